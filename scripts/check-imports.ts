@@ -109,11 +109,12 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'clock.ts',
     'feed.ts',
     'journal.ts',
-    'pending-turn-writes.ts',
     'tracer.ts',
     'types.ts',
+    'services.ts',
     'turn',
     'thread',
+    'runtime.ts',
     'index.ts',
   ],
   'src/deploy': [

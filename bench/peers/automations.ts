@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { MemoryStore, openStore, type StoredAutomation, ThreadService } from '../../src/agent/index.ts';
+import { MemoryStore, openStore, Runtime, type StoredAutomation } from '../../src/agent/index.ts';
 import { Automations } from '../../src/automations/index.ts';
 
 const [count = 10_000, due = 0] = process.argv.slice(2, 4).map(Number);
@@ -54,7 +54,7 @@ const memory = (): number => {
 };
 
 let turns = 0;
-const threads = new ThreadService({
+const runtime = new Runtime({
   workspacePath: directory,
   store: new MemoryStore(),
   provider: async () => ({
@@ -88,7 +88,7 @@ const threads = new ThreadService({
 const automations = new Automations({
   workspacePath: directory,
   schedules: store.schedules,
-  threads,
+  runtime,
   settings: {
     isEnabled: true,
     maxConcurrentRuns: 3,
@@ -131,6 +131,6 @@ process.stdout.write(
   `${JSON.stringify({ startMs, heapMiB, dueMs, longestBlockMs, stateMs, stateBlockMs, againMs, turns })}\n`,
 );
 await automations.close();
-await threads.close();
+await runtime.close();
 store.close();
 rmSync(directory, { recursive: true, force: true });

@@ -41,7 +41,7 @@ export class Run {
   follow(begin: () => void): void {
     const { runtime, threadId } = this.#options;
     this.#stage = 'following';
-    runtime.subscribe(threadId, this.#hear);
+    runtime.threads.subscribe(threadId, this.#hear);
     begin();
   }
 
@@ -49,11 +49,11 @@ export class Run {
   join(answers: ReadonlyMap<string, ApprovalDecision>): void {
     const { runtime, threadId, waiting } = this.#options;
     this.#stage = 'joining';
-    runtime.subscribe(threadId, this.#hear).replay();
+    runtime.threads.subscribe(threadId, this.#hear).replay();
     if (this.#stage !== 'joining') return;
     this.#stage = 'following';
     for (const { requestId } of waiting()) this.#asked.add(requestId);
-    for (const [requestId, decision] of answers) runtime.respond(requestId, decision);
+    for (const [requestId, decision] of answers) runtime.turns.respond(requestId, decision);
     this.#ask();
   }
 

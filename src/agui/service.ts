@@ -65,7 +65,7 @@ export class AguiService {
 
   /** Pending decisions in threads of this protocol and in their sub-agents. */
   approvals(): ApprovalRequest[] {
-    return this.#runtime.approvals().filter(({ threadId }) => this.#rootOf(threadId).startsWith(threadPrefix));
+    return this.#runtime.turns.approvals().filter(({ threadId }) => this.#rootOf(threadId).startsWith(threadPrefix));
   }
 
   /** @throws HttpError 404 */
@@ -74,25 +74,25 @@ export class AguiService {
       if (!this.approvals().some((request) => request.requestId === requestId)) {
         throw new AgentError('approvalNotFound', { requestId });
       }
-      this.#runtime.respond(requestId, decision);
+      this.#runtime.turns.respond(requestId, decision);
     } catch (error) {
       throw refused(error);
     }
   }
 
   #waiting(threadId: string): ApprovalRequest[] {
-    return this.#runtime.approvals().filter((request) => this.#rootOf(request.threadId) === threadId);
+    return this.#runtime.turns.approvals().filter((request) => this.#rootOf(request.threadId) === threadId);
   }
 
   /** The thread that a sub-agent works for in the end. */
   #rootOf(threadId: string): string {
-    const parentId = this.#runtime.read(threadId, { includeTurns: false }).parentThreadId;
+    const parentId = this.#runtime.threads.read(threadId, { includeTurns: false }).parentThreadId;
     return parentId === undefined ? threadId : this.#rootOf(parentId);
   }
 
   #find(threadId: string): KnownThread | undefined {
     try {
-      const thread = this.#runtime.read(threadId, { includeTurns: true, turnLimit: 1 });
+      const thread = this.#runtime.threads.read(threadId, { includeTurns: true, turnLimit: 1 });
       return { thread, last: thread.turns?.at(-1) };
     } catch (error) {
       if (error instanceof AgentError && error.reason === 'threadNotFound') return undefined;
@@ -115,7 +115,7 @@ export class AguiService {
       sender: channelName,
     };
     try {
-      const { turn, begin } = this.#runtime.startTurn(threadId, said.input, undefined, options);
+      const { turn, begin } = this.#runtime.turns.start(threadId, said.input, undefined, options);
       const answered = new Set(said.results.map(({ callId }) => callId));
       const run = this.#open(threadId, turn.id, input, answered);
       run.follow(begin);
@@ -129,11 +129,14 @@ export class AguiService {
   /** Returns a function that undoes this. */
   #create(threadId: string, hasPast: boolean): () => void {
     const channelContext = hasPast ? withPast : channelName;
-    const { announce } = this.#runtime.start({ threadId, identity: { channelName, userId: 'local', channelContext } });
+    const { announce } = this.#runtime.threads.start({
+      threadId,
+      identity: { channelName, userId: 'local', channelContext },
+    });
     announce();
     // The thread is empty and unknown to all clients: should it stay, a list has one line too many.
     return () =>
-      void this.#runtime.delete(threadId).then(
+      void this.#runtime.threads.delete(threadId).then(
         (notify) => notify(),
         () => undefined,
       );
@@ -149,7 +152,7 @@ export class AguiService {
       // Another client decided meanwhile: the first answer counts, and this client receives the outcome.
       if (waiting.has(resume.interruptId)) answers.set(resume.interruptId, decision);
     }
-    if (isNew) this.#runtime.steer(threadId, turn.id, { input: more });
+    if (isNew) this.#runtime.turns.steer(threadId, turn.id, { input: more });
     const run = this.#open(threadId, turn.id, input, new Set());
     run.join(answers);
     return run.stream;
@@ -206,7 +209,7 @@ export class AguiService {
 
   #interrupt(threadId: string, turnId: string): void {
     try {
-      this.#runtime.interrupt(threadId, turnId)();
+      this.#runtime.turns.interrupt(threadId, turnId)();
     } catch (error) {
       // The turn ended just now, or its thread was deleted.
       if (!(error instanceof AgentError)) throw error;

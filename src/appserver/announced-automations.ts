@@ -1,4 +1,4 @@
-import type { Store, ThreadService } from '../agent/index.ts';
+import type { Runtime, Store } from '../agent/index.ts';
 import { Automations } from '../automations/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
 import type { AssemblyOptions } from './assembly.ts';
@@ -9,18 +9,18 @@ import { faultOf } from './storage.ts';
 export function automationsOf(
   { workspacePath, config, logger, observe }: Pick<AssemblyOptions, 'workspacePath' | 'config' | 'logger' | 'observe'>,
   { schedules }: Store,
-  threads: ThreadService,
+  runtime: Runtime,
   telemetry: Telemetry,
 ): Automations {
   const settings = automationsSettingsOf(config);
   const onFault = faultOf(logger, 'automations cannot be saved');
-  const automations = new Automations({ workspacePath, schedules, threads, settings, onFault, observe });
+  const automations = new Automations({ workspacePath, schedules, runtime, settings, onFault, observe });
   automations.subscribe(({ automation, removed }) => {
     telemetry.noteAutomation(automation, removed);
     if (automation.kind === 'cron') {
-      threads.feed.broadcast({ method: 'cron/stateChanged', params: { job: automation, removed } });
+      runtime.feed.broadcast({ method: 'cron/stateChanged', params: { job: automation, removed } });
     } else {
-      threads.feed.broadcast({ method: 'automation/task/updated', params: { task: automation, removed } });
+      runtime.feed.broadcast({ method: 'automation/task/updated', params: { task: automation, removed } });
     }
   });
   return automations;

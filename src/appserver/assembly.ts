@@ -22,12 +22,12 @@ import {
   preloadTurnParts,
   Rooms,
   RuleBook,
+  Runtime,
   type StoredThread,
   selectTools,
   shellEnvironment,
   sweepSandboxes,
   ThreadDirectories,
-  ThreadService,
   type ToolSettings,
   TraceRetention,
   type TraceStore,
@@ -96,7 +96,7 @@ export interface AssemblyOptions {
 
 /** The runtime with all its parts, and further resources to close. */
 export interface Assembly {
-  readonly threads: ThreadService;
+  readonly runtime: Runtime;
   readonly mcp: McpServices;
   readonly automations: Automations;
   readonly traces: TraceStore;
@@ -146,7 +146,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     settings: config.Telemetry,
     workspacePath,
     traces: store.traces,
-    describe: () => threads.describe(),
+    describe: () => runtime.describe(),
     logger,
   });
   const mcp = new McpServices(
@@ -159,7 +159,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       restartPolicy: restartPolicyOf(config),
       observe: (actor, name) => observe(actor, { id: `mcp/${name}`, machine: 'mcp-server', title: name }),
     },
-    (server) => threads.feed.broadcast({ method: 'mcp/status/updated', params: { server } }),
+    (server) => runtime.feed.broadcast({ method: 'mcp/status/updated', params: { server } }),
   );
   const library = new Library(homeDirectory(env));
   const { BlockedPaths: blockedPaths } = config.Permissions;
@@ -234,8 +234,8 @@ export function assemble(options: AssemblyOptions): Assembly {
         engines: options.checkpointEngines,
         ownDirectories: [homeDirectory(env)],
         gitEnvironment: gitEnvironmentOf(env),
-        rollback: (threadId, turnIds) => threads.takeBack(threadId, turnIds),
-        isInUse: (directory) => threads.isInUse(directory),
+        rollback: (threadId, turnIds) => runtime.files.takeBack(threadId, turnIds),
+        isInUse: (directory) => runtime.files.isInUse(directory),
         observe: (actor, treeId, root) =>
           observe(actor, { id: `checkpoint/${treeId}`, machine: 'checkpoint', title: `files of ${basename(root)}` }),
         onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),
@@ -248,7 +248,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   for (const [name, value] of Object.entries(config.Agent.Env)) {
     if (/key|token|secret|password/i.test(name)) cleaner.protect(value);
   }
-  const threads = new ThreadService({
+  const runtime = new Runtime({
     workspacePath,
     workspace: options.workspace,
     delegate,
@@ -314,11 +314,11 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   if (!config.Tracing.Enabled) {
     // Earlier recordings are still deleted with their conversation.
-    threads.feed.join(({ method, params }) => {
+    runtime.feed.join(({ method, params }) => {
       if (method === 'thread/deleted') store.traces.deleteSession(params.threadId);
     });
   }
-  const automations = automationsOf(options, store, threads, telemetry);
+  const automations = automationsOf(options, store, runtime, telemetry);
   const retention = new TraceRetention({
     traces: store.traces,
     days: config.Tracing.RetentionDays,
@@ -327,7 +327,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   retention.start();
   return {
-    threads,
+    runtime,
     library,
     paths,
     mcp,
@@ -347,7 +347,7 @@ export function assemble(options: AssemblyOptions): Assembly {
         logger.debug('the code of turns is loaded'),
       );
     },
-    isBusy: () => threads.activeTurns > 0 || processes.isBusy,
+    isBusy: () => runtime.turns.count > 0 || processes.isBusy,
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => ({
       sandbox: sandbox.status ?? { mode: Sandbox, available: false, reason: 'not tried yet: the first turn does' },
@@ -360,7 +360,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       // Begins nothing more, and is over when the turns are.
       paths.close();
       const ended = automations.close();
-      await threads.close();
+      await runtime.close();
       await checkpoints?.close().catch(onBug);
       await processes.close();
       await rooms.close();

@@ -26,7 +26,7 @@ export interface ConnectionOptions {
   readonly methods: Methods;
   readonly feed: Feed;
   /** Takes the client's word on approvals. */
-  readonly respond: Runtime['respond'];
+  readonly respond: Runtime['turns']['respond'];
   /** Methods that this client may call. Absent: all. */
   readonly allowed?: ReadonlySet<RpcMethod>;
   /** Time in milliseconds within which deltas of one item are sent as one. Absent: each is sent separately. */

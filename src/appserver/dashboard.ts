@@ -25,7 +25,7 @@ export interface DashboardParts {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly config: Config;
   readonly tokens: () => DashboardTokens;
-  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'mcp' | 'automations' | 'spending' | 'sandbox'>;
+  readonly assembly: Pick<Assembly, 'runtime' | 'traces' | 'mcp' | 'automations' | 'spending' | 'sandbox'>;
   readonly health: Pick<HealthWatch, 'report' | 'problems'>;
   readonly active: ActiveSessions;
   readonly observatory: Observatory;
@@ -75,7 +75,7 @@ export async function openDashboard(
         running: () => active.all(),
       },
       onDeleted: (listener) =>
-        assembly.threads.feed.join(({ method, params }) => {
+        assembly.runtime.feed.join(({ method, params }) => {
           if (method === 'thread/deleted') listener(params.threadId);
         }),
       automations: assembly.automations,
@@ -104,8 +104,8 @@ function conversationsOf({ connection, isReady }: Pick<DashboardParts, 'connecti
 
 async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {
   const { assembly, startedAt } = parts;
-  const { threads, traces } = assembly;
-  const model = await threads.describe().catch((error: unknown) => {
+  const { runtime, traces } = assembly;
+  const model = await runtime.describe().catch((error: unknown) => {
     // The configuration is invalid: no model answers, and the view shows that.
     if (error instanceof ModelError) return error;
     throw error;
@@ -116,8 +116,8 @@ async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {
     startedAt,
     provider: known.provider,
     model: known.model,
-    activeTurns: threads.activeTurns,
-    pendingApprovals: threads.approvals().length,
+    activeTurns: runtime.turns.count,
+    pendingApprovals: runtime.turns.approvals().length,
     ...spentToday(assembly),
     droppedEvents: traces.dropped,
     condition: conditionOf(parts),
@@ -153,10 +153,10 @@ function providerModule(
 }
 
 function modulesOf({ assembly, config, endpoints }: DashboardParts): ModuleState[] {
-  const { threads, traces, mcp, automations } = assembly;
+  const { runtime, traces, mcp, automations } = assembly;
   const { api, agui, dashboard } = endpoints();
   return [
-    { name: 'threads', state: 'running', facts: { activeTurns: threads.activeTurns } },
+    { name: 'threads', state: 'running', facts: { activeTurns: runtime.turns.count } },
     tracesModule(config.Tracing.Enabled, traces.dropped),
     automationsModule(config.Automations.Enabled, automations.describe()),
     mcpModule(mcp.describe()),

@@ -29,7 +29,7 @@ export interface HealthWatchOptions {
   readonly incarnation: string;
   readonly config: Config;
   readonly launch: LaunchDocument | undefined;
-  readonly assembly: Pick<Assembly, 'threads' | 'traces' | 'agent' | 'onAgentChange' | 'sandbox'>;
+  readonly assembly: Pick<Assembly, 'runtime' | 'traces' | 'agent' | 'onAgentChange' | 'sandbox'>;
   /** Called whenever the report may have changed. */
   readonly onChange: () => void;
 }
@@ -60,7 +60,7 @@ export class HealthWatch {
     // Not among the actors of the inspector: the inspector shows running work, and is empty when no turn runs.
     this.#actor.start();
     this.#actor.subscribe(onChange);
-    const leaves = [assembly.threads.feed.join(this.#hear), assembly.threads.feed.watchApprovals(onChange)];
+    const leaves = [assembly.runtime.feed.join(this.#hear), assembly.runtime.feed.watchApprovals(onChange)];
     this.#leave = () => {
       for (const leave of leaves) leave();
     };
@@ -106,7 +106,7 @@ export class HealthWatch {
       model: this.#agent.kind === 'oratorio' ? this.#model : null,
       agent: this.#agent,
       mcpServers: { total: tools.total, down: [...tools.down], toolProblems: [...tools.toolProblems] },
-      pendingApprovals: this.#options.assembly.threads.approvals().length,
+      pendingApprovals: this.#options.assembly.runtime.turns.approvals().length,
       costUsd: unpricedCount > 0 ? null : costUsd,
       sandbox: this.#options.assembly.sandbox.state,
     };
@@ -139,7 +139,7 @@ export class HealthWatch {
 
   /** The model of the next turn. @throws the error that prevents loading its provider */
   async modelInUse(): Promise<ModelInUse> {
-    const { provider, model: name } = await this.#options.assembly.threads.describe();
+    const { provider, model: name } = await this.#options.assembly.runtime.describe();
     this.#model = { ...this.#model, provider, name };
     return this.#model;
   }

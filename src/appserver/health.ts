@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { ThreadService } from '../agent/index.ts';
+import type { Runtime } from '../agent/index.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 
 /** Answer of `GET /healthz`. */
@@ -17,7 +17,7 @@ export interface Health {
 
 export interface HealthOptions {
   readonly incarnation: string;
-  readonly threads: ThreadService;
+  readonly runtime: Runtime;
   /** Facts about the connections of clients; this request does not count as use. */
   readonly connection: Omit<ConnectionOptions, 'wire'>;
   readonly idleMs: () => number;
@@ -31,7 +31,7 @@ export interface HealthOptions {
  * exist. Without an answer the prober gets none either, and its deadline reports the failure.
  */
 export async function examine(options: HealthOptions): Promise<Health> {
-  const { incarnation, threads, idleMs, connections, isLockIntact, isRestartDue } = options;
+  const { incarnation, runtime, idleMs, connections, isLockIntact, isRestartDue } = options;
   await askItself(options.connection);
   const before = performance.now();
   await nextTurn();
@@ -42,7 +42,7 @@ export async function examine(options: HealthOptions): Promise<Health> {
     uptimeMs: Math.round(process.uptime() * 1000),
     idleMs: Math.round(idleMs()),
     connections: connections(),
-    activeTurns: threads.activeTurns,
+    activeTurns: runtime.turns.count,
     isRestartDue: isRestartDue(),
     eventLoopLagMs: Math.round(eventLoopLagMs * 100) / 100,
   };

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type * as v from 'valibot';
-import { AgentError, type ThreadEvent, type ThreadService } from '../agent/index.ts';
+import { AgentError, type Runtime, type ThreadEvent } from '../agent/index.ts';
 import {
   type AnyRoute,
   type Authenticate,
@@ -30,7 +30,7 @@ import {
 /** Decisions that a reader which was away may still learn. */
 const maxResolved = 200;
 
-type Threads = Pick<ThreadService, 'respond' | 'decisionOf' | 'feed'>;
+type ApprovalSource = Pick<Runtime, 'feed'> & { readonly turns: Pick<Runtime['turns'], 'respond' | 'decisionOf'> };
 
 export interface InboxOptions {
   /** Makes the sign of life that is sent at the beginning and at intervals; absent: no sign. */
@@ -49,7 +49,7 @@ interface Reader {
  * the Hub holds no stale approval after its own restart or after a restart of this server.
  */
 export class Inbox implements SseSource {
-  readonly #threads: Threads;
+  readonly #runtime: ApprovalSource;
   readonly #readers = new Set<Reader>();
   /** Requests that were announced and whose decision was not. A decision counts some moments before it is announced. */
   readonly #open = new Map<string, ApprovalRequest>();
@@ -60,10 +60,10 @@ export class Inbox implements SseSource {
   #beating: NodeJS.Timeout | undefined;
   #isExamining = false;
 
-  constructor(threads: Threads, options: InboxOptions = {}) {
-    this.#threads = threads;
+  constructor(runtime: ApprovalSource, options: InboxOptions = {}) {
+    this.#runtime = runtime;
     this.#options = options;
-    this.#leave = threads.feed.watchApprovals((event) => this.#hear(event));
+    this.#leave = runtime.feed.watchApprovals((event) => this.#hear(event));
   }
 
   /** @throws HttpError 404 `approvalNotFound`, 409 `alreadyDecided` with how */
@@ -71,7 +71,7 @@ export class Inbox implements SseSource {
     const made = this.#decisionOf(requestId);
     if (made) throw alreadyDecided(made);
     try {
-      this.#threads.respond(requestId, decision, 'user', client);
+      this.#runtime.turns.respond(requestId, decision, 'user', client);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       throw new HttpError(404, 'approvalNotFound', 'No such request waits for a decision.', { requestId });
@@ -137,7 +137,7 @@ export class Inbox implements SseSource {
   }
 
   #decisionOf(requestId: string): InboxDecision | undefined {
-    const made = this.#threads.decisionOf(requestId);
+    const made = this.#runtime.turns.decisionOf(requestId);
     if (!made) return undefined;
     return outcomeOf(made);
   }

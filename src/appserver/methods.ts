@@ -77,7 +77,7 @@ function toolsOf(tools: DynamicTools['tools'] | undefined, { callTool }: Asker):
 
 /** Every method onto the runtime. That `initialize` comes first, and once, is the connection's business. */
 export function methodsOf(
-  threads: Runtime,
+  runtime: Runtime,
   mcp: McpServices,
   automations: Automations,
   library: WorkspaceLibrary,
@@ -87,9 +87,9 @@ export function methodsOf(
   agentChoices: () => readonly AgentChoice[],
 ): Methods {
   return {
-    ...threadMethods(threads),
-    ...turnMethods(threads),
-    ...fileMethods(threads),
+    ...threadMethods(runtime),
+    ...turnMethods(runtime),
+    ...fileMethods(runtime),
     ...libraryMethods(library, agentCommands),
     'agent/read': () => ({
       result: {
@@ -105,99 +105,104 @@ export function methodsOf(
 
 type Some<Prefix extends string> = Pick<Methods, Extract<RpcMethod, Prefix>>;
 
-function threadMethods(threads: Runtime): Some<'initialize' | `thread/${string}`> {
+function threadMethods(runtime: Runtime): Some<'initialize' | `thread/${string}`> {
   return {
     initialize: () => ({ result: introduction }),
     'thread/start': ({ identity, displayName, config, dynamicTools }, asker) => {
       const brought = toolsOf(dynamicTools, asker);
-      const { thread, announce } = threads.start({ identity, displayName, config, dynamicTools: brought });
+      const { thread, announce } = runtime.threads.start({ identity, displayName, config, dynamicTools: brought });
       return { result: { thread }, after: announce };
     },
-    'thread/list': (params) => ({ result: { data: threads.list(params) } }),
+    'thread/list': (params) => ({ result: { data: runtime.threads.list(params) } }),
     'thread/read': ({ threadId, includeTurns = false, turnLimit, beforeTurnId }) => ({
-      result: { thread: threads.read(threadId, { includeTurns, turnLimit, beforeTurnId }) },
+      result: { thread: runtime.threads.read(threadId, { includeTurns, turnLimit, beforeTurnId }) },
     }),
     'thread/resume': ({ threadId, dynamicTools }, asker) => {
-      const { thread, announce } = threads.resume(threadId, asker.hear, toolsOf(dynamicTools, asker));
+      const { thread, announce } = runtime.threads.resume(threadId, asker.hear, toolsOf(dynamicTools, asker));
       return { result: { thread }, after: announce };
     },
     'thread/subscribe': ({ threadId, replayRecent = false }, asker) => {
-      const { replay } = threads.subscribe(threadId, asker.hear);
+      const { replay } = runtime.threads.subscribe(threadId, asker.hear);
       return replayRecent ? { result: {}, after: replay } : { result: {} };
     },
     'thread/unsubscribe': ({ threadId }, asker) => {
-      threads.unsubscribe(threadId, asker.hear);
+      runtime.threads.unsubscribe(threadId, asker.hear);
       return { result: {} };
     },
-    'thread/rename': ({ threadId, displayName }) => ({ result: {}, after: threads.rename(threadId, displayName) }),
-    'thread/archive': ({ threadId }) => ({ result: {}, after: threads.archive(threadId, true) }),
-    'thread/unarchive': ({ threadId }) => ({ result: {}, after: threads.archive(threadId, false) }),
-    'thread/delete': async ({ threadId }) => ({ result: {}, after: await threads.delete(threadId) }),
+    'thread/rename': ({ threadId, displayName }) => ({
+      result: {},
+      after: runtime.threads.rename(threadId, displayName),
+    }),
+    'thread/archive': ({ threadId }) => ({ result: {}, after: runtime.threads.archive(threadId, true) }),
+    'thread/unarchive': ({ threadId }) => ({ result: {}, after: runtime.threads.archive(threadId, false) }),
+    'thread/delete': async ({ threadId }) => ({ result: {}, after: await runtime.threads.delete(threadId) }),
     'thread/rollback': async ({ threadId, numTurns, restoreFiles, force }) => {
-      if (!restoreFiles) return { result: { thread: threads.rollback(threadId, numTurns) } };
-      return { result: sent<RpcResult<'thread/rollback'>>(await threads.undo(threadId, numTurns, force)) };
+      if (!restoreFiles) return { result: { thread: runtime.threads.rollback(threadId, numTurns) } };
+      return { result: sent<RpcResult<'thread/rollback'>>(await runtime.files.undo(threadId, numTurns, force)) };
     },
     'thread/fork': async ({ threadId, ...fork }) => {
-      const { thread, announce } = await threads.fork(threadId, fork);
+      const { thread, announce } = await runtime.files.fork(threadId, fork);
       return { result: { thread }, after: announce };
     },
     'thread/merge': async ({ threadId, force }) => ({
-      result: sent<RestoredFiles>(await threads.merge(threadId, force)),
+      result: sent<RestoredFiles>(await runtime.files.merge(threadId, force)),
     }),
-    'thread/config/update': ({ threadId, config }) => ({ result: { config: threads.updateConfig(threadId, config) } }),
+    'thread/config/update': ({ threadId, config }) => ({
+      result: { config: runtime.threads.updateConfig(threadId, config) },
+    }),
     'thread/compact': async ({ threadId }) => {
-      await threads.compact(threadId);
+      await runtime.threads.compact(threadId);
       return { result: {} };
     },
   };
 }
 
 function turnMethods(
-  threads: Runtime,
+  runtime: Runtime,
 ): Omit<Some<`turn/${string}` | `approval/${string}` | 'process/stop' | 'model/list'>, 'turn/diff'> {
   return {
     'turn/start': ({ threadId, input, approvalPolicy, mode }, asker) => {
-      const { turn, begin } = threads.startTurn(threadId, input, asker.hear, { approvalPolicy, mode });
+      const { turn, begin } = runtime.turns.start(threadId, input, asker.hear, { approvalPolicy, mode });
       return { result: { turn }, after: begin };
     },
-    'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: threads.interrupt(threadId, turnId) }),
+    'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: runtime.turns.interrupt(threadId, turnId) }),
     'turn/enqueue': ({ threadId, input, sender }, asker) => {
-      const { queuedInput, queuedInputs, begin } = threads.enqueue(threadId, input, sender, asker.hear);
+      const { queuedInput, queuedInputs, begin } = runtime.turns.enqueue(threadId, input, sender, asker.hear);
       return { result: { queuedInput, queuedInputs: [...queuedInputs] }, after: begin };
     },
     'turn/queue/remove': ({ threadId, queuedInputId }) => ({
-      result: { queuedInputs: [...threads.dequeue(threadId, queuedInputId)] },
+      result: { queuedInputs: [...runtime.turns.dequeue(threadId, queuedInputId)] },
     }),
     'turn/steer': ({ threadId, expectedTurnId, queuedInputId, input }) => {
-      const { turnId, queuedInputs } = threads.steer(threadId, expectedTurnId, { queuedInputId, input });
+      const { turnId, queuedInputs } = runtime.turns.steer(threadId, expectedTurnId, { queuedInputId, input });
       return { result: { turnId, queuedInputs: [...queuedInputs] } };
     },
-    'approval/list': ({ threadId }) => ({ result: { data: [...threads.approvals(threadId)] } }),
+    'approval/list': ({ threadId }) => ({ result: { data: [...runtime.turns.approvals(threadId)] } }),
     'approval/respond': ({ requestId, decision }, asker) => {
-      threads.respond(requestId, decision, 'user', asker.client?.());
+      runtime.turns.respond(requestId, decision, 'user', asker.client?.());
       return { result: {} };
     },
     'process/stop': async ({ threadId, processId }) => {
-      await threads.stopProcess(threadId, processId);
+      await runtime.threads.stopProcess(threadId, processId);
       return { result: {} };
     },
-    'model/list': async () => ({ result: await threads.models() }),
+    'model/list': async () => ({ result: await runtime.models() }),
   };
 }
 
 /** Casts a frozen result: it is only sent, so its arrays may belong to its maker. */
 const sent = <T>(result: Frozen<T>): T => result as T;
 
-function fileMethods(threads: Runtime): Some<`checkpoint/${string}` | 'turn/diff'> {
+function fileMethods(runtime: Runtime): Some<`checkpoint/${string}` | 'turn/diff'> {
   return {
     'checkpoint/list': async ({ threadId }) => ({
-      result: { data: (await threads.checkpoints(threadId)).map((each) => sent<Checkpoint>(each)) },
+      result: { data: (await runtime.files.checkpoints(threadId)).map((each) => sent<Checkpoint>(each)) },
     }),
     'checkpoint/restore': async ({ threadId, turnId, paths, force }) => ({
-      result: sent<RestoredFiles>(await threads.restoreFiles(threadId, turnId, { paths, force })),
+      result: sent<RestoredFiles>(await runtime.files.restore(threadId, turnId, { paths, force })),
     }),
     'turn/diff': async ({ threadId, turnId, format }) => ({
-      result: sent<FileDiff>(await threads.diff(threadId, turnId, format)),
+      result: sent<FileDiff>(await runtime.files.diff(threadId, turnId, format)),
     }),
   };
 }

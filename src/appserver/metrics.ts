@@ -4,14 +4,14 @@ import type { Assembly } from './assembly.ts';
 
 /** The text of `GET /metrics`. @param servers open connections of each listener of this process */
 export async function metricsText(
-  { threads, traces, mcp, automations, telemetry }: Assembly,
+  { runtime, traces, mcp, automations, telemetry }: Assembly,
   servers: readonly ServerStats[],
 ): Promise<string> {
   const { countsByState } = await automations.state();
   const { text } = await renderMetrics({
     version,
     telemetry,
-    runtime: threads,
+    runtime,
     traces,
     mcpByState: mcp.describe().byState,
     automationsByState: countsByState,

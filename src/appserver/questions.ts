@@ -17,11 +17,11 @@ export class ClientGone extends Error {
 /** Requests of the server to one client: approvals and calls of tools that the client brought. */
 export class Questions {
   readonly #peer: Peer;
-  readonly #respond: Runtime['respond'];
+  readonly #respond: Runtime['turns']['respond'];
   /** Id of the request that asks for an approval, by the approval's own id. */
   readonly #approvals = new Map<string, RpcId>();
 
-  constructor(peer: Peer, respond: Runtime['respond']) {
+  constructor(peer: Peer, respond: Runtime['turns']['respond']) {
     this.#peer = peer;
     this.#respond = respond;
   }

@@ -130,14 +130,14 @@ export class RunningServer implements AppServer {
       assembly: this.#assembly,
       onChange: () => this.#inbox.reportChange(),
     });
-    const { threads, mcp, automations, library, paths } = this.#assembly;
-    threads.feed.join(this.#active.hear);
-    this.#inbox = new Inbox(threads, { examine: () => this.#examine(), report: () => this.#health.report() });
-    this.#activity = new Activity(() => threads.activeTurns > 0 || automations.isExpecting);
+    const { runtime, mcp, automations, library, paths } = this.#assembly;
+    runtime.feed.join(this.#active.hear);
+    this.#inbox = new Inbox(runtime, { examine: () => this.#examine(), report: () => this.#health.report() });
+    this.#activity = new Activity(() => runtime.turns.count > 0 || automations.isExpecting);
     this.#connection = {
       methods: this.#introduced(
         methodsOf(
-          threads,
+          runtime,
           mcp,
           automations,
           { library, paths, workspacePath: this.workspacePath },
@@ -147,8 +147,8 @@ export class RunningServer implements AppServer {
           this.#assembly.agentChoices,
         ),
       ),
-      feed: threads.feed,
-      respond: threads.respond.bind(threads),
+      feed: runtime.feed,
+      respond: (...answer) => runtime.turns.respond(...answer),
       onWork: this.#activity.note,
       onStorageFailed: (message) => this.#health.storageFailed(message),
       onBug: (error) => logger.bug(error),
@@ -234,7 +234,7 @@ export class RunningServer implements AppServer {
       mode: this.#mode,
       config: this.#config,
       launch,
-      runtime: this.#assembly.threads,
+      runtime: this.#assembly.runtime,
       chatRequests: this.#assembly.chatRequests,
       health: this.#assembly.describe,
       dashboard: (listener) => this.#openDashboard(listener),
@@ -341,7 +341,7 @@ export class RunningServer implements AppServer {
   #examine(): Promise<Health> {
     return examine({
       incarnation: this.#incarnation,
-      threads: this.#assembly.threads,
+      runtime: this.#assembly.runtime,
       connection: this.#connection,
       connections: () => this.#server?.stats().webSockets ?? 0,
       idleMs: () => this.#activity.idleMs,

@@ -23,7 +23,7 @@ const sliceMs = 10;
 /** Operations of users on jobs and tasks, while they run. Loaded with the first one. */
 export class Book {
   readonly #schedules: ScheduleStore;
-  readonly #threads: AutomationsOptions['threads'];
+  readonly #runtime: AutomationsOptions['runtime'];
   readonly #onFault: AutomationsOptions['onFault'];
   readonly #now: () => number;
   readonly #runner: Runner;
@@ -37,7 +37,7 @@ export class Book {
   constructor(options: AutomationsOptions) {
     const { clock = systemClock } = options;
     this.#schedules = options.schedules;
-    this.#threads = options.threads;
+    this.#runtime = options.runtime;
     this.#onFault = options.onFault;
     this.#now = () => clock.now();
     this.#runner = new Runner({
@@ -219,7 +219,7 @@ export class Book {
 
   /** @throws AgentError threadNotFound */
   #checkThread(binding: AutomationChange['binding']): void {
-    if (binding?.mode !== 'thread' || isKnown(this.#threads, binding.threadId)) return;
+    if (binding?.mode !== 'thread' || isKnown(this.#runtime, binding.threadId)) return;
     throw new AgentError('threadNotFound', { threadId: binding.threadId });
   }
 

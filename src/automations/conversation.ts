@@ -37,13 +37,13 @@ export function failureOf(error: unknown): Failure | undefined {
 }
 
 /** Thread of a binding; creates it if the binding asks for a new one. */
-export function threadFor(threads: Runtime, row: StoredAutomation, workspacePath: string): string {
+export function threadFor(runtime: Runtime, row: StoredAutomation, workspacePath: string): string {
   const { binding, progress, model, name } = row;
   if (binding.mode === 'thread') return binding.threadId;
-  if (binding.mode === 'own' && progress.threadId !== null && isKnown(threads, progress.threadId)) {
+  if (binding.mode === 'own' && progress.threadId !== null && isKnown(runtime, progress.threadId)) {
     return progress.threadId;
   }
-  const { thread, announce } = threads.start({
+  const { thread, announce } = runtime.threads.start({
     displayName: name,
     identity: { channelName, channelContext: `${channelName}:${row.id}`, workspacePath },
     config: model === undefined ? undefined : { model },
@@ -52,9 +52,9 @@ export function threadFor(threads: Runtime, row: StoredAutomation, workspacePath
   return thread.id;
 }
 
-export function isKnown(threads: Runtime, threadId: string): boolean {
+export function isKnown(runtime: Runtime, threadId: string): boolean {
   try {
-    threads.read(threadId, { includeTurns: false });
+    runtime.threads.read(threadId, { includeTurns: false });
     return true;
   } catch (error) {
     if (error instanceof AgentError && error.reason === 'threadNotFound') return false;
@@ -76,13 +76,13 @@ interface RunPrompt {
  * @throws AgentError, StorageError when it cannot start; the reason of `signal` when it aborts before
  */
 export async function runPrompt(
-  threads: Runtime,
+  runtime: Runtime,
   threadId: string,
   row: StoredAutomation,
   { onStarted, beforeEffects, signal }: RunPrompt,
 ): Promise<TurnEnd> {
-  const { turn, begin, ended } = await whenFree(threads, threadId, signal, () =>
-    threads.startTurn(threadId, [{ type: 'text', text: row.prompt }], undefined, {
+  const { turn, begin, ended } = await whenFree(runtime, threadId, signal, () =>
+    runtime.turns.start(threadId, [{ type: 'text', text: row.prompt }], undefined, {
       model: row.model,
       approvalPolicy: row.approvalPolicy ?? unattended,
       sender: channelName,
@@ -95,7 +95,7 @@ export async function runPrompt(
 }
 
 /** Calls `start` until no turn of the thread refuses it. @throws any other error of `start`; the reason of `signal` */
-async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSignal, start: () => T): Promise<T> {
+async function whenFree<T>(runtime: Runtime, threadId: string, signal: AbortSignal, start: () => T): Promise<T> {
   for (;;) {
     signal.throwIfAborted();
     try {
@@ -103,7 +103,7 @@ async function whenFree<T>(threads: Runtime, threadId: string, signal: AbortSign
     } catch (error) {
       if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
     }
-    await unlessAborted(threads.runningTurn(threadId)?.ended, signal);
+    await unlessAborted(runtime.turns.running(threadId)?.ended, signal);
     // The thread's queue, and a deletion of the thread, come before the automation.
     await setImmediate();
   }

@@ -23,7 +23,7 @@ export interface ObservableAutomation {
 export interface AutomationsOptions {
   readonly workspacePath: string;
   readonly schedules: ScheduleStore;
-  readonly threads: Runtime;
+  readonly runtime: Runtime;
   readonly settings: AutomationsSettings;
   /** Called with a failure that no caller waits for. */
   readonly onFault: (error: unknown) => void;

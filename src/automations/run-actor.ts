@@ -13,7 +13,7 @@ import { failureOf, runPrompt, type TurnEnd, threadFor } from './conversation.ts
 import type { BegunRun, Ledger } from './ledger.ts';
 import type { AutomationsOptions } from './options.ts';
 
-export interface RunHost extends Pick<AutomationsOptions, 'threads' | 'schedules' | 'workspacePath' | 'onFault'> {
+export interface RunHost extends Pick<AutomationsOptions, 'runtime' | 'schedules' | 'workspacePath' | 'onFault'> {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly turnTimeoutMs: number;
@@ -79,15 +79,15 @@ class Run {
 
   /** @returns undefined when the run is not ours */
   async #attempt(): Promise<TurnEnd | undefined> {
-    const { threads, ledger, clock, workspacePath } = this.#host;
+    const { runtime, ledger, clock, workspacePath } = this.#host;
     this.#begun = ledger.begin(this.#input, clock.now());
     if (!this.#begun) return undefined;
     const { row } = this.#begun;
-    const threadId = threadFor(threads, row, workspacePath);
+    const threadId = threadFor(runtime, row, workspacePath);
     if (row.binding.mode === 'own' && threadId !== row.progress.threadId) this.#keepThread(threadId);
     const onStarted = (turnId: string) => this.#started(threadId, turnId);
     const beforeEffects = (tool: string) => this.#recordEffect(tool);
-    const end = await runPrompt(threads, threadId, row, { onStarted, beforeEffects, signal: this.#signal });
+    const end = await runPrompt(runtime, threadId, row, { onStarted, beforeEffects, signal: this.#signal });
     return end.status === 'cancelled' ? this.#interrupted(end.result) : end;
   }
 
@@ -118,9 +118,9 @@ class Run {
   }
 
   #stop(threadId: string, turnId: string): void {
-    const { threads, onFault } = this.#host;
+    const { runtime, onFault } = this.#host;
     try {
-      threads.interrupt(threadId, turnId)();
+      runtime.turns.interrupt(threadId, turnId)();
     } catch (error) {
       // The turn has just ended, or its thread is gone: then there is nothing to stop.
       if (!failureOf(error)) onFault(error);

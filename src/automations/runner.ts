@@ -168,9 +168,9 @@ export class Runner {
   }
 
   #createActors(): AutomationActors {
-    const { threads, workspacePath, settings, observe, onFault } = this.#options;
+    const { runtime, workspacePath, settings, observe, onFault } = this.#options;
     const run = runActor({
-      threads,
+      runtime,
       schedules: this.#schedules,
       workspacePath,
       onFault,

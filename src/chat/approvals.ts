@@ -32,7 +32,7 @@ export class Approvals {
       throw chatError('approvalNotFound', 'Nothing of this id waits for a decision.');
     }
     try {
-      this.#runtime.respond(id, decision);
+      this.#runtime.turns.respond(id, decision);
     } catch (error) {
       throw explained(error);
     }

@@ -33,7 +33,7 @@ export function healthOf(options: ChatOptions): () => Promise<Reply> {
       protocol: 'openai-compatible',
       ...facts,
       ...health?.(),
-      activeTurns: runtime.activeTurns,
+      activeTurns: runtime.turns.count,
       uptimeMs: Math.round(performance.now() - bornAt),
     });
   };

@@ -38,7 +38,7 @@ export class Threads {
   }
 
   #ephemeral({ conversation }: Plan, options: TurnOptions): OpenThread {
-    const { thread, announce } = this.#runtime.start({
+    const { thread, announce } = this.#runtime.threads.start({
       identity: { channelName: 'api' },
       // The list of traces shows the name of the caller's user.
       displayName: options.sender?.toWellFormed().slice(0, 200),
@@ -50,7 +50,7 @@ export class Threads {
       threadId: thread.id,
       input: conversation.input,
       options: { ...options, ...pastOf(conversation) },
-      close: async () => (await this.#runtime.delete(thread.id))(),
+      close: async () => (await this.#runtime.threads.delete(thread.id))(),
     };
   }
 
@@ -59,7 +59,7 @@ export class Threads {
     const known = this.#find(threadId);
     const config = this.#config(conversation.instructions);
     if (!known) this.#begin(threadId, sessionId, config);
-    else if (differs(config, known.config)) this.#runtime.updateConfig(threadId, config);
+    else if (differs(config, known.config)) this.#runtime.threads.updateConfig(threadId, config);
     const isContinued = known?.turns?.some(({ status }) => status === 'completed') === true;
     const { toolAnswers } = conversation;
     // Instructions are stored with the thread, so they are not sent twice.
@@ -74,7 +74,7 @@ export class Threads {
 
   #find(threadId: string): Thread | undefined {
     try {
-      return this.#runtime.read(threadId, { includeTurns: true, turnLimit: defaults.chat.lookBackTurns });
+      return this.#runtime.threads.read(threadId, { includeTurns: true, turnLimit: defaults.chat.lookBackTurns });
     } catch (error) {
       if (error instanceof AgentError && error.reason === 'threadNotFound') return undefined;
       throw error;
@@ -83,7 +83,7 @@ export class Threads {
 
   #begin(threadId: string, sessionId: string, config: ThreadConfig): void {
     const identity = { channelName: 'api', channelContext: sessionId };
-    this.#runtime.start({ threadId, identity, displayName: sessionId.slice(0, 200), config }).announce();
+    this.#runtime.threads.start({ threadId, identity, displayName: sessionId.slice(0, 200), config }).announce();
   }
 
   /** Set on the thread rather than on the turn, so that sub-agents inherit it. */

@@ -133,14 +133,14 @@ export class ChatTurns {
       // Throws for a turn that was stopped during the wait.
       turn.stopBy(nothing);
       try {
-        const started = runtime.startTurn(threadId, input, turn.listener, { ...options, alsoStore });
+        const started = runtime.turns.start(threadId, input, turn.listener, { ...options, alsoStore });
         turn.stopBy(() => this.#interrupt(threadId, started.turn.id));
         started.begin();
         return;
       } catch (error) {
         if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
       }
-      await this.#endOf(runtime.runningTurn(threadId), turn);
+      await this.#endOf(runtime.turns.running(threadId), turn);
     }
   }
 
@@ -153,7 +153,7 @@ export class ChatTurns {
 
   #interrupt(threadId: string, turnId: string): void {
     try {
-      this.#options.runtime.interrupt(threadId, turnId)();
+      this.#options.runtime.turns.interrupt(threadId, turnId)();
     } catch (error) {
       // The turn has ended.
       if (!(error instanceof AgentError)) throw error;

@@ -10,7 +10,7 @@ export interface AgentMetricsSources {
   readonly version: string;
   /** See `startTelemetry`. */
   readonly telemetry: { families(): readonly Family[] };
-  readonly runtime: Pick<Runtime, 'activeTurns' | 'approvals'>;
+  readonly runtime: Pick<Runtime, 'turns'>;
   readonly traces?: Pick<TraceStore, 'totals' | 'dropped'> | undefined;
   /** Servers of the Model Context Protocol, how many are in each state. */
   readonly mcpByState?: Readonly<Partial<Record<string, number>>> | undefined;
@@ -44,8 +44,8 @@ function agentFamilies(sources: AgentMetricsSources): Family[] {
   const { version, telemetry, runtime, traces, mcpByState, automationsByState, servers } = sources;
   return [
     byLabel(agentMetrics.info, 'version', [[version, 1]]),
-    plain(agentMetrics.activeTurns, runtime.activeTurns),
-    plain(agentMetrics.pendingApprovals, runtime.approvals().length),
+    plain(agentMetrics.activeTurns, runtime.turns.count),
+    plain(agentMetrics.pendingApprovals, runtime.turns.approvals().length),
     ...telemetry.families(),
     ...(traces ? traceFamilies(traces) : []),
     ...(mcpByState ? [counted(agentMetrics.mcpServers, 'state', mcpStartupStates, mcpByState)] : []),

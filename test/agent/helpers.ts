@@ -4,10 +4,10 @@ import {
   type ModelEvent,
   type ModelProvider,
   type ModelRequest,
+  Runtime,
+  type RuntimeOptions,
   type RuntimeSettings,
   type ThreadEvent,
-  ThreadService,
-  type ThreadServiceOptions,
   type Tool,
   type ToolContext,
   type ToolResult,
@@ -108,10 +108,10 @@ export const settings: RuntimeSettings = {
 
 export function service(
   provider: ModelProvider | (() => Promise<ModelProvider>),
-  options: Partial<ThreadServiceOptions> = {},
+  options: Partial<RuntimeOptions> = {},
 ) {
   const bugs: unknown[] = [];
-  const threads = new ThreadService({
+  const runtime = new Runtime({
     workspacePath: '/work',
     store: new MemoryStore(),
     provider: typeof provider === 'function' ? provider : async () => provider,
@@ -123,7 +123,7 @@ export function service(
     },
     ...options,
   });
-  return { threads, bugs };
+  return { runtime, bugs };
 }
 
 /** Hears events and lets the test wait for one. */
@@ -154,9 +154,9 @@ export function listening() {
 export const text = (words: string) => [{ type: 'text' as const, text: words }];
 
 /** Runs one turn to its end and gives it back. */
-export async function talk(threads: ThreadService, threadId: string, words: string) {
+export async function talk(runtime: Runtime, threadId: string, words: string) {
   const ear = listening();
-  threads.startTurn(threadId, text(words), ear.listener).begin();
+  runtime.turns.start(threadId, text(words), ear.listener).begin();
   const end = await Promise.race([ear.until('turn/completed'), ear.until('turn/failed'), ear.until('turn/cancelled')]);
   return { turn: end.params.turn, ear };
 }

@@ -3,7 +3,7 @@
 import { type AgentSubscriber, HttpAgent, type RunAgentParameters } from '@ag-ui/client';
 import type { Event as AguiEvent } from '@ag-ui/core';
 import type { Test } from 'tap';
-import { MemoryStore, type ModelProvider, ThreadService, type Tool } from '../../src/agent/index.ts';
+import { MemoryStore, type ModelProvider, Runtime, type Tool } from '../../src/agent/index.ts';
 import { createUpdatePlan } from '../../src/agent/tools/update-plan.ts';
 import { type AguiOptions, aguiRoutes } from '../../src/agui/index.ts';
 import { start } from '../http/support.ts';
@@ -41,7 +41,7 @@ export const tools: readonly Tool[] = [
 
 export interface Endpoint {
   readonly url: string;
-  readonly runtime: ThreadService;
+  readonly runtime: Runtime;
   readonly bugs: unknown[];
 }
 
@@ -51,7 +51,7 @@ export async function serve(
   options: Partial<Omit<AguiOptions, 'runtime'>> = {},
 ): Promise<Endpoint> {
   const faults: unknown[] = [];
-  const runtime = new ThreadService({
+  const runtime = new Runtime({
     workspacePath: '/work',
     store: new MemoryStore(),
     provider: async () => provider,

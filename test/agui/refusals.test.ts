@@ -25,7 +25,7 @@ t.test('a configured key is required on every path', async (t) => {
     t.equal((await fetch(`${url}/approvals`, { headers })).status, 401);
     t.equal((await fetch(`${url}/approvals/x`, { method: 'POST', headers })).status, 401);
   }
-  t.strictSame(runtime.list({}), []);
+  t.strictSame(runtime.threads.list({}), []);
   const agent = agentOf(url, 'x', { authorization: 'Bearer right' });
   say(agent, 'hi');
   t.match((await run(agent)).types.at(-1), 'RUN_FINISHED');
@@ -74,7 +74,7 @@ t.test('an invalid body is refused with the expected form', async (t) => {
     t.equal(response.status, 400, name);
     t.match(await response.json(), { error: { code: /^(invalidRequest|unsupportedContent)$/, message } }, name);
   }
-  t.strictSame(runtime.list({ includeArchived: true }), [], 'nothing came of it');
+  t.strictSame(runtime.threads.list({ includeArchived: true }), [], 'nothing came of it');
 });
 
 t.test('other methods, pages of other origins and other hosts are refused', async (t) => {
@@ -90,8 +90,8 @@ t.test('a run in an archived thread is refused', async (t) => {
   const agent = agentOf(url);
   say(agent, 'hi');
   await run(agent);
-  const [{ id = '' } = {}] = runtime.list({});
-  runtime.archive(id, true)();
+  const [{ id = '' } = {}] = runtime.threads.list({});
+  runtime.threads.archive(id, true)();
   say(agent, 'again');
   t.match(await refusal(t, agent), { status: 409, payload: { error: { code: 'threadNotActive' } } });
 });
@@ -102,7 +102,7 @@ t.test('a stopping server refuses runs and creates no thread', async (t) => {
   const agent = agentOf(url);
   say(agent, 'hi');
   t.match(await refusal(t, agent), { status: 429 });
-  t.strictSame(runtime.list({}), []);
+  t.strictSame(runtime.threads.list({}), []);
 });
 
 t.test('everything that the schema of the protocol accepts is accepted', (t) => {

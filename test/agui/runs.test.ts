@@ -126,8 +126,8 @@ t.test('a failed frontend tool is sent to the model as an error', async (t) => {
   await run(agent, { tools: [{ name: 'pick', description: '' }] });
   agent.addMessage({ id: 'r1', role: 'tool', toolCallId: 'f1', content: '', error: 'window closed' });
   await run(agent, { tools: [{ name: 'pick', description: '' }] });
-  const [{ id = '' } = {}] = runtime.list({ channelName: 'agui' });
-  const results = runtime
+  const [{ id = '' } = {}] = runtime.threads.list({ channelName: 'agui' });
+  const results = runtime.threads
     .read(id, { includeTurns: true })
     .turns?.flatMap(({ items }) => items.filter(({ type }) => type === 'toolResult'));
   t.match(results, [{ callId: 'f1', outcome: 'failed', text: 'window closed' }]);

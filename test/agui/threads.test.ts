@@ -6,7 +6,7 @@ import { agentOf, last, refusal, run, say, serve } from './harness.ts';
 import { calls, hangs, says, scripted } from './model.ts';
 
 const turnsOf = (runtime: Awaited<ReturnType<typeof serve>>['runtime'], name = 'a thread') =>
-  runtime.read(threadIdOf(name), { includeTurns: true }).turns ?? [];
+  runtime.threads.read(threadIdOf(name), { includeTurns: true }).turns ?? [];
 
 t.test('only new messages are added to a known thread, which keeps its tool results', async (t) => {
   const provider = scripted(says('one'), says('two'));
@@ -21,7 +21,9 @@ t.test('only new messages are added to a known thread, which keeps its tool resu
     ['user', 'assistant', 'user'],
   );
   t.equal(turnsOf(runtime).length, 2);
-  t.match(runtime.list({ channelName: 'agui' }), [{ id: threadIdOf('a thread'), identity: { channelName: 'agui' } }]);
+  t.match(runtime.threads.list({ channelName: 'agui' }), [
+    { id: threadIdOf('a thread'), identity: { channelName: 'agui' } },
+  ]);
 });
 
 t.test('an unknown conversation keeps its history, run after run', async (t) => {
@@ -66,9 +68,9 @@ t.test('the input of an interrupted run is not repeated by the next one', async 
   const agent = agentOf(url);
   say(agent, 'first');
   const running = run(agent);
-  await eventually(() => runtime.activeTurns === 1, 'the turn runs');
+  await eventually(() => runtime.turns.count === 1, 'the turn runs');
   const [{ id: turnId = '' } = {}] = turnsOf(runtime);
-  runtime.interrupt(threadIdOf('a thread'), turnId)();
+  runtime.turns.interrupt(threadIdOf('a thread'), turnId)();
   t.match(last(await running), { type: 'RUN_FINISHED', outcome: { type: 'cancelled' } });
   say(agent, 'second');
   await run(agent);
@@ -142,7 +144,7 @@ t.test('approvals can be listed and decided outside of a run; the next run repor
   t.equal((await answer('approval_unknown', { decision: 'accept' })).status, 404);
   t.equal((await answer(requestId, { approved: false })).status, 200);
   t.equal((await answer(requestId, { approved: true })).status, 404, 'the first answer counts');
-  await eventually(() => runtime.activeTurns === 0, 'the turn has ended');
+  await eventually(() => runtime.turns.count === 0, 'the turn has ended');
   const second = await run(agent, {
     resume: [{ interruptId: requestId, status: 'resolved', payload: { approved: true } }],
   });
@@ -157,7 +159,7 @@ t.test('an invalid answer changes nothing', async (t) => {
   await run(agent);
   const [{ id: interruptId = '' } = {}] = agent.pendingInterrupts;
   t.match(await refusal(t, agent, { resume: [{ interruptId, status: 'resolved', payload: 'sure' }] }), { status: 400 });
-  t.equal(runtime.approvals().length, 1);
+  t.equal(runtime.turns.approvals().length, 1);
 });
 
 t.test('a disconnected reader ends the turn after the grace period', async (t) => {
@@ -166,7 +168,7 @@ t.test('a disconnected reader ends the turn after the grace period', async (t) =
   say(agent, 'hi');
   const running = run(agent, {}, { onTextMessageContentEvent: () => agent.abortRun() });
   await running.catch(() => undefined);
-  await eventually(() => runtime.activeTurns === 0, 'the turn was ended');
+  await eventually(() => runtime.turns.count === 0, 'the turn was ended');
   t.match(turnsOf(runtime).at(-1), { status: 'cancelled', interruptedBy: 'user' });
 });
 
@@ -183,7 +185,7 @@ t.test('a reader that returns within the grace period gets the whole turn and it
   const agent = agentOf(url);
   say(agent, 'hi');
   await run(agent, {}, { onTextMessageContentEvent: () => agent.abortRun() }).catch(() => undefined);
-  t.equal(runtime.activeTurns, 1);
+  t.equal(runtime.turns.count, 1);
   const again = run(agent, {}, { onMessagesSnapshotEvent: () => gate.resolve() });
   t.match(last(await again), { outcome: { type: 'success' } });
   t.match(agent.messages, [
@@ -200,11 +202,11 @@ t.test('new input during a turn is refused, and the turn continues', async (t) =
   const agent = agentOf(url);
   say(agent, 'hi');
   const running = run(agent);
-  await eventually(() => runtime.activeTurns === 1, 'the turn runs');
+  await eventually(() => runtime.turns.count === 1, 'the turn runs');
   const other = agentOf(url);
   say(other, 'and me?');
   t.match(await refusal(t, other), { status: 409, payload: { error: { code: 'turnInProgress' } } });
-  t.equal(runtime.activeTurns, 1);
+  t.equal(runtime.turns.count, 1);
   agent.abortRun();
   await running.catch(() => undefined);
 });
@@ -221,7 +223,7 @@ t.test('input of another client in the thread is sent as a user message', async 
   const running = run(agent);
   await eventually(() => provider.requests.length === 1, 'the model was asked');
   const [{ id: turnId = '' } = {}] = turnsOf(runtime);
-  runtime.steer(threadIdOf('a thread'), turnId, { input: [{ type: 'text', text: 'and this' }] });
+  runtime.turns.steer(threadIdOf('a thread'), turnId, { input: [{ type: 'text', text: 'and this' }] });
   gate.resolve();
   await running;
   t.match(agent.messages, [

@@ -5,9 +5,9 @@ import type { HealthReport } from '../../src/protocol/index.ts';
 import { says, service } from '../agent/helpers.ts';
 
 t.test('regression: a server that cannot examine itself stays silent, and reports once it can', async (t) => {
-  const { threads } = service(says('Hello.'));
+  const { runtime } = service(says('Hello.'));
   let isBroken = true;
-  const inbox = new Inbox(threads, {
+  const inbox = new Inbox(runtime, {
     async examine() {
       if (isBroken) throw new Error('cannot examine');
       return { status: 'ready', incarnation: 'i-1', idleMs: 0 };
@@ -35,13 +35,13 @@ t.test('regression: a server that cannot examine itself stays silent, and report
 });
 
 t.test('a reader gets the report when the feed opens, and each different one', (t) => {
-  const { threads } = service(says('Hello.'));
+  const { runtime } = service(says('Hello.'));
   let health: HealthReport['health'] = 'unknown';
   const report = (): HealthReport => ({
     ...{ incarnation: 'i-1', health, lastTurn: null, failure: null, failuresInARow: 0, model: null, agent: null },
     ...{ mcpServers: { total: 0, down: [], toolProblems: [] }, pendingApprovals: 0, costUsd: 0, sandbox: null },
   });
-  const inbox = new Inbox(threads, { report });
+  const inbox = new Inbox(runtime, { report });
   t.teardown(() => inbox.close());
   const heard: string[] = [];
   const hear = (bytes: Uint8Array) => heard.push(Buffer.from(bytes).toString());

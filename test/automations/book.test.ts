@@ -332,7 +332,7 @@ t.test('of ten thousand jobs only due ones have actors, and each runs at its tim
   const world = await World.start(t, { directory: before.directory, clock, settings: { maxConcurrentRuns: 20 } });
   t.match(world.automations.describe(), { automations: count, actors: 0 }, 'no job has an actor');
   for (let number = 0; number < 50; number += 1) await world.clock.pass(minute);
-  await until(() => world.prompts.length === 50 && world.threads.activeTurns === 0, '50 of them ran');
+  await until(() => world.prompts.length === 50 && world.runtime.turns.count === 0, '50 of them ran');
   t.same(
     world.prompts,
     Array.from({ length: 50 }, (_, number) => `${number}`),
@@ -342,7 +342,7 @@ t.test('of ten thousand jobs only due ones have actors, and each runs at its tim
   // 150 jobs become due while the laptop sleeps: more than one batch.
   world.clock.jump(150 * minute);
   await world.clock.pass(defaults.automations.tickMs + minute);
-  await until(() => world.prompts.length === 201 && world.threads.activeTurns === 0, 'all that is due has run');
+  await until(() => world.prompts.length === 201 && world.runtime.turns.count === 0, 'all that is due has run');
   t.equal(new Set(world.prompts).size, 201, 'each once');
 });
 

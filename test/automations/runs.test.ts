@@ -229,7 +229,7 @@ async function worldOf(t: Teardown, isReadOnly: boolean, answer: 'fails' | 'wait
     if (requests % 2 === 0) unreachable();
     yield call(`c${requests}`, 'Deploy');
   });
-  const world = await World.start(t, { provider, threads: { tools: () => [used] } });
+  const world = await World.start(t, { provider, runtime: { tools: () => [used] } });
   const { id } = await world.hourly();
   return { world, id, inTool: inTool.promise, calls: () => calls };
 }
@@ -272,8 +272,8 @@ t.test('commands that read and sub-agents that explore have no effects; a sub-ag
     const workspacePath = temporaryDirectory(t);
     const tools = createBuiltinTools({ ...places, tools: Tools });
     const library = new Library(home);
-    const threads = { workspacePath, tools: () => tools, rules, library, settings };
-    const world = await World.start(t, { provider, threads, settings: { maxRetries: 0 } });
+    const runtime = { workspacePath, tools: () => tools, rules, library, settings };
+    const world = await World.start(t, { provider, runtime, settings: { maxRetries: 0 } });
     const { id } = await world.add('task', { approvalPolicy: 'autoApprove' });
     await world.quiet();
     t.match(await world.history(id), [{ status: 'failed', error: { code: 'upstreamUnreachable', message } }]);
@@ -308,7 +308,7 @@ t.test('a call with effects does not begin when the fact cannot be stored', asyn
   });
   const world = await World.start(t, {
     provider: answers([call('c1', 'Deploy')], [say('done')]),
-    threads: { tools: () => [deploy] },
+    runtime: { tools: () => [deploy] },
     settings: { maxRetries: 0 },
     schedules: (real) =>
       new Proxy(real, {
@@ -352,7 +352,7 @@ t.test('two schedulers of one database run every due time once', async (t) => {
 
 t.test('a run uses a new thread, the thread of its automation, or a bound thread', async (t) => {
   const world = await World.start(t);
-  const { thread } = world.threads.start({ displayName: 'mine' });
+  const { thread } = world.runtime.threads.start({ displayName: 'mine' });
   const fresh = await world.hourly({ binding: { mode: 'new' }, name: 'fresh' });
   const own = await world.hourly({ binding: { mode: 'own' }, name: 'own' });
   const bound = await world.hourly({ binding: { mode: 'thread', threadId: thread.id } });
@@ -362,9 +362,9 @@ t.test('a run uses a new thread, the thread of its automation, or a bound thread
   t.equal(new Set(await threadsOf(own.id)).size, 1);
   t.same(await threadsOf(bound.id), [thread.id, thread.id]);
   const [ownThread = ''] = await threadsOf(own.id);
-  const listed = world.threads.list({ channelName: 'automation' });
+  const listed = world.runtime.threads.list({ channelName: 'automation' });
   t.same(listed.map(({ displayName }) => displayName).sort(), ['fresh', 'fresh', 'own']);
-  (await world.threads.delete(ownThread))();
+  (await world.runtime.threads.delete(ownThread))();
   await world.pass(hour);
   const [, , third] = await threadsOf(own.id);
   t.ok(third !== undefined && third !== ownThread, 'a deleted thread is replaced by a new one');
@@ -373,10 +373,10 @@ t.test('a run uses a new thread, the thread of its automation, or a bound thread
 t.test('a run waits for a busy thread', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer });
-  const { thread } = world.threads.start({});
+  const { thread } = world.runtime.threads.start({});
   const { id } = await world.hourly({ binding: { mode: 'thread', threadId: thread.id }, prompt: 'the job' });
-  world.threads.startTurn(thread.id, [{ type: 'text', text: 'a person' }], undefined).begin();
-  world.threads.enqueue(thread.id, [{ type: 'text', text: 'the person again' }]);
+  world.runtime.turns.start(thread.id, [{ type: 'text', text: 'a person' }], undefined).begin();
+  world.runtime.turns.enqueue(thread.id, [{ type: 'text', text: 'the person again' }]);
   await world.clock.pass(hour + minute);
   t.equal(await world.stateOf(id), 'running');
   t.same(world.prompts, ['a person']);
@@ -388,9 +388,9 @@ t.test('a run waits for a busy thread', async (t) => {
 
 t.test('a deleted bound thread fails the run without a retry', async (t) => {
   const world = await World.start(t);
-  const { thread } = world.threads.start({});
+  const { thread } = world.runtime.threads.start({});
   const { id } = await world.hourly({ binding: { mode: 'thread', threadId: thread.id } });
-  (await world.threads.delete(thread.id))();
+  (await world.runtime.threads.delete(thread.id))();
   await world.pass(hour + minute);
   t.match(await world.automations.read(id), {
     state: 'waiting',
@@ -402,11 +402,11 @@ t.test('a deleted bound thread fails the run without a retry', async (t) => {
 t.test('the deletion of a busy bound thread fails the waiting run', async (t) => {
   const held = gate();
   const world = await World.start(t, { answer: held.answer });
-  const { thread } = world.threads.start({});
+  const { thread } = world.runtime.threads.start({});
   const { id } = await world.hourly({ binding: { mode: 'thread', threadId: thread.id } });
-  world.threads.startTurn(thread.id, [{ type: 'text', text: 'a person' }], undefined).begin();
+  world.runtime.turns.start(thread.id, [{ type: 'text', text: 'a person' }], undefined).begin();
   await world.clock.pass(hour + minute);
-  (await world.threads.delete(thread.id))();
+  (await world.runtime.threads.delete(thread.id))();
   await world.quiet();
   t.match(await world.history(id), [{ status: 'failed', error: { code: 'threadNotFound' } }]);
 });
@@ -422,17 +422,17 @@ t.test('a call that needs approval is declined unless the automation has another
       return { text: 'deployed', isError: false };
     },
   });
-  const world = await World.start(t, { provider, threads: { tools: () => [deploy], settings } });
+  const world = await World.start(t, { provider, runtime: { tools: () => [deploy], settings } });
   const declined = await world.add('task', {});
   await world.quiet();
   t.match(await world.history(declined.id), [{ status: 'completed', result: 'as told' }]);
   t.same(ran, []);
   provider.requests.length = 0;
   const asked = await world.add('task', { approvalPolicy: 'default' });
-  await until(() => world.threads.approvals().length === 1, 'an approval is pending');
+  await until(() => world.runtime.turns.approvals().length === 1, 'an approval is pending');
   t.equal(await world.stateOf(asked.id), 'running');
-  const [request] = world.threads.approvals();
-  world.threads.respond(request?.requestId ?? '', 'accept');
+  const [request] = world.runtime.turns.approvals();
+  world.runtime.turns.respond(request?.requestId ?? '', 'accept');
   await world.quiet();
   t.same(ran, ['deployed']);
   provider.requests.length = 0;
@@ -454,7 +454,9 @@ t.test('a cancelled run ends its turn, and the schedule continues', async (t) =>
     recentRuns: [{ status: 'cancelled', attempt: 1 }],
   });
   const [{ threadId = '' } = {}] = await world.history(id);
-  t.match(world.threads.read(threadId, { includeTurns: true }).turns, [{ status: 'cancelled', interruptedBy: 'user' }]);
+  t.match(world.runtime.threads.read(threadId, { includeTurns: true }).turns, [
+    { status: 'cancelled', interruptedBy: 'user' },
+  ]);
   t.equal(world.running.length, 0, 'the request to the model is aborted');
   t.equal(await refusal(world.automations.cancel(id)), 'automationInvalid notRunning');
 });
@@ -463,7 +465,7 @@ t.test('an interrupt of the turn cancels the run', async (t) => {
   const world = await World.start(t, { answer: gate().answer });
   const { id } = await world.add('task', {});
   const turn = await until(async () => (await world.history(id)).find(({ turnId }) => turnId !== undefined), 'a turn');
-  world.threads.interrupt(turn.threadId ?? '', turn.turnId ?? '')();
+  world.runtime.turns.interrupt(turn.threadId ?? '', turn.turnId ?? '')();
   await world.quiet();
   t.same(await statuses(world, id), ['cancelled']);
 });
@@ -528,7 +530,7 @@ t.test('the removal of a running automation ends its turn and leaves nothing', a
   await world.clock.pass(hour + minute);
   await until(() => world.running.length === 1, 'it runs');
   t.equal(await world.automations.remove(id), true);
-  await until(() => world.threads.activeTurns === 0, 'its turn has ended');
+  await until(() => world.runtime.turns.count === 0, 'its turn has ended');
   t.equal(await world.automations.remove(id), false);
   t.equal(await refusal(world.automations.read(id)), 'automationNotFound');
   await world.pass(day);

@@ -12,11 +12,10 @@ import {
   ModelError,
   type ModelProvider,
   openStore,
-  type Runtime,
+  Runtime,
+  type RuntimeOptions,
   type ScheduleStore,
   type Store,
-  ThreadService,
-  type ThreadServiceOptions,
 } from '../../src/agent/index.ts';
 import { Automations, type AutomationsSettings, type Clock } from '../../src/automations/index.ts';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
@@ -129,7 +128,7 @@ export interface WorldOptions {
   readonly settings?: Partial<AutomationsSettings>;
   readonly answer?: Answer;
   readonly provider?: ModelProvider;
-  readonly threads?: Partial<ThreadServiceOptions>;
+  readonly runtime?: Partial<RuntimeOptions>;
   readonly keepActors?: number;
   /** Stands between the scheduler and the real store. */
   readonly schedules?: (real: ScheduleStore) => ScheduleStore;
@@ -148,7 +147,7 @@ export class World {
   readonly directory: string;
   readonly clock: FakeClock;
   readonly store: Store;
-  readonly threads: Runtime;
+  readonly runtime: Runtime;
   readonly automations: Automations;
   readonly faults: unknown[] = [];
   /** Prompts that the model has received, in order. */
@@ -169,7 +168,7 @@ export class World {
     this.answer = options.answer ?? ((prompt) => `done: ${prompt}`);
     this.store = openStore(this.directory, { onFault: (error) => this.faults.push(error) });
     const provider = options.provider ?? this.#model();
-    this.threads = new ThreadService({
+    this.runtime = new Runtime({
       workspacePath: '/work',
       store: this.store.threads,
       traces: this.store.traces,
@@ -177,12 +176,12 @@ export class World {
       tools: () => [],
       settings: runtimeSettings,
       onBug: (error) => `bug-${this.faults.push(error)}`,
-      ...options.threads,
+      ...options.runtime,
     });
     this.automations = new Automations({
       workspacePath: '/work',
       schedules: options.schedules?.(this.store.schedules) ?? this.store.schedules,
-      threads: this.threads,
+      runtime: this.runtime,
       settings: { ...settings, ...options.settings },
       onFault: (error) => this.faults.push(error),
       observe: (actor, { id }) => this.#watch(actor, id),
@@ -208,7 +207,7 @@ export class World {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const ended = this.automations.close();
-    await this.threads.close();
+    await this.runtime.close();
     await ended;
     this.store.close();
   }
@@ -238,7 +237,7 @@ export class World {
     await until(async () => {
       const { countsByState } = await this.automations.state();
       const busy = (countsByState['queued'] ?? 0) + (countsByState['running'] ?? 0);
-      return busy === 0 && this.threads.activeTurns === 0;
+      return busy === 0 && this.runtime.turns.count === 0;
     }, 'everything has ended');
   }
 

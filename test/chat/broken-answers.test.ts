@@ -41,9 +41,9 @@ t.test('a stream keeps the words it has sent, and gets the whole answer as anoth
 });
 
 t.test('a stream that has sent half a call ends with an error: clients join pieces by their index', async (t) => {
-  const { post, threads } = await chat(t, scripted(breaks('', call), writes(call, '{"city":', '"Oslo"}')), patient);
+  const { post, runtime } = await chat(t, scripted(breaks('', call), writes(call, '{"city":', '"Oslo"}')), patient);
   const text = await (await post({ ...asked, stream: true })).text();
   t.match(text, /"code":"upstream_failed"/);
   t.notMatch(text, /Oslo/);
-  await threads.close();
+  await runtime.close();
 });

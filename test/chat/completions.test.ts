@@ -264,7 +264,7 @@ t.test('a failure after the head cuts the body: clients report an error, and the
 
 t.test('parallel requests get their own answers', async (t) => {
   const provider = script(...Array.from({ length: 40 }, (_, n) => [say(`${n}:`), say('x'.repeat(n))]));
-  const { ask, post, threads } = await chat(t, provider);
+  const { ask, post, runtime } = await chat(t, provider);
   const answers = await Promise.all(
     Array.from({ length: 40 }, async (_, n) => {
       if (n % 2) return (await ask('hi')).body.choices[0].message.content as string;
@@ -276,6 +276,6 @@ t.test('parallel requests get their own answers', async (t) => {
     t.equal(rest?.length, Number(n));
   }
   t.equal(new Set(answers).size, 40);
-  t.equal(threads.activeTurns, 0);
-  t.strictSame(threads.list({}), [], 'requests without a session leave nothing behind');
+  t.equal(runtime.turns.count, 0);
+  t.strictSame(runtime.threads.list({}), [], 'requests without a session leave nothing behind');
 });

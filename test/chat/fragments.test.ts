@@ -108,12 +108,12 @@ t.test('a client that reconnects during a call gets its earlier and later fragme
 });
 
 t.test('an unfinished call ends in an error and is in no whole answer', async (t) => {
-  const { post, threads } = await chat(t, scripted(hangsInCall(call, '{"ci')), { timing: { trickleAfterMs: 10 } });
+  const { post, runtime } = await chat(t, scripted(hangsInCall(call, '{"ci')), { timing: { trickleAfterMs: 10 } });
   const streamed = reading(await post(asked));
   await streamed.until((text) => text.includes('get_weather'));
   const whole = reading(await post({ ...asked, stream: false }));
   await whole.until((text) => text.includes('\n'));
-  await threads.close();
+  await runtime.close();
   t.match(JSON.parse(framesOf(await streamed.rest()).at(-1) ?? ''), { error: { message: String } });
   await t.rejects(whole.rest(), { message: 'terminated' }, 'after an early head the body is cut');
 });

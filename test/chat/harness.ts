@@ -4,12 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import * as v from 'valibot';
-import {
-  type ChatRequestStore,
-  type ModelProvider,
-  openStore,
-  type ThreadServiceOptions,
-} from '../../src/agent/index.ts';
+import { type ChatRequestStore, type ModelProvider, openStore, type RuntimeOptions } from '../../src/agent/index.ts';
 import { type ChatOptions, type ChatTiming, openChatServer } from '../../src/chat/index.ts';
 import { Config } from '../../src/config/index.ts';
 import type { HttpServer } from '../../src/http/index.ts';
@@ -21,7 +16,7 @@ type ApiInput = NonNullable<v.InferInput<typeof Config>['Api']>;
 export interface ChatSetup {
   readonly api?: ApiInput;
   readonly timing?: Partial<ChatTiming>;
-  readonly runtime?: Partial<ThreadServiceOptions>;
+  readonly runtime?: Partial<RuntimeOptions>;
   readonly isPublic?: boolean;
   readonly health?: ChatOptions['health'];
   /** Default: a database of its own. */
@@ -33,7 +28,7 @@ const patient = { heartbeatMs: 120_000, trickleAfterMs: 120_000, trickleMs: 120_
 
 export interface Running {
   readonly server: HttpServer;
-  readonly threads: ReturnType<typeof service>['threads'];
+  readonly runtime: ReturnType<typeof service>['runtime'];
   readonly bugs: unknown[];
   readonly port: number;
   readonly url: string;
@@ -66,7 +61,7 @@ export function requestStore(t: Test): ChatRequestStore {
 export const user = (content: unknown) => ({ role: 'user', content });
 
 export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = {}): Promise<Running> {
-  const { threads, bugs } = service(provider, setup.runtime);
+  const { runtime, bugs } = service(provider, setup.runtime);
   const { Api: api } = v.parse(Config, { Api: setup.api ?? {} });
   const log: string[] = [];
   const logger = createLogger({
@@ -76,7 +71,7 @@ export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = 
     stream: { write: (line) => log.push(String(line)) },
   });
   const server = await openChatServer({
-    runtime: threads,
+    runtime,
     requests: setup.requests ?? requestStore(t),
     api,
     isPublic: setup.isPublic ?? false,
@@ -89,7 +84,7 @@ export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = 
   const { port } = await server.listen({ host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${port}`;
   t.teardown(async () => {
-    await threads.close();
+    await runtime.close();
     await server.close(0);
   });
   const post: Running['post'] = (body, headers = {}, signal) =>
@@ -101,7 +96,7 @@ export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = 
     });
   return {
     server,
-    threads,
+    runtime,
     bugs,
     port,
     url,

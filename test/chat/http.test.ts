@@ -45,7 +45,7 @@ t.test('with a key every path below /v1/ but health requires it, existing or not
 t.test('the routes require the key also without the guard of the server', async (t) => {
   const { Api: api } = v.parse(Config, { Api: { ApiKey: key } });
   const logger = createLogger({ name: 'chat', level: 'silent' });
-  const { threads: runtime } = service(script());
+  const { runtime } = service(script());
   const { url } = await start(t, 'uws', {
     routes: chatRoutes({ runtime, requests: requestStore(t), api, isPublic: false, version: '1', mode: 'api', logger }),
     errorBody: (error) => (isChatPath(error.path) ? chatErrorBody(error) : 'not ours'),
@@ -163,7 +163,7 @@ t.test('unknown paths and methods are errors in the format of the API', async (t
 });
 
 t.test('another content type than JSON is refused', async (t) => {
-  const { url, threads } = await chat(t, script(say('ok'), say('ok')));
+  const { url, runtime } = await chat(t, script(say('ok'), say('ok')));
   const types = [
     'text/plain',
     'application/x-www-form-urlencoded',
@@ -181,7 +181,7 @@ t.test('another content type than JSON is refused', async (t) => {
   }
   const blob = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body: new Blob([body]) });
   t.equal(blob.status, 415, 'no content type at all, as a page can send it');
-  t.equal(threads.activeTurns, 0);
+  t.equal(runtime.turns.count, 0);
   for (const type of ['application/json; charset=utf-8', 'Application/JSON']) {
     const answer = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
@@ -227,7 +227,7 @@ t.test('a body of many megabytes is served', async (t) => {
 
 t.test('pages of other origins are refused, with and without a key; no CORS header is sent', async (t) => {
   for (const ApiKey of ['', key]) {
-    const { port, threads } = await chat(t, script(say('ok'), say('ok')), { api: { ApiKey } });
+    const { port, runtime } = await chat(t, script(say('ok'), say('ok')), { api: { ApiKey } });
     const authorization: Record<string, string> = ApiKey ? { authorization: `Bearer ${ApiKey}` } : {};
     const length = { 'content-length': String(body.length) };
     for (const foreign of [
@@ -244,7 +244,7 @@ t.test('pages of other origins are refused, with and without a key; no CORS head
       const read = await exchange(port, rawRequest('GET', '/v1/models', { ...authorization, ...foreign } as never));
       t.equal(read.status, 403);
     }
-    t.equal(threads.activeTurns, 0);
+    t.equal(runtime.turns.count, 0);
     const own = { ...json, ...authorization, ...length, Host: `127.0.0.1:${port}`, origin: `http://127.0.0.1:${port}` };
     t.equal((await exchange(port, rawRequest('POST', '/v1/chat/completions', own, body))).status, 200);
   }
@@ -268,7 +268,7 @@ t.test('foreign host names are refused on loopback and served on a public addres
 t.test('an interactive approval is answered over HTTP once', async (t) => {
   const touch = tool({ name: 'Touch', needsApproval: true });
   const provider = script(callTool('Touch'), say('done'), callTool('Touch'), say('a pity'));
-  const { url, ask, threads } = await chat(t, provider, {
+  const { url, ask, runtime } = await chat(t, provider, {
     api: { ApprovalMode: 'interactive', ApiKey: key },
     runtime: { tools: () => [touch] },
   });
@@ -285,7 +285,7 @@ t.test('an interactive approval is answered over HTTP once', async (t) => {
     [{ decision: 'decline' }, 'a pity', 'declined'],
   ] as const) {
     const answer = ask('touch it', {}, { ...authorization, 'x-session-id': 's' });
-    await eventually(() => threads.approvals().length === 1, 'an approval waits');
+    await eventually(() => runtime.turns.approvals().length === 1, 'an approval waits');
     const [waiting] = await pending();
     t.match(waiting, {
       type: 'shell',

@@ -120,36 +120,36 @@ t.test('a disconnect that cannot be resumed ends the turn at once, and no tool s
     },
   });
   const provider = always([say('begun'), held, callTool('Touch')]);
-  const { post, threads } = await chat(t, provider, { runtime: { tools: () => [touch] } });
+  const { post, runtime } = await chat(t, provider, { runtime: { tools: () => [touch] } });
   for (const stream of [true, false]) {
     const controller = new AbortController();
     const answer = post({ ...body, stream }, {}, controller.signal);
     if (stream) await reading(await answer).until((text) => text.includes('begun'));
-    else await eventually(() => threads.activeTurns === 1, 'the turn runs');
+    else await eventually(() => runtime.turns.count === 1, 'the turn runs');
     controller.abort();
     await answer.then(
       (response) => response.text().catch(() => ''),
       () => '',
     );
-    await eventually(() => threads.activeTurns === 0, 'the turn is ended');
+    await eventually(() => runtime.turns.count === 0, 'the turn is ended');
   }
   held.open();
   await new Promise((resolve) => setTimeout(resolve, 50));
   t.equal(runs, 0);
-  t.strictSame(threads.list({}), []);
+  t.strictSame(runtime.threads.list({}), []);
 });
 
 t.test('within the grace period a caller can resume its session', async (t) => {
   const held = gate();
   const provider = script([say('begun '), held, say('and done')]);
-  const { post, threads } = await chat(t, provider, { api: { DisconnectGraceMs: 60_000 } });
+  const { post, runtime } = await chat(t, provider, { api: { DisconnectGraceMs: 60_000 } });
   const headers = { 'x-session-id': 's', 'x-stainless-retry-count': '0' };
   const controller = new AbortController();
   const lost = await post(streamed, headers, controller.signal);
   await reading(lost).until((text) => text.includes('begun'));
   controller.abort();
   await new Promise((resolve) => setTimeout(resolve, 50));
-  t.equal(threads.activeTurns, 1);
+  t.equal(runtime.turns.count, 1);
   const again = await post(streamed, { ...headers, 'x-stainless-retry-count': '1' });
   held.open();
   t.equal(contentOf(chunksOf(await again.text())), 'begun and done');
@@ -157,19 +157,19 @@ t.test('within the grace period a caller can resume its session', async (t) => {
 });
 
 t.test('after the grace period the turn is ended', async (t) => {
-  const { post, threads } = await chat(t, script([say('begun'), gate()]), { api: { DisconnectGraceMs: 20 } });
+  const { post, runtime } = await chat(t, script([say('begun'), gate()]), { api: { DisconnectGraceMs: 20 } });
   const controller = new AbortController();
   const lost = await post(streamed, { 'x-session-id': 's' }, controller.signal);
   await reading(lost).until((text) => text.includes('begun'));
   controller.abort();
-  await eventually(() => threads.activeTurns === 0, 'the turn is ended');
-  const [thread] = threads.list({});
-  t.match(threads.read(thread?.id ?? '', { includeTurns: true }).turns, [{ status: 'cancelled' }]);
+  await eventually(() => runtime.turns.count === 0, 'the turn is ended');
+  const [thread] = runtime.threads.list({});
+  t.match(runtime.threads.read(thread?.id ?? '', { includeTurns: true }).turns, [{ status: 'cancelled' }]);
 });
 
 t.test('with OnDisconnect detach the turn is finished for its session', async (t) => {
   const held = gate();
-  const { post, threads } = await chat(t, script([say('begun '), held, say('and done')]), {
+  const { post, runtime } = await chat(t, script([say('begun '), held, say('and done')]), {
     api: { OnDisconnect: 'detach' },
   });
   const controller = new AbortController();
@@ -178,24 +178,24 @@ t.test('with OnDisconnect detach the turn is finished for its session', async (t
   controller.abort();
   await new Promise((resolve) => setTimeout(resolve, 50));
   held.open();
-  await eventually(() => threads.activeTurns === 0, 'the turn ends by itself');
-  const [thread] = threads.list({});
-  t.match(threads.read(thread?.id ?? '', { includeTurns: true }).turns, [{ status: 'completed' }]);
+  await eventually(() => runtime.turns.count === 0, 'the turn ends by itself');
+  const [thread] = runtime.threads.list({});
+  t.match(runtime.threads.read(thread?.id ?? '', { includeTurns: true }).turns, [{ status: 'completed' }]);
 });
 
 t.test('a turn interrupted by another client is reported as such', async (t) => {
   const held = gate();
-  const { post, threads } = await chat(t, script([say('begun'), held], [held]));
+  const { post, runtime } = await chat(t, script([say('begun'), held], [held]));
   const headers = { 'x-session-id': 's' };
   const answer = await post(streamed, headers);
   const reader = reading(answer);
   await reader.until((text) => text.includes('begun'));
-  const [thread] = threads.list({});
-  threads.interrupt(thread?.id ?? '', 'turn_001')();
+  const [thread] = runtime.threads.list({});
+  runtime.turns.interrupt(thread?.id ?? '', 'turn_001')();
   t.match(await reader.rest(), /"code":"turn_interrupted"\}\}\n\n$/);
   const whole = post(body, headers);
-  await eventually(() => threads.activeTurns === 1, 'the next turn');
-  threads.interrupt(thread?.id ?? '', 'turn_002')();
+  await eventually(() => runtime.turns.count === 1, 'the next turn');
+  runtime.turns.interrupt(thread?.id ?? '', 'turn_002')();
   t.equal((await whole).status, 422);
 });
 
@@ -271,12 +271,12 @@ t.test('a turn that the shutdown ends after a tool call is not run again', async
   };
   const before = await chat(t, script([callTool('Touch')], [held]), { requests, runtime });
   const running = before.post(body, { 'idempotency-key': 'k' });
-  await eventually(() => before.threads.activeTurns === 1, 'the turn runs');
+  await eventually(() => before.runtime.turns.count === 1, 'the turn runs');
   const early = await chat(t, script([say('begun'), held]), { requests });
   const untouched = await early.post(streamed, { 'idempotency-key': 'early' });
   await reading(untouched).until((text) => text.includes('begun'));
   held.open();
-  await Promise.all([before.threads.close(), early.threads.close()]);
+  await Promise.all([before.runtime.close(), early.runtime.close()]);
   t.equal((await running).status, 503);
   const after = await chat(t, script(say('anew')), { requests, runtime });
   t.match(await (await after.post(body, { 'idempotency-key': 'k' })).json(), { error: { code: 'outcome_unknown' } });

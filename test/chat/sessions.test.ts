@@ -23,7 +23,7 @@ const systemOf = (provider: ReturnType<typeof script>, nth: number): string => {
 
 t.test('without a session each request carries the whole conversation', async (t) => {
   const provider = script(say('c'), say('d'));
-  const { post, threads } = await chat(t, provider);
+  const { post, runtime } = await chat(t, provider);
   const messages = [system('be brief'), user('a'), assistant('b'), user('c'), user('d')];
   const answer = await post({ messages });
   t.equal(answer.headers.get('x-session-id'), null);
@@ -32,13 +32,13 @@ t.test('without a session each request carries the whole conversation', async (t
   t.match(systemOf(provider, 0), 'be brief');
   await post({ messages: [user('again')] });
   t.strictSame(messagesOf(provider, 1), ['user: again']);
-  t.strictSame(threads.list({}), []);
+  t.strictSame(runtime.threads.list({}), []);
 });
 
 t.test('in a session only the new end of a repeated conversation is used', async (t) => {
   const look = tool({ name: 'Look', isReadOnly: true, run: () => ({ text: 'a cat', isError: false }) });
   const provider = script([say('Let me see.'), callTool('Look')], say('A cat.'), say('Black.'));
-  const { post, threads } = await chat(t, provider, { runtime: { tools: () => [look] } });
+  const { post, runtime } = await chat(t, provider, { runtime: { tools: () => [look] } });
   const headers = { 'X-Session-Id': 's-1' };
   const first = await post({ messages: [system('be brief'), user('what is there?')] }, headers);
   t.equal(first.headers.get('x-session-id'), 's-1');
@@ -53,7 +53,7 @@ t.test('in a session only the new end of a repeated conversation is used', async
     'user: its colour?',
   ]);
   t.match(systemOf(provider, 2), 'be brief', 'what the system was told stays with the session');
-  const [thread] = threads.list({ channelName: 'api' });
+  const [thread] = runtime.threads.list({ channelName: 'api' });
   t.match(thread, { displayName: 's-1', identity: { channelName: 'api', channelContext: 's-1' } });
 });
 
@@ -198,11 +198,11 @@ t.test('a disconnect during the wait removes the request without effects', async
 t.test('a request waits for the turn of another interface in the thread of its session', async (t) => {
   const held = gate();
   const provider = script(say('one'), [held, say('two')], say('three'));
-  const { post, threads } = await chat(t, provider);
+  const { post, runtime } = await chat(t, provider);
   const headers = { 'x-session-id': 's' };
   await (await post({ messages: [user('a')] }, headers)).json();
-  const [thread] = threads.list({});
-  threads.startTurn(thread?.id ?? '', [{ type: 'text', text: 'b' }], undefined).begin();
+  const [thread] = runtime.threads.list({});
+  runtime.turns.start(thread?.id ?? '', [{ type: 'text', text: 'b' }], undefined).begin();
   await held.reached;
   const answer = post({ messages: [user('c')] }, headers);
   await new Promise((resolve) => setTimeout(resolve, 50));
@@ -212,10 +212,10 @@ t.test('a request waits for the turn of another interface in the thread of its s
 });
 
 t.test('an archived session is refused', async (t) => {
-  const { post, threads } = await chat(t, script(say('one')));
+  const { post, runtime } = await chat(t, script(say('one')));
   const headers = { 'x-session-id': 's' };
   await (await post({ messages: [user('a')] }, headers)).json();
-  threads.archive(threads.list({})[0]?.id ?? '', true)();
+  runtime.threads.archive(runtime.threads.list({})[0]?.id ?? '', true)();
   const answer = await post({ messages: [user('b')] }, headers);
   t.equal(answer.status, 422);
   t.equal((await answer.json()).error.code, 'session_archived');
@@ -223,11 +223,11 @@ t.test('an archived session is refused', async (t) => {
 
 t.test('a request above the limit of parallel turns is refused; after one ends the next is served', async (t) => {
   const held = gate();
-  const { post, threads } = await chat(t, script([held, say('a')], [held, say('b')], say('c')), {
+  const { post, runtime } = await chat(t, script([held, say('a')], [held, say('b')], say('c')), {
     api: { MaxConcurrentTurns: 2 },
   });
   const running = [post({ messages: [user('1')] }), post({ messages: [user('2')] })];
-  await eventually(() => threads.activeTurns === 2, 'two turns');
+  await eventually(() => runtime.turns.count === 2, 'two turns');
   const refused = await post({ messages: [user('3')] });
   t.equal(refused.status, 429);
   t.equal(refused.headers.get('retry-after'), '1');
@@ -239,10 +239,10 @@ t.test('a request above the limit of parallel turns is refused; after one ends t
 
 t.test('a server that is shutting down refuses with its reason', async (t) => {
   const held = gate();
-  const { post, threads } = await chat(t, script([held, say('never')]));
+  const { post, runtime } = await chat(t, script([held, say('never')]));
   const running = post({ messages: [user('1')] });
   await held.reached;
-  await threads.close();
+  await runtime.close();
   t.equal((await running).status, 503);
   const late = await post({ messages: [user('2')] });
   t.equal(late.status, 503);

@@ -94,23 +94,23 @@ for (const adapter of ['uws', 'node'] as const) {
           emit({ type: 'finish', reason: 'stop' });
         },
       };
-      const { port, threads, server } = await chat(t, flood);
+      const { port, runtime, server } = await chat(t, flood);
       const client = await RawClient.connect(t, port);
       client.socket.pause();
       client.send(request({ messages: [user('hi')], stream: true }));
       await eventually(() => pieces > 0, 'the flood begins');
-      await eventually(() => threads.activeTurns === 0, 'the turn is ended');
+      await eventually(() => runtime.turns.count === 0, 'the turn is ended');
       t.ok(pieces < 10_000, `after ${pieces * 64} KiB`);
       client.socket.destroy();
       await eventually(() => server.stats().connections === 0, 'nothing is left');
     });
 
     t.test('closing the server ends a running stream properly', async (t) => {
-      const { port, threads, server } = await chat(t, script([say('begun'), gate()]));
+      const { port, runtime, server } = await chat(t, script([say('begun'), gate()]));
       const client = await RawClient.connect(t, port);
       client.send(request({ messages: [user('hi')], stream: true }));
       await client.until(/begun/);
-      await threads.close();
+      await runtime.close();
       await server.close(10_000);
       t.match(await client.untilClosed(), /"code":"shutting_down"\}\}\n\n\r\n0\r\n\r\n$/);
     });

@@ -37,13 +37,13 @@ t.test(
       [call('2', 'EditFile', { path: 'a.ts', oldText: "'one'", newText: '1' })],
       [say('done')],
     );
-    const { threads } = service(provider, {
+    const { runtime } = service(provider, {
       workspacePath,
       tools: () => tools,
       settings: { ...settings, approvalPolicy: 'autoApprove' },
       hooks: new Hooks(config.Hooks, userCommands(common), workspacePath),
     });
-    const { turn } = await talk(threads, threads.start({}).thread.id, 'write it');
+    const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'write it');
     const results = turn.items.flatMap((item) => (item.type === 'toolResult' ? [item] : []));
     t.match(results, [{ outcome: 'completed' }, { outcome: 'completed' }]);
     t.match(results[0]?.text, /\[hook of the user\][\s\S]*a\.ts\(1,14\): error TS2322/);

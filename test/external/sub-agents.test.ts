@@ -150,11 +150,11 @@ t.test('an agent whose program is missing, and one without a name, are refused b
 });
 
 t.test('no other agent works in a workspace that is not trusted', async (t) => {
-  const { threads } = service(answers());
-  const original = threads.start({}).thread.id;
-  const refused = threads.fork(original, { worktree: false, agent: 'codex' });
+  const { runtime } = service(answers());
+  const original = runtime.threads.start({}).thread.id;
+  const refused = runtime.files.fork(original, { worktree: false, agent: 'codex' });
   await t.rejects(refused, Object.assign(new Error(), { reason: 'agentUnavailable', data: { reason: 'restricted' } }));
-  const { thread } = threads.start({ config: { agent: 'codex' } });
-  const { turn } = await talkTo(threads, thread.id, 'Look.');
+  const { thread } = runtime.threads.start({ config: { agent: 'codex' } });
+  const { turn } = await talkTo(runtime, thread.id, 'Look.');
   t.match(turn, { status: 'failed', error: { code: 'agentUnavailable', message: /trust this workspace first/ } });
 });

@@ -7,7 +7,7 @@ import t from 'tap';
 import * as v from 'valibot';
 import { nextRandom } from '../../machines/index.ts';
 import { decisionOf } from '../../src/acp/permission.ts';
-import type { ThreadService } from '../../src/agent/index.ts';
+import type { Runtime } from '../../src/agent/index.ts';
 import { Connection } from '../../src/appserver/connection.ts';
 import { Inbox as AgentInbox } from '../../src/appserver/inbox.ts';
 import { methodsOf } from '../../src/appserver/methods.ts';
@@ -54,7 +54,7 @@ class Chance {
 
 /** One client on a connection of the agent server: its messages arrive when the test says so. */
 class Client {
-  readonly #threads: ThreadService;
+  readonly #runtime: Runtime;
   readonly #name: string;
   readonly #threadId: string;
   readonly replies = new Map<string, { readonly result?: unknown; readonly error?: { readonly message: string } }>();
@@ -63,8 +63,8 @@ class Client {
   #connection: Connection | undefined;
   #number = 0;
 
-  constructor(threads: ThreadService, name: string, threadId: string) {
-    this.#threads = threads;
+  constructor(runtime: Runtime, name: string, threadId: string) {
+    this.#runtime = runtime;
     this.#name = name;
     this.#threadId = threadId;
   }
@@ -75,7 +75,7 @@ class Client {
     const connection = new Connection({
       wire: { send: (frame) => this.#hear(frame) },
       methods: methodsOf(
-        this.#threads,
+        this.#runtime,
         {} as never,
         {} as never,
         {} as never,
@@ -84,8 +84,8 @@ class Client {
         () => [],
         () => [],
       ),
-      feed: this.#threads.feed,
-      respond: this.#threads.respond,
+      feed: this.#runtime.feed,
+      respond: (...answer) => this.#runtime.turns.respond(...answer),
       onBug: (error) => {
         throw error;
       },
@@ -195,33 +195,33 @@ async function round(chance: Chance): Promise<number> {
     run(_, { callId }) {
       const asked = [...callOf].find(([, id]) => id === callId)?.[0] ?? '';
       // The decision counts before it is announced: the journal is written first.
-      if (!threads.decisionOf(asked)?.decision.startsWith('accept')) throw new Error(`${callId} ran undecided`);
+      if (!runtime.turns.decisionOf(asked)?.decision.startsWith('accept')) throw new Error(`${callId} ran undecided`);
       executed.set(callId, (executed.get(callId) ?? 0) + 1);
       return { text: 'done', isError: false };
     },
   });
   const calls = Array.from({ length: perTurn }, (_, index) => call(`c${index}`, 'Act', {}));
-  const { threads, bugs } = service(answers(calls, [say('done')]), { tools: () => [act] });
-  threads.feed.watchApprovals((event) => {
+  const { runtime, bugs } = service(answers(calls, [say('done')]), { tools: () => [act] });
+  runtime.feed.watchApprovals((event) => {
     if (event.method === 'item/approval/request') callOf.set(event.params.requestId, event.params.callId);
     if (event.method !== 'item/approval/resolved') return;
     const { requestId, decision, decidedBy, client } = event.params;
     if (decisions.has(requestId)) throw new Error(`${requestId} was decided twice`);
     decisions.set(requestId, { decision, by: client ?? decidedBy });
   });
-  const agent = new AgentInbox(threads);
+  const agent = new AgentInbox(runtime);
   const hub = new Hub(agent);
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { begin, turn, ended } = threads.startTurn(thread.id, text('go'), ear.listener);
+  const { begin, turn, ended } = runtime.turns.start(thread.id, text('go'), ear.listener);
   begin();
   await ear.until('item/approval/request', perTurn);
-  const terminal = new Client(threads, 'oratorio-cli', thread.id);
-  const editor = new Client(threads, 'oratorio-acp', thread.id);
+  const terminal = new Client(runtime, 'oratorio-cli', thread.id);
+  const editor = new Client(runtime, 'oratorio-acp', thread.id);
   for (const client of [terminal, editor]) client.connect();
 
   const resolutions: Resolution[][] = [];
-  const requestIds = threads.approvals().map(({ requestId }) => requestId);
+  const requestIds = runtime.turns.approvals().map(({ requestId }) => requestId);
   const queues: Step[][] = requestIds.flatMap((requestId, index) => {
     const mine: Resolution[] = [];
     resolutions[index] = mine;
@@ -309,7 +309,7 @@ async function round(chance: Chance): Promise<number> {
     const kinds = [() => hub.unfollow(), () => hub.follow(), () => hub.restart(), () => terminal.connect()];
     const some = Array.from({ length: 6 }, () => chance.of(kinds));
     // Now and then the turn ends while requests wait.
-    return chance.below(5) === 0 ? [...some, () => threads.interrupt(thread.id, turn.id)()] : some;
+    return chance.below(5) === 0 ? [...some, () => runtime.turns.interrupt(thread.id, turn.id)()] : some;
   }
 
   let left = queues.filter((queue) => queue.length > 0);
@@ -320,7 +320,7 @@ async function round(chance: Chance): Promise<number> {
     left = left.filter((queue) => queue.length > 0);
   }
   hub.follow();
-  for (const { requestId } of threads.approvals()) threads.respond(requestId, 'decline', 'user', 'last');
+  for (const { requestId } of runtime.turns.approvals()) runtime.turns.respond(requestId, 'decline', 'user', 'last');
   await Promise.all([ended, ...pages]);
 
   for (const [index, requestId] of requestIds.entries()) check(requestId, resolutions[index] ?? []);

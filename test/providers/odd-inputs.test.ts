@@ -9,7 +9,7 @@ import { parseJson } from '../../src/http/body.ts';
 import { toToolResult } from '../../src/mcp/result.ts';
 import type { InputPart } from '../../src/protocol/index.ts';
 import { messageText, readMessage } from '../../src/rpc/index.ts';
-import { call, listening, settings as runtime, scripted, service, tool as toolOf } from '../agent/helpers.ts';
+import { call, listening, scripted, service, settings, tool as toolOf } from '../agent/helpers.ts';
 import { message, thread as storedThread, turn as storedTurn, temporaryDirectory } from '../agent/store/helpers.ts';
 import { animated, type PictureType, pictures, pictureUrl, png } from '../pictures.ts';
 import { ask, tool, user } from './client.ts';
@@ -132,20 +132,20 @@ async function oddTurn(
     name: 'Look',
     run: () => ({ text: result.text, isError: false, images: [{ type: 'image', url: result.url }] }),
   });
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     tools: () => [{ ...look, inputSchema: { type: 'object', properties: {} } }],
   });
-  const { thread } = threads.start({ displayName: text });
+  const { thread } = runtime.threads.start({ displayName: text });
   const ear = listening();
   for (const end of [1, 2]) {
-    threads.startTurn(thread.id, input, ear.listener).begin();
+    runtime.turns.start(thread.id, input, ear.listener).begin();
     const ended = await Promise.race([ear.until('turn/completed', end), ear.until('turn/failed')]);
     if (ended.method === 'turn/failed') throw new Error(ended.params.error.message);
     isOdd = false;
   }
   return (
     isStrict(ear.events.filter(({ method }) => method !== 'turn/started')) &&
-    isStrict(threads.read(thread.id, { includeTurns: true }).turns?.map(({ items }) => items))
+    isStrict(runtime.threads.read(thread.id, { includeTurns: true }).turns?.map(({ items }) => items))
   );
 }
 
@@ -201,13 +201,13 @@ t.test('a thread that an earlier version filled with such text and pictures work
       ...{ ...base, id: 'item_004', type: 'toolResult', callId: 'c1', tool: 'Exec', outcome: 'completed' },
       text: 'out \ud83d\0',
     });
-    const { threads } = service(provider, { store: store.threads, settings: { ...runtime, maxRetries: 0 } });
+    const { runtime } = service(provider, { store: store.threads, settings: { ...settings, maxRetries: 0 } });
     const ear = listening();
-    threads.startTurn('old', [{ type: 'text', text: 'image?' }], ear.listener).begin();
+    runtime.turns.start('old', [{ type: 'text', text: 'image?' }], ear.listener).begin();
     const end = await Promise.race([ear.until('turn/completed'), ear.until('turn/failed')]);
     t.match(end, { method: 'turn/completed' }, subject.name);
     t.equal(fake.requests.length, 1, 'the first request is accepted');
-    t.ok(isStrict(threads.read('old', { includeTurns: true })));
+    t.ok(isStrict(runtime.threads.read('old', { includeTurns: true })));
   }
 });
 

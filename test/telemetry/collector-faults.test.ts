@@ -5,7 +5,7 @@ import { expose, startTelemetry, type Telemetry } from '../../src/telemetry/inde
 import { talk } from '../agent/helpers.ts';
 import { unusedPort } from '../ports.ts';
 import { collector } from './collector.ts';
-import { logged, patientMs, runtime, telemetrySettings } from './helpers.ts';
+import { logged, patientMs, scene, telemetrySettings } from './helpers.ts';
 import { lint, parse, value } from './prometheus.ts';
 
 const spansBy = async (telemetry: Telemetry, result: string) =>
@@ -64,13 +64,13 @@ async function loaded({ telemetry, turns }: ReturnType<typeof hearing>): Promise
 
 t.test('without a collector turns complete, and lost spans are counted and logged once', async (t) => {
   const port = await unusedPort();
-  const { threads, stop, telemetry, lines } = runtime(t, new DemoProvider({ paceMs: 0 }), {
+  const { runtime, stop, telemetry, lines } = scene(t, new DemoProvider({ paceMs: 0 }), {
     telemetry: { Enabled: true, Endpoint: `http://127.0.0.1:${port}` },
     flushMs: 500,
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   for (let count = 0; count < 5; count += 1) {
-    t.equal((await talk(threads, thread.id, 'say hello')).turn.status, 'completed');
+    t.equal((await talk(runtime, thread.id, 'say hello')).turn.status, 'completed');
   }
   await stop();
   t.equal(await spansBy(telemetry, 'exported'), 0);

@@ -8,8 +8,8 @@ import {
   createBuiltinTools,
   type ModelProvider,
   openStore,
+  type RuntimeOptions,
   selectTools,
-  type ThreadServiceOptions,
 } from '../../src/agent/index.ts';
 import { DemoProvider } from '../../src/agent/providers/demo.ts';
 import { Config } from '../../src/config/index.ts';
@@ -37,17 +37,13 @@ export function logged(): { readonly logger: Logger; readonly lines: Record<stri
   return { logger: createLogger({ name: 'test', level: 'debug', stream, pretty: false }), lines };
 }
 
-export interface RuntimeOptions extends Partial<ThreadServiceOptions> {
+export interface SceneOptions extends Partial<RuntimeOptions> {
   readonly telemetry?: Partial<Config['Telemetry']>;
   readonly flushMs?: number;
 }
 
 /** Threads with the built-in tools in a workspace of their own; `stop` flushes the traces and ends telemetry. */
-export function runtime(
-  t: Test,
-  provider: ModelProvider = new DemoProvider({ paceMs: 0 }),
-  options: RuntimeOptions = {},
-) {
+export function scene(t: Test, provider: ModelProvider = new DemoProvider({ paceMs: 0 }), options: SceneOptions = {}) {
   const workspacePath = temporaryDirectory(t);
   const { telemetry: settings, flushMs = patientMs, ...rest } = options;
   const { logger, lines } = logged();
@@ -57,7 +53,7 @@ export function runtime(
     settings: telemetrySettings(settings),
     workspacePath,
     traces: store.traces,
-    describe: () => threads.describe(),
+    describe: () => runtime.describe(),
     logger,
     flushMs,
   });
@@ -69,7 +65,7 @@ export function runtime(
     environment: process.env,
     home: join(workspacePath, 'home'),
   });
-  const { threads, bugs } = service(provider, {
+  const { runtime, bugs } = service(provider, {
     workspacePath,
     store: store.threads,
     traces: store.traces,
@@ -78,7 +74,7 @@ export function runtime(
   });
   let stopping: Promise<void> | undefined;
   const stop = () => {
-    stopping ??= threads.close().then(() => {
+    stopping ??= runtime.close().then(() => {
       store.close();
       return telemetry.stop();
     });
@@ -87,9 +83,9 @@ export function runtime(
   t.teardown(stop);
   const scrape = async () => {
     store.traces.flush();
-    const sources = { version: '1.2.3', telemetry, runtime: threads, traces: store.traces };
+    const sources = { version: '1.2.3', telemetry, runtime, traces: store.traces };
     const { contentType, text } = await renderMetrics(sources);
     return { contentType, text, families: parse(text) };
   };
-  return { threads, bugs, store, telemetry, logger, lines, workspacePath, stop, scrape };
+  return { runtime, bugs, store, telemetry, logger, lines, workspacePath, stop, scrape };
 }

@@ -10,17 +10,17 @@ import { TurnFollower } from '../../src/telemetry/turn-follower.ts';
 import { TurnNumbers } from '../../src/telemetry/turn-numbers.ts';
 import { call, listening, neverEnds, say, scripted, talk, text, tool } from '../agent/helpers.ts';
 import { anyCharacter } from '../any-character.ts';
-import { logged, patientMs, runtime, telemetrySettings } from './helpers.ts';
+import { logged, patientMs, scene, telemetrySettings } from './helpers.ts';
 import { lint, parse, value } from './prometheus.ts';
 
 const prefix = 'oratorio_agent_';
 
 t.test('a scrape has the numbers of real turns of the demo model', async (t) => {
-  const { threads, store, scrape, workspacePath } = runtime(t);
+  const { runtime, store, scrape, workspacePath } = scene(t);
   writeFileSync(join(workspacePath, 'a.txt'), 'one\n');
-  const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
-  await talk(threads, thread.id, 'think about it\nread a.txt\nread nowhere.txt');
-  await talk(threads, thread.id, 'say hello');
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: 'autoApprove' } });
+  await talk(runtime, thread.id, 'think about it\nread a.txt\nread nowhere.txt');
+  await talk(runtime, thread.id, 'say hello');
   const { contentType, text, families } = await scrape();
   t.equal(contentType, 'text/plain; version=0.0.4; charset=utf-8');
   t.strictSame(lint(families), []);
@@ -66,23 +66,23 @@ t.test('failed, cancelled and waiting turns and sub-agents are counted separatel
     else yield call(`call_${round}`, 'Danger');
     yield { type: 'usage', inputTokens: 10, outputTokens: 3 };
   });
-  const { threads, scrape } = runtime(t, provider, { tools: () => [asks] });
-  const { thread } = threads.start({});
-  t.equal((await talk(threads, thread.id, 'fails')).turn.status, 'failed');
+  const { runtime, scrape } = scene(t, provider, { tools: () => [asks] });
+  const { thread } = runtime.threads.start({});
+  t.equal((await talk(runtime, thread.id, 'fails')).turn.status, 'failed');
 
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('hangs'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('hangs'), ear.listener);
   begin();
   await ear.until('item/agentMessage/delta');
   t.equal(value((await scrape()).families, `${prefix}active_turns`), 1);
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
 
   const asked = listening();
-  threads.startTurn(thread.id, text('asks'), asked.listener).begin();
+  runtime.turns.start(thread.id, text('asks'), asked.listener).begin();
   const { params } = await asked.until('item/approval/request');
   t.equal(value((await scrape()).families, `${prefix}pending_approvals`), 1);
-  threads.respond(params.requestId, 'decline');
+  runtime.turns.respond(params.requestId, 'decline');
   await asked.until('turn/completed');
 
   const { families } = await scrape();
@@ -134,15 +134,15 @@ t.test('a turn of an ended process counts as a crash without a duration', async 
 });
 
 t.test('an optional part has its metrics exactly when it is present', async (t) => {
-  const { threads, telemetry, store } = runtime(t, neverEnds());
-  const least = parse((await renderMetrics({ version: '1', telemetry, runtime: threads })).text);
+  const { runtime, telemetry, store } = scene(t, neverEnds());
+  const least = parse((await renderMetrics({ version: '1', telemetry, runtime: runtime })).text);
   for (const metric of [agentMetrics.mcpServers, agentMetrics.automations]) {
     t.notOk(least.has(metric.name), metric.name);
   }
   const { text } = await renderMetrics({
     version: '1"\\\n',
     telemetry,
-    runtime: threads,
+    runtime,
     traces: store.traces,
     mcpByState: { ready: 2, failed: 1, invented: 7 },
     automationsByState: { waiting: 4 },

@@ -6,7 +6,7 @@ import type { TraceEvent } from '../../src/protocol/index.ts';
 import { startTelemetry, workspaceId } from '../../src/telemetry/index.ts';
 import { call, listening, neverEnds, say, scripted, settings, talk, text, tool } from '../agent/helpers.ts';
 import { collector, type ReceivedSpan } from './collector.ts';
-import { logged, patientMs, runtime, telemetrySettings } from './helpers.ts';
+import { logged, patientMs, scene, telemetrySettings } from './helpers.ts';
 
 const named = (spans: readonly ReceivedSpan[], name: string) => spans.filter((span) => span.name === name);
 
@@ -21,13 +21,13 @@ const isWithin = (inner: ReceivedSpan, outer: ReceivedSpan) =>
 
 t.test('a turn is a trace with spans for requests to the model and tool calls, with times and numbers', async (t) => {
   const { url, spans, requests } = await collector(t);
-  const { threads, store, workspacePath, stop } = runtime(t, undefined, {
+  const { runtime, store, workspacePath, stop } = scene(t, undefined, {
     telemetry: { Enabled: true, Endpoint: url, Headers: { 'x-team': 'secret-team' } },
   });
   writeFileSync(join(workspacePath, 'a.txt'), 'the content\n');
-  const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: 'autoApprove' } });
   const before = Date.now();
-  const { turn } = await talk(threads, thread.id, 'think about it\nread a.txt\nread nowhere.txt');
+  const { turn } = await talk(runtime, thread.id, 'think about it\nread a.txt\nread nowhere.txt');
   store.traces.flush();
   const events = store.traces.events(thread.id, { limit: 100 }).events;
   await stop();
@@ -103,12 +103,12 @@ t.test(
       const parts = { cachedInputTokens: 40, cacheWriteTokens: 5, reasoningTokens: 3, costUsd: 0.25 };
       yield { type: 'usage', inputTokens: 100, outputTokens: 10, ...parts };
     });
-    const { threads, store, scrape, stop } = runtime(t, provider, {
+    const { runtime, store, scrape, stop } = scene(t, provider, {
       telemetry: { Enabled: true, Endpoint: url },
       settings: { ...settings, maxRetries: 2 },
     });
-    const { thread } = threads.start({});
-    t.match((await talk(threads, thread.id, 'x')).turn, { status: 'completed' });
+    const { thread } = runtime.threads.start({});
+    t.match((await talk(runtime, thread.id, 'x')).turn, { status: 'completed' });
     const { families } = await scrape();
     store.traces.flush();
     const { events } = store.traces.events(thread.id, { limit: 100 });
@@ -155,13 +155,13 @@ t.test(
 
 t.test('with IncludeContent spans have messages, arguments and results, shortened', async (t) => {
   const { url, spans } = await collector(t);
-  const { threads, workspacePath, stop } = runtime(t, undefined, {
+  const { runtime, workspacePath, stop } = scene(t, undefined, {
     telemetry: { Enabled: true, Endpoint: `${url}/custom/path`, IncludeContent: true },
     clean: (words) => words.replaceAll('hunter2', '…'),
   });
   writeFileSync(join(workspacePath, 'a.txt'), `hunter2\n${'a line of it\n'.repeat(800)}`);
-  const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
-  await talk(threads, thread.id, 'think about it\nread a.txt');
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: 'autoApprove' } });
+  await talk(runtime, thread.id, 'think about it\nread a.txt');
   await stop();
   const root = only(spans, 'turn');
   t.strictSame(JSON.parse(String(root.attributes['gen_ai.input.messages'])), [
@@ -183,9 +183,9 @@ t.test('with IncludeContent spans have messages, arguments and results, shortene
 
 t.test('the turn of a sub-agent is a separate trace that links to its call', async (t) => {
   const { url, spans } = await collector(t);
-  const { threads, stop } = runtime(t, undefined, { telemetry: { Enabled: true, Endpoint: url } });
-  const { thread } = threads.start({ config: { approvalPolicy: 'autoApprove' } });
-  await talk(threads, thread.id, 'delegate: say one\ndelegate: say two');
+  const { runtime, stop } = scene(t, undefined, { telemetry: { Enabled: true, Endpoint: url } });
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: 'autoApprove' } });
+  await talk(runtime, thread.id, 'delegate: say one\ndelegate: say two');
   await stop();
   const turns = named(spans, 'turn');
   t.equal(turns.length, 3);
@@ -222,22 +222,22 @@ t.test('an approval is a span of its waiting time, and failed or cancelled work 
     else yield call(`call_${round}`, 'Danger');
     yield { type: 'usage', inputTokens: 1, outputTokens: 1 };
   });
-  const { threads, stop } = runtime(t, provider, {
+  const { runtime, stop } = scene(t, provider, {
     telemetry: { Enabled: true, Endpoint: url },
     tools: () => [asks],
   });
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'fails');
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'fails');
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('hangs'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('hangs'), ear.listener);
   begin();
   await ear.until('item/agentMessage/delta');
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
   const asked = listening();
-  threads.startTurn(thread.id, text('asks'), asked.listener).begin();
+  runtime.turns.start(thread.id, text('asks'), asked.listener).begin();
   const { params } = await asked.until('item/approval/request');
-  threads.respond(params.requestId, 'accept');
+  runtime.turns.respond(params.requestId, 'accept');
   await asked.until('turn/completed');
   await stop();
 
@@ -327,9 +327,9 @@ t.test('the environment applies to unset settings', async (t) => {
   t.teardown(() => {
     for (const name of Object.keys(environment)) delete process.env[name];
   });
-  const { threads, stop } = runtime(t, undefined, { telemetry: { Enabled: true } });
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'say hello');
+  const { runtime, stop } = scene(t, undefined, { telemetry: { Enabled: true } });
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'say hello');
   await stop();
   t.match(requests, [{ path: '/base/v1/traces', headers: { 'x-tenant': 'a b' } }]);
   t.match(only(spans, 'turn').resource, { 'service.name': 'my-agent', 'deployment.environment.name': 'test' });
@@ -337,10 +337,10 @@ t.test('the environment applies to unset settings', async (t) => {
 
 t.test('disabled telemetry loads and sends nothing', async (t) => {
   const { url, requests } = await collector(t);
-  const { threads, stop, telemetry } = runtime(t, neverEnds(), { telemetry: { Enabled: false, Endpoint: url } });
+  const { runtime, stop, telemetry } = scene(t, neverEnds(), { telemetry: { Enabled: false, Endpoint: url } });
   t.notOk(telemetry.families().some(({ metric }) => metric.name.startsWith('oratorio_telemetry')));
-  const { thread } = threads.start({});
-  threads.startTurn(thread.id, text('hangs'), undefined).begin();
+  const { thread } = runtime.threads.start({});
+  runtime.turns.start(thread.id, text('hangs'), undefined).begin();
   await stop();
   t.equal(requests.length, 0);
 });

@@ -2,7 +2,7 @@ import type { ApprovalRequest, RpcNotificationMethod, RpcNotificationParams } fr
 
 /**
  * An event of a thread: a notification of the protocol, not yet addressed; or a server request, which any
- * listener may answer with `Runtime.respond`.
+ * listener may answer with `TurnControl.respond`.
  */
 export type ThreadEvent =
   | {
@@ -50,7 +50,7 @@ export class Feed {
   }
 
   broadcast(event: ThreadEvent): void {
-    for (const listener of this.#listeners) this.#notify(listener, event);
+    this.#notify(this.#listeners, event);
   }
 
   /** Adds a listener of the approvals of all threads, those in memory included. Returns a function that ends that. */
@@ -62,18 +62,20 @@ export class Feed {
   /** Notifies the subscribers of a thread, and `also` if it is not among them. */
   publish(threadId: string, event: ThreadEvent, also?: Listener): void {
     const listeners = this.#subscribers.get(threadId);
-    if (listeners) for (const listener of listeners) this.#notify(listener, event);
-    if (also && !listeners?.has(also)) this.#notify(also, event);
+    if (listeners) this.#notify(listeners, event);
+    if (also && !listeners?.has(also)) this.#notify([also], event);
     if (!isOfApproval(event)) return;
     // A sub-agent's is published for its parents, too.
-    if (event.params.threadId === threadId) for (const each of this.#approvalListeners) this.#notify(each, event);
+    if (event.params.threadId === threadId) this.#notify(this.#approvalListeners, event);
   }
 
-  #notify(listener: Listener, event: ThreadEvent): void {
-    try {
-      listener(event);
-    } catch (error) {
-      this.#onFault(error);
+  #notify(listeners: Iterable<Listener>, event: ThreadEvent): void {
+    for (const listener of listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        this.#onFault(error);
+      }
     }
   }
 }

@@ -1,23 +1,33 @@
-import { defaults } from '../../protocol/index.ts';
+import { defaults, type Turn } from '../../protocol/index.ts';
 import { StorageError, type ThreadStore } from '../thread-store.ts';
+import type { Feed, Listener, ThreadEvent } from './feed.ts';
 
-/** Owner of writes, which is notified when they fail. */
+/** Turn that writes and publishes. */
 export interface JournalOwner {
+  readonly threadId: string;
+  /** Client that receives the events without a subscription. */
+  readonly asker: Listener | undefined;
+  /** Called when a write failed; nothing of its commit was published. */
   onStorageFault(error: unknown): void;
 }
 
 interface Entry {
   readonly owner: JournalOwner;
   readonly write: (() => void) | undefined;
-  readonly publish: (() => void) | undefined;
+  readonly event: ThreadEvent | undefined;
+  readonly onSaved: (() => void) | undefined;
 }
 
-/** Takes the writes and events of a turn. */
+/** Takes the writes and events of turns. */
 export interface Journal {
   /** True when pieces of an item are written before it is complete, so that a crash loses none of them. */
   readonly keepsPieces: boolean;
-  /** Runs `write`, then `publish`, in the order of the calls; `publish` at once when no write is pending. */
-  add(owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void;
+  /**
+   * Writes, then publishes the event, in the order of the calls. Without a pending write the event is published at once.
+   *
+   * @param onSaved called after the commit of the write
+   */
+  add(owner: JournalOwner, write: (() => void) | undefined, event: ThreadEvent | undefined, onSaved?: () => void): void;
   /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
   flush(): void;
 }
@@ -25,16 +35,24 @@ export interface Journal {
 /** Journal of ephemeral threads: writes and publishes at once. */
 export class VolatileJournal implements Journal {
   readonly keepsPieces = false;
+  readonly #feed: Feed;
   readonly #onBug: (error: unknown) => void;
 
-  constructor(onBug: (error: unknown) => void) {
+  constructor(feed: Feed, onBug: (error: unknown) => void) {
+    this.#feed = feed;
     this.#onBug = onBug;
   }
 
-  add(_owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void {
+  add(
+    { threadId, asker }: JournalOwner,
+    write: (() => void) | undefined,
+    event: ThreadEvent | undefined,
+    onSaved?: () => void,
+  ): void {
     try {
       write?.();
-      publish?.();
+      if (event) this.#feed.publish(threadId, event, asker);
+      onSaved?.();
     } catch (error) {
       this.#onBug(error);
     }
@@ -61,6 +79,7 @@ const usualPatience: JournalPatience = { retryMs: defaults.agent.storeRetryMs, l
 export class DurableJournal implements Journal {
   readonly keepsPieces = true;
   readonly #store: ThreadStore;
+  readonly #feed: Feed;
   readonly #onBug: (error: unknown) => void;
   #entries: Entry[] = [];
   #scheduled: NodeJS.Immediate | undefined;
@@ -68,18 +87,29 @@ export class DurableJournal implements Journal {
   /** The next try, and when the waiting began. */
   #waiting: { readonly timer: NodeJS.Timeout; readonly since: number } | undefined;
 
-  constructor(store: ThreadStore, onBug: (error: unknown) => void, patience: JournalPatience = usualPatience) {
+  constructor(
+    store: ThreadStore,
+    feed: Feed,
+    onBug: (error: unknown) => void,
+    patience: JournalPatience = usualPatience,
+  ) {
     this.#store = store;
+    this.#feed = feed;
     this.#onBug = onBug;
     this.#patience = patience;
   }
 
-  add(owner: JournalOwner, write: (() => void) | undefined, publish: (() => void) | undefined): void {
+  add(
+    owner: JournalOwner,
+    write: (() => void) | undefined,
+    event: ThreadEvent | undefined,
+    onSaved?: () => void,
+  ): void {
     if (!write && this.#entries.length === 0) {
-      publish?.();
+      if (event) this.#feed.publish(owner.threadId, event, owner.asker);
       return;
     }
-    this.#entries.push({ owner, write, publish });
+    this.#entries.push({ owner, write, event, onSaved });
     if (!this.#waiting) this.#scheduled ??= setImmediate(() => this.flush());
   }
 
@@ -113,7 +143,10 @@ export class DurableJournal implements Journal {
       for (const owner of owners) this.#safely(() => owner.onStorageFault(error));
       return true;
     }
-    for (const { publish } of entries) if (publish) this.#safely(publish);
+    for (const { owner, event, onSaved } of entries) {
+      if (event) this.#feed.publish(owner.threadId, event, owner.asker);
+      if (onSaved) this.#safely(onSaved);
+    }
     return true;
   }
 
@@ -124,5 +157,42 @@ export class DurableJournal implements Journal {
     } catch (error) {
       this.#onBug(error);
     }
+  }
+}
+
+/**
+ * Ended turns that could not be written because the disk was full or failed: at most one per thread, in the form reported to
+ * clients. Reads return it until it is written, which must happen before the next turn of its thread.
+ */
+export class PendingTurnWrites {
+  readonly #turns = new Map<string, Turn>();
+
+  add(turn: Turn): void {
+    this.#turns.set(turn.threadId, turn);
+  }
+
+  /** The pending end of the turn, or the turn as given. */
+  endOf(turn: Turn): Turn {
+    const pending = this.#turns.get(turn.threadId);
+    return pending?.id === turn.id ? pending : turn;
+  }
+
+  /** Writes the pending turn of this thread, if it has one. @throws StorageError */
+  write(threadId: string, store: ThreadStore): void {
+    const pending = this.#turns.get(threadId);
+    if (!pending) return;
+    const { items, ...turn } = pending;
+    // A turn that was rolled back, or deleted with its thread, is not written.
+    if (store.turn(threadId, turn.id)) {
+      store.transaction(() => {
+        for (const item of items) store.putItem(threadId, item);
+        store.putTurn(turn);
+      });
+    }
+    this.#turns.delete(threadId);
+  }
+
+  get threadIds(): readonly string[] {
+    return [...this.#turns.keys()];
   }
 }

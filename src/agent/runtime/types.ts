@@ -1,8 +1,6 @@
-/** Interface of the runtime for JSON-RPC, chat completions and AG-UI. `ThreadService` implements it. */
+/** Requests to the runtime, their results, and the services that other rooms provide. */
 import type {
-  ApprovalDecision,
   ApprovalPolicy,
-  ApprovalRequest,
   BackgroundProcessInfo,
   Checkpoint,
   DynamicTool,
@@ -11,20 +9,15 @@ import type {
   FileDiff,
   Frozen,
   Identity,
-  InputPart,
-  ModelListResult,
-  QueuedInput,
   ReasoningEffort,
   RestoreConflict,
   RestoredFiles,
   Thread,
   ThreadConfig,
-  ThreadSummary,
   Turn,
   TurnMode,
 } from '../../protocol/index.ts';
 import type { ModelMessage, ModelTool, Sampling, ToolChoice } from '../model.ts';
-import type { Feed, Listener } from './feed.ts';
 
 /** Tools of one connection, and how they are called. After `close` of the connection `call` rejects. */
 export interface DynamicTools {
@@ -187,98 +180,15 @@ export interface RunningTurn {
   readonly ended: Promise<Turn>;
 }
 
-/**
- * The runtime. It publishes everything through `feed` as notifications and server requests of the protocol. A method
- * that starts something returns its first state, and a function that begins it, so that an answer can be sent before
- * the events that it causes. Errors are `AgentError`, named by the table of the protocol.
- */
-export interface Runtime {
-  readonly feed: Feed;
-  readonly activeTurns: number;
-  /** Default provider and model, and names of the enabled tools. */
-  describe(): Promise<{ readonly provider: string; readonly model: string; readonly tools: readonly string[] }>;
+/** A new or resumed thread. `announce` publishes it, after the answer to its client. */
+export interface StartedThread {
+  readonly thread: Thread;
+  readonly announce: () => void;
+}
 
-  start(options: StartThread): { readonly thread: Thread; readonly announce: () => void };
-  list(options: ListThreads): ThreadSummary[];
-  /** @throws AgentError threadNotFound */
-  read(threadId: string, options: ReadThread): Thread;
-  /** Subscribes `asker` and sends it the pending approvals. @throws AgentError threadNotFound */
-  resume(
-    threadId: string,
-    asker: Listener,
-    dynamicTools?: DynamicTools,
-  ): { readonly thread: Thread; readonly announce: () => void };
-  /** `replay` sends `listener` the running turn in its present state and the pending approvals; later events continue it. @throws AgentError threadNotFound */
-  subscribe(threadId: string, listener: Listener): { readonly replay: () => void };
-  unsubscribe(threadId: string, listener: Listener): void;
-  rename(threadId: string, displayName: string): () => void;
-  archive(threadId: string, isArchived: boolean): () => void;
-  /** Ends a background process. @throws AgentError threadNotFound, processNotFound */
-  stopProcess(threadId: string, processId: string): Promise<void>;
-  /** Interrupts the running turn first. Deletes the traces, too. @throws AgentError threadNotFound */
-  delete(threadId: string): Promise<() => void>;
-  /** @throws AgentError turnInProgress */
-  rollback(threadId: string, numTurns: number): Thread;
-  /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, agentUnavailable, checkpointFailed, workspaceLost, workspaceOverrideRefused */
-  fork(threadId: string, options: ForkThread): Promise<{ readonly thread: Thread; readonly announce: () => void }>;
-  /**
-   * Merges the files of a fork into the workspace of its original.
-   *
-   * @param force overwrites files that both changed
-   * @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed, workspaceLost
-   */
-  merge(threadId: string, force: boolean): Promise<Frozen<RestoredFiles>>;
-  /** Takes back the last turns with their files. @throws AgentError turnInProgress, restoreConflict, checkpointFailed */
-  undo(
-    threadId: string,
-    numTurns: number,
-    force: boolean,
-  ): Promise<{ readonly thread: Thread } & Frozen<RestoredFiles>>;
-  /** Checkpoints of a thread, oldest first. @throws AgentError checkpointFailed */
-  checkpoints(threadId: string): Promise<readonly Frozen<Checkpoint>[]>;
-  /**
-   * Restores files to their state before a turn, or before a restore; the conversation stays.
-   *
-   * @throws AgentError turnNotFound, turnInProgress, restoreConflict, checkpointFailed
-   */
-  restoreFiles(
-    threadId: string,
-    turnId: string,
-    options: { readonly paths?: readonly string[] | undefined; readonly force: boolean },
-  ): Promise<Frozen<RestoredFiles>>;
-  /** Shows the changes of a turn, or of all turns of the thread. @throws AgentError turnNotFound, checkpointFailed */
-  diff(threadId: string, turnId: string | undefined, format: FileDiff['format']): Promise<Frozen<FileDiff>>;
-  updateConfig(threadId: string, config: ThreadConfig): ThreadConfig;
-  compact(threadId: string): Promise<void>;
-
-  /** @throws AgentError threadNotFound, threadNotActive, turnInProgress, overloaded, storageFailed, workspaceLost */
-  startTurn(
-    threadId: string,
-    input: readonly InputPart[],
-    asker: Listener | undefined,
-    options?: TurnOptions,
-  ): { readonly turn: Turn; readonly begin: () => void; readonly ended: RunningTurn['ended'] };
-  /** The turn that occupies the thread; undefined when a turn can start. */
-  runningTurn(threadId: string): RunningTurn | undefined;
-  interrupt(threadId: string, turnId: string): () => void;
-  enqueue(
-    threadId: string,
-    input: readonly InputPart[],
-    sender?: string,
-    asker?: Listener,
-  ): { readonly queuedInput: QueuedInput; readonly queuedInputs: readonly QueuedInput[]; readonly begin: () => void };
-  dequeue(threadId: string, queuedInputId: string): readonly QueuedInput[];
-  steer(
-    threadId: string,
-    turnId: string,
-    what: { readonly queuedInputId?: string | undefined; readonly input?: readonly InputPart[] | undefined },
-  ): { readonly turnId: string; readonly queuedInputs: readonly QueuedInput[] };
-
-  approvals(threadId?: string): readonly ApprovalRequest[];
-  /** @throws AgentError approvalNotFound, approvalTimeout */
-  respond(requestId: string, decision: ApprovalDecision, by?: 'user' | 'policy', client?: string): void;
-
-  models(): Promise<ModelListResult>;
-  /** Interrupts every turn and resolves when all have ended; no turn starts any more. */
-  close(): Promise<void>;
+/** A stored turn. `begin` runs it, after the answer to its client. */
+export interface StartedTurn {
+  readonly turn: Turn;
+  readonly begin: () => void;
+  readonly ended: RunningTurn['ended'];
 }

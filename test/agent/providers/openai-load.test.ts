@@ -109,12 +109,12 @@ t.test('an answer without an end fails the turn, ends its connection, and other 
       response.on('close', () => closed());
       flood(response, piece);
     });
-    const { threads } = service(provider, { settings });
+    const { runtime } = service(provider, { settings });
     let turns = 0;
     const witness = setInterval(() => {
       turns += 1;
     }, 1);
-    const { turn } = await talk(threads, threads.start({}).thread.id, 'go');
+    const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'go');
     clearInterval(witness);
     t.match(turn, { status: 'failed', error: { code: 'answerTooLong' } }, kind);
     t.ok(turns > 0, 'other work had its turn');

@@ -8,20 +8,20 @@ const shell = tool({ name: 'Shell', needsApproval: true });
 const once = (): ModelProvider => answers([call('c1', 'Shell')], [say('done')]);
 
 function ask(provider: ModelProvider = once(), options: TurnOptions = {}) {
-  const { threads } = service(provider, { tools: () => [shell, tool({ name: 'Other', needsApproval: true })] });
-  const { thread } = threads.start({});
+  const { runtime } = service(provider, { tools: () => [shell, tool({ name: 'Other', needsApproval: true })] });
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('go'), ear.listener, options);
+  const { turn, begin } = runtime.turns.start(thread.id, text('go'), ear.listener, options);
   begin();
-  return { threads, thread, turn, ear };
+  return { runtime, thread, turn, ear };
 }
 
 const resultsIn = (items: readonly { type: string }[]) => items.filter(({ type }) => type === 'toolResult');
 
 t.test('a call that needs approval makes the turn wait; acceptance resumes it', async (t) => {
-  const { threads, thread, turn, ear } = ask();
+  const { runtime, thread, turn, ear } = ask();
   const everybody = listening();
-  threads.feed.join(everybody.listener);
+  runtime.feed.join(everybody.listener);
   const { params: request } = await ear.until('item/approval/request');
   t.match(request, {
     threadId: thread.id,
@@ -34,11 +34,11 @@ t.test('a call that needs approval makes the turn wait; acceptance resumes it', 
     scopeKey: 'shell:Shell',
   });
   t.ok(Date.parse(request.expiresAt) > Date.parse(request.createdAt));
-  t.same(threads.approvals(), [request]);
-  t.same(threads.approvals(thread.id), [request]);
-  t.match(threads.list({}), [{ runtime: { running: true, waitingOnApproval: true } }]);
-  t.match(threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'waitingApproval' }]);
-  threads.respond(request.requestId, 'accept');
+  t.same(runtime.turns.approvals(), [request]);
+  t.same(runtime.turns.approvals(thread.id), [request]);
+  t.match(runtime.threads.list({}), [{ runtime: { running: true, waitingOnApproval: true } }]);
+  t.match(runtime.threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'waitingApproval' }]);
+  runtime.turns.respond(request.requestId, 'accept');
   const { params } = await ear.until('turn/completed');
   t.match(
     params.turn.items.map(({ type }) => type),
@@ -46,14 +46,17 @@ t.test('a call that needs approval makes the turn wait; acceptance resumes it', 
   );
   t.match(params.turn.items[3], { decision: 'accept', decidedBy: 'user', requestId: request.requestId });
   t.match((await ear.until('item/approval/resolved')).params, { requestId: request.requestId, decision: 'accept' });
-  t.same(threads.approvals(), []);
-  t.throws(() => threads.respond(request.requestId, 'accept'), { name: 'AgentError', reason: 'approvalNotFound' });
+  t.same(runtime.turns.approvals(), []);
+  t.throws(() => runtime.turns.respond(request.requestId, 'accept'), {
+    name: 'AgentError',
+    reason: 'approvalNotFound',
+  });
 });
 
 t.test('a declined call is reported to the model and the turn continues', async (t) => {
-  const { threads, ear } = ask();
+  const { runtime, ear } = ask();
   const { params } = await ear.until('item/approval/request');
-  threads.respond(params.requestId, 'decline', 'user', 'oratorio-acp');
+  runtime.turns.respond(params.requestId, 'decline', 'user', 'oratorio-acp');
   const { turn } = (await ear.until('turn/completed')).params;
   const author = { decidedBy: 'user', client: 'oratorio-acp' };
   t.match(
@@ -66,9 +69,9 @@ t.test('a declined call is reported to the model and the turn continues', async 
 });
 
 t.test('cancel declines and ends the turn', async (t) => {
-  const { threads, ear } = ask();
+  const { runtime, ear } = ask();
   const { params } = await ear.until('item/approval/request');
-  threads.respond(params.requestId, 'cancel');
+  runtime.turns.respond(params.requestId, 'cancel');
   t.match((await ear.until('turn/cancelled')).params.turn, { interruptedBy: 'approval' });
 });
 
@@ -95,16 +98,16 @@ t.test('acceptForSession holds for the thread, acceptAlways for the workspace', 
       [call('c3', 'Shell')],
       [say('c')],
     );
-    const { threads, thread, ear } = ask(provider);
+    const { runtime, thread, ear } = ask(provider);
     const { params } = await ear.until('item/approval/request');
-    threads.respond(params.requestId, decision);
+    runtime.turns.respond(params.requestId, decision);
     await ear.until('turn/completed');
-    const again = await talk(threads, thread.id, 'again');
+    const again = await talk(runtime, thread.id, 'again');
     t.equal(again.turn.status, 'completed', 'not asked again');
     const other = listening();
-    threads.startTurn(threads.start({}).thread.id, text('x'), other.listener).begin();
+    runtime.turns.start(runtime.threads.start({}).thread.id, text('x'), other.listener).begin();
     await other.until(elsewhere);
-    await threads.close();
+    await runtime.close();
   }
 });
 
@@ -118,21 +121,21 @@ t.test('autoApprove runs calls without a request; interrupt declines those that 
     t.match(resultsIn(turn.items), [{ outcome }]);
     t.notOk(ear.methods().includes('item/approval/request'));
   }
-  const { threads } = service(once(), { tools: () => [shell] });
-  const { thread } = threads.start({ config: { approvalPolicy: 'interrupt' } });
-  const { turn } = await talk(threads, thread.id, 'x');
+  const { runtime } = service(once(), { tools: () => [shell] });
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: 'interrupt' } });
+  const { turn } = await talk(runtime, thread.id, 'x');
   t.match(resultsIn(turn.items), [{ text: /rejected by policy/ }]);
-  t.same(threads.updateConfig(thread.id, { approvalPolicy: 'autoApprove' }), { approvalPolicy: 'autoApprove' });
-  t.match(threads.read(thread.id, { includeTurns: false }), { config: { approvalPolicy: 'autoApprove' } });
+  t.same(runtime.threads.updateConfig(thread.id, { approvalPolicy: 'autoApprove' }), { approvalPolicy: 'autoApprove' });
+  t.match(runtime.threads.read(thread.id, { includeTurns: false }), { config: { approvalPolicy: 'autoApprove' } });
 });
 
 t.test('several approvals are requested at once; the calls run in order after the last decision', async (t) => {
-  const { threads, ear } = ask(answers([call('c1', 'Shell'), call('c2', 'Other')], [say('done')]));
+  const { runtime, ear } = ask(answers([call('c1', 'Shell'), call('c2', 'Other')], [say('done')]));
   const first = await ear.until('item/approval/request');
   const second = await ear.until('item/approval/request', 2);
-  threads.respond(second.params.requestId, 'accept');
-  t.equal(threads.approvals().length, 1);
-  threads.respond(first.params.requestId, 'decline');
+  runtime.turns.respond(second.params.requestId, 'accept');
+  t.equal(runtime.turns.approvals().length, 1);
+  runtime.turns.respond(first.params.requestId, 'decline');
   const { turn } = (await ear.until('turn/completed')).params;
   t.match(resultsIn(turn.items), [
     { callId: 'c1', outcome: 'declined' },
@@ -141,14 +144,14 @@ t.test('several approvals are requested at once; the calls run in order after th
 });
 
 t.test('a later subscriber receives the pending request and may answer it', async (t) => {
-  const { threads, thread, ear } = ask();
+  const { runtime, thread, ear } = ask();
   await ear.until('item/approval/request');
   const [late, resumed] = [listening(), listening()];
-  threads.subscribe(thread.id, late.listener).replay();
-  threads.resume(thread.id, resumed.listener).announce();
+  runtime.threads.subscribe(thread.id, late.listener).replay();
+  runtime.threads.resume(thread.id, resumed.listener).announce();
   const { params } = await late.until('item/approval/request');
   t.same((await resumed.until('item/approval/request')).params, params);
-  threads.respond(params.requestId, 'accept');
+  runtime.turns.respond(params.requestId, 'accept');
   await resumed.until('turn/completed');
   t.equal(late.methods().filter((method) => method === 'item/approval/resolved').length, 1);
 });
@@ -164,25 +167,25 @@ t.test('a need that only the user answers is asked by default, and declined wher
   } as const;
   const strict = { ...shell, approvalFor: async () => need };
   for (const approvalPolicy of ['autoApprove', 'interrupt'] as const) {
-    const { threads } = service(once(), { tools: () => [strict] });
-    const { turn, ear } = await talk(threads, threads.start({ config: { approvalPolicy } }).thread.id, 'x');
+    const { runtime } = service(once(), { tools: () => [strict] });
+    const { turn, ear } = await talk(runtime, runtime.threads.start({ config: { approvalPolicy } }).thread.id, 'x');
     t.match(resultsIn(turn.items), [{ outcome: 'declined' }], approvalPolicy);
     t.notOk(ear.methods().includes('item/approval/request'));
   }
-  const { threads } = service(once(), { tools: () => [strict] });
+  const { runtime } = service(once(), { tools: () => [strict] });
   const ear = listening();
-  threads.startTurn(threads.start({}).thread.id, text('x'), ear.listener).begin();
+  runtime.turns.start(runtime.threads.start({}).thread.id, text('x'), ear.listener).begin();
   const { params } = await ear.until('item/approval/request');
-  threads.respond(params.requestId, 'accept');
+  runtime.turns.respond(params.requestId, 'accept');
   t.match(resultsIn((await ear.until('turn/completed')).params.turn.items), [{ outcome: 'completed' }]);
 });
 
 t.test('an interrupt withdraws the pending request', async (t) => {
-  const { threads, thread, turn, ear } = ask();
+  const { runtime, thread, turn, ear } = ask();
   const { params } = await ear.until('item/approval/request');
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   const cancelled = await ear.until('turn/cancelled');
-  t.same(threads.approvals(), []);
+  t.same(runtime.turns.approvals(), []);
   t.match((await ear.until('item/approval/resolved')).params, { requestId: params.requestId, decision: 'cancel' });
   t.match(
     cancelled.params.turn.items.find(({ type }) => type === 'approvalResponse'),
@@ -196,24 +199,24 @@ t.test('requests of a sub-agent reach the subscribers of its parent', async (t) 
     run: (_, { spawnSubagent }) => spawnSubagent({ task: 'work', label: undefined, type: undefined }),
   });
   const provider = answers([call('c1', 'SpawnSubagent')], [call('c2', 'Shell')], [say('child done')], [say('done')]);
-  const { threads } = service(provider, { tools: () => [spawn, shell] });
-  const { thread } = threads.start({});
+  const { runtime } = service(provider, { tools: () => [spawn, shell] });
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.startTurn(thread.id, text('go'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('go'), ear.listener).begin();
   const { params } = await ear.until('item/approval/request');
   t.not(params.threadId, thread.id);
-  threads.respond(params.requestId, 'accept');
+  runtime.turns.respond(params.requestId, 'accept');
   t.match(resultsIn((await ear.until('turn/completed')).params.turn.items), [{ text: 'child done' }]);
 });
 
 t.test('requests and decisions are traced, for every kind of decision', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
-  const { threads } = service(once(), { tools: () => [shell], store: store.threads, traces: store.traces });
-  const { thread } = threads.start({ config: { approvalPolicy: 'interrupt' } });
+  const { runtime } = service(once(), { tools: () => [shell], store: store.threads, traces: store.traces });
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: 'interrupt' } });
   const heard: Listener = () => undefined;
-  threads.feed.join(heard);
-  await talk(threads, thread.id, 'x');
+  runtime.feed.join(heard);
+  await talk(runtime, thread.id, 'x');
   store.traces.flush();
   const { events } = store.traces.events(thread.id, { limit: 100 });
   t.same(

@@ -22,7 +22,7 @@ t.test('the agent starts while the files of the workspace are saved, and works w
     endThread() {},
   };
   const unused = () => t.fail('is not called') as never;
-  const { threads, bugs } = service(scripted(unused), {
+  const { runtime, bugs } = service(scripted(unused), {
     delegate,
     checkpoints: {
       recovered: () => undefined,
@@ -37,8 +37,8 @@ t.test('the agent starts while the files of the workspace are saved, and works w
       ...{ announceCopy: unused, keepCopy: unused, removeCopy: unused, copyTo: unused },
     },
   });
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'hello');
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'hello');
   t.equal(turn.status, 'completed');
   t.same(seen, ['begin: a change is certain', `start for ${thread.id}`, 'saved', `run ${thread.id}`]);
   t.same(bugs, []);
@@ -76,11 +76,11 @@ t.test('an agent that sends without an end is asked to stop, and its turn names 
       forget() {},
       endThread() {},
     };
-    const { threads, bugs } = service(
+    const { runtime, bugs } = service(
       scripted(() => t.fail('is not called') as never),
       { delegate },
     );
-    const { turn } = await talk(threads, threads.start({}).thread.id, 'go');
+    const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'go');
     const message = `The agent another sent more than ${amounts[index]} ${limit.split(',')[0]}, which is the limit of a turn.`;
     t.match(turn, { status: 'failed', error: { code: 'answerTooLong' } }, limit);
     t.ok(turn.error?.message.startsWith(message), message);

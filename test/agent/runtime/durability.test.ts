@@ -9,13 +9,13 @@ t.test('every event is on disk before it is published', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
   t.teardown(() => store.close());
-  const { threads, bugs } = service(answers([say('one '), call('c1', 'Look')], [say('two')]), {
+  const { runtime, bugs } = service(answers([say('one '), call('c1', 'Look')], [say('two')]), {
     store: store.threads,
     tools: () => [tool({ name: 'Look' })],
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const missing: string[] = [];
-  threads.subscribe(thread.id, (event) => {
+  runtime.threads.subscribe(thread.id, (event) => {
     const turns = store.threads.turns(thread.id, { limit: 10 });
     const items = turns.flatMap((turn) => turn.items);
     if (event.method === 'item/completed') {
@@ -29,7 +29,7 @@ t.test('every event is on disk before it is published', async (t) => {
       if (turns.at(-1)?.status !== 'completed') missing.push(event.method);
     }
   });
-  await talk(threads, thread.id, 'x');
+  await talk(runtime, thread.id, 'x');
   t.same(missing, []);
   t.same(bugs, []);
   t.equal(statSync(join(directory, 'state.db')).mode & 0o777, 0o600);
@@ -39,17 +39,17 @@ t.test('a turn that a crash ended is marked, keeps its items, and the thread con
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
   const dying = service(neverEnds(), { store: first.threads, traces: first.traces });
-  const { thread } = dying.threads.start({ displayName: 'kept' });
+  const { thread } = dying.runtime.threads.start({ displayName: 'kept' });
   const ear = listening();
-  dying.threads.startTurn(thread.id, text('hello'), ear.listener).begin();
+  dying.runtime.turns.start(thread.id, text('hello'), ear.listener).begin();
   await ear.until('item/agentMessage/delta');
-  dying.threads.enqueue(thread.id, text('later'));
+  dying.runtime.turns.enqueue(thread.id, text('later'));
   first.close();
   const second = openStore(directory);
   t.teardown(() => second.close());
   const provider = answers([say('again')]);
-  const { threads } = service(provider, { store: second.threads, traces: second.traces });
-  const read = threads.read(thread.id, { includeTurns: true });
+  const { runtime } = service(provider, { store: second.threads, traces: second.traces });
+  const read = runtime.threads.read(thread.id, { includeTurns: true });
   t.match(read, {
     displayName: 'kept',
     queuedInputs: [{ input: text('later') }],
@@ -62,7 +62,7 @@ t.test('a turn that a crash ended is marked, keeps its items, and the thread con
       },
     ],
   });
-  const { turn } = await talk(threads, thread.id, 'go on');
+  const { turn } = await talk(runtime, thread.id, 'go on');
   t.equal(turn.id, 'turn_002');
   t.match(provider.requests[0]?.messages.slice(1), [
     { role: 'user' },
@@ -76,16 +76,16 @@ t.test('a call that a crash ended is reported to the model as lost', async (t) =
   const first = openStore(directory);
   const wait = tool({ name: 'Wait', run: () => new Promise(() => undefined) });
   const dying = service(answers([call('c1', 'Wait')]), { store: first.threads, tools: () => [wait] });
-  const { thread } = dying.threads.start({});
+  const { thread } = dying.runtime.threads.start({});
   const ear = listening();
-  dying.threads.startTurn(thread.id, text('hello'), ear.listener).begin();
+  dying.runtime.turns.start(thread.id, text('hello'), ear.listener).begin();
   await ear.until('item/completed', 2);
   first.close();
   const second = openStore(directory);
   t.teardown(() => second.close());
   const provider = answers([say('again')]);
-  const { threads } = service(provider, { store: second.threads });
-  await talk(threads, thread.id, 'go on');
+  const { runtime } = service(provider, { store: second.threads });
+  await talk(runtime, thread.id, 'go on');
   t.match(provider.requests[0]?.messages.slice(1), [
     { role: 'user' },
     { role: 'assistant', toolCalls: [{ callId: 'c1' }] },
@@ -124,35 +124,38 @@ t.test('a full disk fails the turn with a code and publishes nothing unwritten; 
     yield say('lost');
     await new Promise(setImmediate);
   });
-  const { threads, bugs } = service(provider, { store: disk.guarded });
-  const { thread } = threads.start({});
+  const { runtime, bugs } = service(provider, { store: disk.guarded });
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
   const { params } = await ear.until('turn/failed');
   t.same(params.error, { code: 'storageFailed', message: 'The disk is full.' });
   const deltas = ear.events.flatMap((event) =>
     event.method === 'item/agentMessage/delta' ? [event.params.delta] : [],
   );
   t.same(deltas, ['kept ']);
-  t.throws(() => threads.startTurn(thread.id, text('y'), undefined), { name: 'AgentError', reason: 'storageFailed' });
-  await threads.close();
-  t.equal(threads.activeTurns, 0);
+  t.throws(() => runtime.turns.start(thread.id, text('y'), undefined), { name: 'AgentError', reason: 'storageFailed' });
+  await runtime.close();
+  t.equal(runtime.turns.count, 0);
   t.same(bugs, []);
 });
 
 t.test('an ephemeral thread leaves only its trace', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
-  const { threads } = service(answers([say('hi')]), { store: store.threads, traces: store.traces });
+  const { runtime } = service(answers([say('hi')]), { store: store.threads, traces: store.traces });
   const everybody = listening();
-  threads.feed.join(everybody.listener);
-  const { thread, announce } = threads.start({ isEphemeral: true });
+  runtime.feed.join(everybody.listener);
+  const { thread, announce } = runtime.threads.start({ isEphemeral: true });
   announce();
-  await talk(threads, thread.id, 'x');
-  (await threads.delete(thread.id))();
-  t.same(threads.list({}), []);
+  await talk(runtime, thread.id, 'x');
+  (await runtime.threads.delete(thread.id))();
+  t.same(runtime.threads.list({}), []);
   t.same(everybody.events, []);
-  t.throws(() => threads.read(thread.id, { includeTurns: false }), { name: 'AgentError', reason: 'threadNotFound' });
+  t.throws(() => runtime.threads.read(thread.id, { includeTurns: false }), {
+    name: 'AgentError',
+    reason: 'threadNotFound',
+  });
   store.traces.flush();
   t.match(store.traces.session(thread.id), { turnCount: 1, responseCount: 1, thinkingCount: 0 });
 });
@@ -160,34 +163,34 @@ t.test('an ephemeral thread leaves only its trace', async (t) => {
 t.test('deleting a thread ends its turn and deletes its traces', async (t) => {
   const store = openStore(temporaryDirectory(t));
   t.teardown(() => store.close());
-  const { threads } = service(neverEnds(), { store: store.threads, traces: store.traces });
-  const { thread } = threads.start({});
+  const { runtime } = service(neverEnds(), { store: store.threads, traces: store.traces });
+  const { thread } = runtime.threads.start({});
   const [ear, everybody] = [listening(), listening()];
-  threads.feed.join(everybody.listener);
-  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  runtime.feed.join(everybody.listener);
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
   await ear.until('item/agentMessage/delta');
-  (await threads.delete(thread.id))();
+  (await runtime.threads.delete(thread.id))();
   await everybody.until('thread/deleted');
   store.traces.flush();
   t.equal(store.traces.session(thread.id), undefined);
-  t.equal(threads.activeTurns, 0);
+  t.equal(runtime.turns.count, 0);
 });
 
 t.test('deleting a thread also ends the queued turn that starts meanwhile', async (t) => {
-  const { threads, bugs } = service(answers([say('one')]));
-  const { thread } = threads.start({});
+  const { runtime, bugs } = service(answers([say('one')]));
+  const { thread } = runtime.threads.start({});
   const [ear, everybody] = [listening(), listening()];
-  threads.feed.join(everybody.listener);
+  runtime.feed.join(everybody.listener);
   let deleted: Promise<() => void> | undefined;
-  threads.subscribe(thread.id, (event) => {
+  runtime.threads.subscribe(thread.id, (event) => {
     ear.listener(event);
     // The outcome is decided: the interrupt comes too late, and the queue continues.
     if (event.method === 'item/completed' && event.params.item.type === 'agentMessage') {
-      deleted ??= threads.delete(thread.id);
+      deleted ??= runtime.threads.delete(thread.id);
     }
   });
-  threads.startTurn(thread.id, text('x'), undefined).begin();
-  threads.enqueue(thread.id, text('next'));
+  runtime.turns.start(thread.id, text('x'), undefined).begin();
+  runtime.turns.enqueue(thread.id, text('next'));
   await ear.until('turn/cancelled');
   (await deleted)?.();
   t.same(
@@ -195,36 +198,39 @@ t.test('deleting a thread also ends the queued turn that starts meanwhile', asyn
     ['turn/started', 'turn/completed', 'turn/started', 'turn/cancelled'],
   );
   await everybody.until('thread/deleted');
-  t.same([threads.activeTurns, bugs], [0, []]);
+  t.same([runtime.turns.count, bugs], [0, []]);
 });
 
 t.test('a thread can be renamed, rolled back, archived and restored', async (t) => {
-  const { threads } = service(answers([say('one')], [say('two')]));
-  const { thread } = threads.start({});
+  const { runtime } = service(answers([say('one')], [say('two')]));
+  const { thread } = runtime.threads.start({});
   const everybody = listening();
-  threads.feed.join(everybody.listener);
-  await talk(threads, thread.id, 'a');
-  await talk(threads, thread.id, 'b');
-  threads.rename(thread.id, 'A name')();
+  runtime.feed.join(everybody.listener);
+  await talk(runtime, thread.id, 'a');
+  await talk(runtime, thread.id, 'b');
+  runtime.threads.rename(thread.id, 'A name')();
   t.match((await everybody.until('thread/renamed')).params, { displayName: 'A name' });
-  t.match(threads.rollback(thread.id, 1), { displayName: 'A name', turns: [{ id: 'turn_001' }] });
-  const { turn } = await talk(threads, thread.id, 'c');
+  t.match(runtime.threads.rollback(thread.id, 1), { displayName: 'A name', turns: [{ id: 'turn_001' }] });
+  const { turn } = await talk(runtime, thread.id, 'c');
   t.equal(turn.id, 'turn_003', 'an id is never used twice');
-  threads.archive(thread.id, true)();
+  runtime.threads.archive(thread.id, true)();
   t.match((await everybody.until('thread/statusChanged')).params, { status: 'archived' });
-  t.same(threads.list({}), []);
-  t.equal(threads.list({ includeArchived: true }).length, 1);
-  t.throws(() => threads.startTurn(thread.id, text('x'), undefined), { name: 'AgentError', reason: 'threadNotActive' });
-  threads.archive(thread.id, false)();
-  t.equal((await talk(threads, thread.id, 'd')).turn.status, 'completed');
+  t.same(runtime.threads.list({}), []);
+  t.equal(runtime.threads.list({ includeArchived: true }).length, 1);
+  t.throws(() => runtime.turns.start(thread.id, text('x'), undefined), {
+    name: 'AgentError',
+    reason: 'threadNotActive',
+  });
+  runtime.threads.archive(thread.id, false)();
+  t.equal((await talk(runtime, thread.id, 'd')).turn.status, 'completed');
 });
 
 t.test('a thread is read in pages, the newest turns first', async (t) => {
-  const { threads } = service(answers([say('x')]));
-  const { thread } = threads.start({});
-  for (const words of ['a', 'b', 'c', 'd']) await talk(threads, thread.id, words);
+  const { runtime } = service(answers([say('x')]));
+  const { thread } = runtime.threads.start({});
+  for (const words of ['a', 'b', 'c', 'd']) await talk(runtime, thread.id, words);
   const ids = (options: { turnLimit?: number; beforeTurnId?: string }) => {
-    const { turns, hasOlderTurns } = threads.read(thread.id, { includeTurns: true, ...options });
+    const { turns, hasOlderTurns } = runtime.threads.read(thread.id, { includeTurns: true, ...options });
     return [turns?.map(({ id }) => id), hasOlderTurns];
   };
   t.same(ids({ turnLimit: 3 }), [['turn_002', 'turn_003', 'turn_004'], true]);
@@ -247,12 +253,12 @@ t.test(
       ...settings,
       compaction: { isAutomatic: true, contextWindow: 1_000, reserveTokens: 100, keepRecentTurns: 2 },
     };
-    const { threads } = service(provider, { settings: small, store: store.threads, traces: store.traces });
-    const { thread } = threads.start({});
-    let turn = (await talk(threads, thread.id, 'question')).turn;
+    const { runtime } = service(provider, { settings: small, store: store.threads, traces: store.traces });
+    const { thread } = runtime.threads.start({});
+    let turn = (await talk(runtime, thread.id, 'question')).turn;
     let ear = listening();
     for (let round = 0; round < 12 && !turn.items.some(({ type }) => type === 'systemNotice'); round += 1) {
-      ({ turn, ear } = await talk(threads, thread.id, `question ${round} ${'word '.repeat(30)}`));
+      ({ turn, ear } = await talk(runtime, thread.id, `question ${round} ${'word '.repeat(30)}`));
     }
     t.match(
       turn.items.find(({ type }) => type === 'systemNotice'),
@@ -271,14 +277,14 @@ t.test(
 );
 
 t.test('a requested compaction summarises older turns, or reports that it was skipped', async (t) => {
-  const { threads } = service(answers([say('x')]));
-  const { thread } = threads.start({});
+  const { runtime } = service(answers([say('x')]));
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.subscribe(thread.id, ear.listener);
-  await threads.compact(thread.id);
+  runtime.threads.subscribe(thread.id, ear.listener);
+  await runtime.threads.compact(thread.id);
   t.match((await ear.until('system/event')).params, { kind: 'compactSkipped' });
-  for (const words of ['a', 'b', 'c', 'd']) await talk(threads, thread.id, words);
-  await threads.compact(thread.id);
+  for (const words of ['a', 'b', 'c', 'd']) await talk(runtime, thread.id, words);
+  await runtime.threads.compact(thread.id);
   t.match((await ear.until('system/event', 2)).params, { kind: 'compacted' });
 });
 
@@ -287,14 +293,14 @@ t.test('known secrets are redacted in results, traces and messages', async (t) =
   t.teardown(() => store.close());
   const provider = answers([call('c1', 'Leak')], [say('done')]);
   const leak = tool({ name: 'Leak', run: () => ({ text: 'the key is hunter2-hunter2', isError: false }) });
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     store: store.threads,
     traces: store.traces,
     tools: () => [leak],
     clean: (text) => text.replaceAll('hunter2-hunter2', '[redacted]'),
   });
-  const { thread } = threads.start({});
-  const { turn, ear } = await talk(threads, thread.id, 'x');
+  const { thread } = runtime.threads.start({});
+  const { turn, ear } = await talk(runtime, thread.id, 'x');
   store.traces.flush();
   const everything = JSON.stringify([
     turn,

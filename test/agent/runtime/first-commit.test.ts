@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { openStore, StorageError, type ThreadService } from '../../../src/agent/index.ts';
+import { openStore, type Runtime, StorageError } from '../../../src/agent/index.ts';
 import { listening, neverEnds, says, service } from '../helpers.ts';
 
 const prompt = [{ type: 'text' as const, text: 'do not lose this' }];
@@ -18,15 +18,15 @@ function stored(t: Test) {
   return { store, chatRequests };
 }
 
-const started = (threads: ThreadService) => threads.start({}).thread.id;
+const started = (runtime: Runtime) => runtime.threads.start({}).thread.id;
 
 t.test('a prompt is stored when turn/start is answered, before anything of the turn runs', async (t) => {
   const { store } = stored(t);
-  const { threads, bugs } = service(neverEnds(), { store });
-  const threadId = started(threads);
+  const { runtime, bugs } = service(neverEnds(), { store });
+  const threadId = started(runtime);
   const { listener, events } = listening();
   const toolResults = [{ callId: 'c1', text: 'found', isError: false }];
-  const { turn, begin } = threads.startTurn(threadId, prompt, listener, { toolResults });
+  const { turn, begin } = runtime.turns.start(threadId, prompt, listener, { toolResults });
   t.strictSame(turn.items, [], 'the answer to turn/start names no item');
   const items = store.turns(threadId, { limit: 1 })[0]?.items ?? [];
   t.match(items, [
@@ -34,8 +34,8 @@ t.test('a prompt is stored when turn/start is answered, before anything of the t
     { type: 'userMessage', input: prompt, status: 'completed' },
   ]);
   // The server is killed here: the next one finds the prompt.
-  const next = service(says('x'), { store }).threads;
-  t.match(next.read(threadId, { includeTurns: true }).turns, [
+  const next = service(says('x'), { store }).runtime;
+  t.match(next.threads.read(threadId, { includeTurns: true }).turns, [
     { status: 'cancelled', interruptedBy: 'crash', items: [{ type: 'toolResult' }, { input: prompt }] },
   ]);
   begin();
@@ -44,16 +44,16 @@ t.test('a prompt is stored when turn/start is answered, before anything of the t
     items,
     'the events name the stored items',
   );
-  await threads.close();
+  await runtime.close();
   t.strictSame(bugs, []);
 });
 
 t.test('a queued prompt leaves the queue in the commit of its turn', async (t) => {
   const { store } = stored(t);
-  const { threads } = service(says('x'), { store });
-  const threadId = started(threads);
-  const { begin } = threads.startTurn(threadId, prompt, undefined);
-  threads.enqueue(threadId, [{ type: 'text', text: 'next' }]);
+  const { runtime } = service(says('x'), { store });
+  const threadId = started(runtime);
+  const { begin } = runtime.turns.start(threadId, prompt, undefined);
+  runtime.turns.enqueue(threadId, [{ type: 'text', text: 'next' }]);
   const transaction = store.transaction.bind(store);
   const seen: string[] = [];
   store.transaction = (work) => {
@@ -62,24 +62,24 @@ t.test('a queued prompt leaves the queue in the commit of its turn', async (t) =
     seen.push(`${last?.id} ${last?.items.length === 0} ${store.queue(threadId).length}`);
   };
   begin();
-  await threads.runningTurn(threadId)?.ended;
+  await runtime.turns.running(threadId)?.ended;
   t.ok(seen.includes('turn_002 false 0'), 'the first sight of the turn');
   t.notOk(seen.some((each) => each === 'turn_002 false 1' || each.startsWith('turn_002 true')));
-  await threads.close();
+  await runtime.close();
 });
 
 t.test('a turn whose first commit fails does not start', async (t) => {
   const { store } = stored(t);
-  const { threads } = service(says('x'), { store });
-  const threadId = started(threads);
+  const { runtime } = service(says('x'), { store });
+  const threadId = started(runtime);
   const alsoStore = () => {
     throw new StorageError('diskFull', 'no room');
   };
-  t.throws(() => threads.startTurn(threadId, prompt, undefined, { alsoStore }), /disk|stor/i);
+  t.throws(() => runtime.turns.start(threadId, prompt, undefined, { alsoStore }), /disk|stor/i);
   t.strictSame(store.turns(threadId, { limit: 9 }), []);
-  t.equal(threads.activeTurns, 0);
-  const { begin, ended } = threads.startTurn(threadId, prompt, undefined);
+  t.equal(runtime.turns.count, 0);
+  const { begin, ended } = runtime.turns.start(threadId, prompt, undefined);
   begin();
   t.match(await ended, { status: 'completed', items: [{ type: 'userMessage' }, { type: 'agentMessage' }] });
-  await threads.close();
+  await runtime.close();
 });

@@ -8,8 +8,8 @@ const finish = (reason: 'stop' | 'length' | 'toolCalls' | 'contentFilter'): Mode
 const look = tool({ name: 'ReadFile' });
 
 async function run(provider: ReturnType<typeof answers>, options: Parameters<typeof service>[1] = {}) {
-  const { threads, bugs } = service(provider, { tools: () => [look], settings: patient, ...options });
-  const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'go');
+  const { runtime, bugs } = service(provider, { tools: () => [look], settings: patient, ...options });
+  const { turn, ear } = await talk(runtime, runtime.threads.start({}).thread.id, 'go');
   t.same(bugs, []);
   const notices = turn.items.flatMap((item) => (item.type === 'systemNotice' ? [item.kind] : []));
   const results = turn.items.flatMap((item) => (item.type === 'toolResult' ? [item.text] : []));

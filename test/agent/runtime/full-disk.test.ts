@@ -31,74 +31,74 @@ const failed = { status: 'failed', error: { code: 'storageFailed', message: 'The
 t.test('a disk that is full at the start refuses the turn before any request', async (t) => {
   const store = new SmallStore();
   const provider = answers([say('never')]);
-  const { threads, bugs } = service(provider, { store });
-  const { id } = threads.start({}).thread;
+  const { runtime, bugs } = service(provider, { store });
+  const { id } = runtime.threads.start({}).thread;
   const ear = listening();
   store.isFull = true;
-  t.throws(() => threads.startTurn(id, text('hello'), ear.listener), { name: 'AgentError', reason: 'storageFailed' });
+  t.throws(() => runtime.turns.start(id, text('hello'), ear.listener), { name: 'AgentError', reason: 'storageFailed' });
   t.strictSame(ear.methods(), [], 'nothing that was not written is published');
-  t.strictSame([provider.requests.length, threads.activeTurns, bugs], [0, 0, []]);
-  await threads.close();
+  t.strictSame([provider.requests.length, runtime.turns.count, bugs], [0, 0, []]);
+  await runtime.close();
 });
 
 t.test('a disk that becomes full while approval is awaited fails the turn and withdraws the request', async (t) => {
   const store = new SmallStore();
-  const { threads, bugs } = service(answers([call('c1', 'Ask')]), {
+  const { runtime, bugs } = service(answers([call('c1', 'Ask')]), {
     store,
     tools: () => [tool({ name: 'Ask', needsApproval: true })],
   });
-  const { id } = threads.start({}).thread;
+  const { id } = runtime.threads.start({}).thread;
   const ear = listening();
-  const { turn, begin } = threads.startTurn(id, text('hello'), ear.listener);
+  const { turn, begin } = runtime.turns.start(id, text('hello'), ear.listener);
   begin();
   await ear.until('item/approval/request');
   store.isFull = true;
-  threads.respond(threads.approvals(id)[0]?.requestId ?? '', 'accept');
+  runtime.turns.respond(runtime.turns.approvals(id)[0]?.requestId ?? '', 'accept');
   t.match((await ear.until('turn/failed')).params.turn, { ...failed, id: turn.id });
-  t.strictSame([threads.approvals(), threads.activeTurns, bugs], [[], 0, []]);
-  await threads.close();
+  t.strictSame([runtime.turns.approvals(), runtime.turns.count, bugs], [[], 0, []]);
+  await runtime.close();
 });
 
 t.test(
   'a turn whose end cannot be written fails once, is read as failed, and is written with the next turn',
   async (t) => {
     const store = new SmallStore();
-    const { threads, bugs } = service(says('all of ', 'it'), { store });
-    const { id } = threads.start({}).thread;
+    const { runtime, bugs } = service(says('all of ', 'it'), { store });
+    const { id } = runtime.threads.start({}).thread;
     store.fullAt = 'completed';
-    const { turn, ear } = await talk(threads, id, 'hello');
+    const { turn, ear } = await talk(runtime, id, 'hello');
     t.match(turn, failed);
     t.match(turn.items, [{ type: 'userMessage' }, { type: 'agentMessage', status: 'completed', text: 'all of it' }]);
     t.strictSame(
       ear.methods().filter((method) => /^turn\/(completed|failed|cancelled)$/.test(method)),
       ['turn/failed'],
     );
-    const last = (): Turn | undefined => threads.read(id, { includeTurns: true }).turns?.at(-1);
+    const last = (): Turn | undefined => runtime.threads.read(id, { includeTurns: true }).turns?.at(-1);
     t.strictSame(last(), turn, 'what is read is what was told');
-    t.throws(() => threads.startTurn(id, text('again'), listening().listener), {
+    t.throws(() => runtime.turns.start(id, text('again'), listening().listener), {
       message: rpcErrors.storageFailed.message,
     });
 
     store.isFull = false;
     store.fullAt = undefined;
-    t.match((await talk(threads, id, 'again')).turn, { status: 'completed' });
+    t.match((await talk(runtime, id, 'again')).turn, { status: 'completed' });
     t.strictSame(
       store.turns(id, { limit: 9 }).map(({ status }) => status),
       ['failed', 'completed'],
     );
     t.strictSame(store.turns(id, { limit: 9 })[0], turn, 'it is kept as it was told');
     t.strictSame(bugs, [], 'a full disk is no bug');
-    await threads.close();
+    await runtime.close();
   },
 );
 
 t.test('an unwritten end is written again when the server closes', async (t) => {
   const store = new SmallStore();
-  const { threads } = service(says('x'), { store });
-  const { id } = threads.start({}).thread;
+  const { runtime } = service(says('x'), { store });
+  const { id } = runtime.threads.start({}).thread;
   store.fullAt = 'completed';
-  await talk(threads, id, 'hello');
+  await talk(runtime, id, 'hello');
   store.isFull = false;
-  await threads.close();
+  await runtime.close();
   t.match(store.turns(id, { limit: 9 }), [failed]);
 });

@@ -18,7 +18,7 @@ import {
   createBuiltinTools,
   imageReader,
   MemoryStore,
-  type ThreadServiceOptions,
+  type RuntimeOptions,
 } from '../../../src/agent/index.ts';
 import { Config } from '../../../src/config/index.ts';
 import type { ApprovalDecision, ApprovalPolicy, InputPart } from '../../../src/protocol/index.ts';
@@ -47,7 +47,7 @@ function stage(t: Test, config: Record<string, unknown> = {}) {
     home: places.home,
   });
   const store = new MemoryStore();
-  const serviceOf = (provider: ReturnType<typeof answers>, more: Partial<ThreadServiceOptions> = {}) =>
+  const serviceOf = (provider: ReturnType<typeof answers>, more: Partial<RuntimeOptions> = {}) =>
     service(provider, {
       workspacePath: places.workspace,
       worktreeRoots: [join(places.workspace, 'trees')],
@@ -55,7 +55,7 @@ function stage(t: Test, config: Record<string, unknown> = {}) {
       tools: () => tools,
       settings,
       ...more,
-    }).threads;
+    }).runtime;
 
   async function ask(
     calls: readonly Call[],
@@ -72,26 +72,27 @@ function stage(t: Test, config: Record<string, unknown> = {}) {
     } = {},
   ) {
     const rounds = calls.map(([name, args], at) => [call(`c${at}`, name, args)]);
-    const threads = serviceOf(answers(...rounds, [say('done')]));
+    const runtime = serviceOf(answers(...rounds, [say('done')]));
     const id =
-      threadId ?? threads.start({ config: workspaceOverride === undefined ? {} : { workspaceOverride } }).thread.id;
+      threadId ??
+      runtime.threads.start({ config: workspaceOverride === undefined ? {} : { workspaceOverride } }).thread.id;
     const ear = listening();
     const scopes: string[] = [];
-    const { begin } = threads.startTurn(
+    const { begin } = runtime.turns.start(
       id,
       text('go'),
       (event) => {
         ear.listener(event);
         if (event.method !== 'item/approval/request') return;
         scopes.push(event.params.scopeKey);
-        threads.respond(event.params.requestId, decision);
+        runtime.turns.respond(event.params.requestId, decision);
       },
       { approvalPolicy },
     );
     begin();
     const { turn } = (await ear.until('turn/completed')).params;
     const results = turn.items.flatMap((item) => (item.type === 'toolResult' ? [item] : []));
-    await threads.close();
+    await runtime.close();
     return { threadId: id, scopes, results };
   }
   return { ...places, ask, store, tools, serviceOf };
@@ -285,11 +286,11 @@ t.test('regression: image paths of stored messages obey the rules of the file to
     workspace,
   ];
   const provider = answers([say('seen')]);
-  const threads = serviceOf(provider, { readImage: imageReader({ blockedPaths: ['blocked.png'], home }) });
-  const { thread } = threads.start({});
+  const runtime = serviceOf(provider, { readImage: imageReader({ blockedPaths: ['blocked.png'], home }) });
+  const { thread } = runtime.threads.start({});
   const talk = async (input: readonly InputPart[]) => {
     const ear = listening();
-    threads.startTurn(thread.id, input, ear.listener).begin();
+    runtime.turns.start(thread.id, input, ear.listener).begin();
     await ear.until('turn/completed');
   };
   await talk([...shown, ...refused].map((path) => ({ type: 'localImage', path, mimeType: 'image/png' })));
@@ -303,5 +304,5 @@ t.test('regression: image paths of stored messages obey the rules of the file to
     );
   t.same(imagesOf(0), [...shown.map(() => 'image'), ...refused.map(() => 'text')]);
   t.same(imagesOf(1), ['text', 'image', 'text', ...refused.map(() => 'text'), 'text']);
-  await threads.close();
+  await runtime.close();
 });

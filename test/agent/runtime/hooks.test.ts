@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import * as v from 'valibot';
-import { Hooks, type ModelProvider, type ThreadServiceOptions, userCommands } from '../../../src/agent/index.ts';
+import { Hooks, type ModelProvider, type RuntimeOptions, userCommands } from '../../../src/agent/index.ts';
 import { HookSettings } from '../../../src/config/hook-settings.ts';
 import type { Turn } from '../../../src/protocol/index.ts';
 import { until } from '../../supervise/helpers.ts';
@@ -13,7 +13,7 @@ import { temporaryWorkspace } from '../tools/run-tool.ts';
 type Commands = Partial<Record<keyof HookSettings, readonly string[]>>;
 
 /** Threads with hooks whose input is collected in the file `seen`, one moment in a line. */
-function stage(t: Test, provider: ModelProvider, commands: Commands, options: Partial<ThreadServiceOptions> = {}) {
+function stage(t: Test, provider: ModelProvider, commands: Commands, options: Partial<RuntimeOptions> = {}) {
   const workspacePath = temporaryWorkspace(t);
   const seen = join(workspacePath, 'seen');
   const entries = Object.entries(commands).map(([event, all]) => [
@@ -26,7 +26,7 @@ function stage(t: Test, provider: ModelProvider, commands: Commands, options: Pa
     userCommands({ environment: process.env, passEnvironment: [], secrets: [] }),
     '/nowhere',
   );
-  const { threads, bugs } = service(provider, { workspacePath, hooks, ...options });
+  const { runtime, bugs } = service(provider, { workspacePath, hooks, ...options });
   const moments = (): Record<string, unknown>[] =>
     existsSync(seen)
       ? readFileSync(seen, 'utf8')
@@ -35,7 +35,7 @@ function stage(t: Test, provider: ModelProvider, commands: Commands, options: Pa
           .filter(Boolean)
           .map((line) => JSON.parse(line))
       : [];
-  return { workspacePath, threads, bugs, moments };
+  return { workspacePath, runtime, bugs, moments };
 }
 
 const noticesIn = ({ items }: Turn) =>
@@ -43,10 +43,10 @@ const noticesIn = ({ items }: Turn) =>
 
 t.test('a hook at the start of a conversation runs once, and its output is in every request', async (t) => {
   const provider = answers([say('ok')]);
-  const { threads, moments, workspacePath } = stage(t, provider, { SessionStart: ['echo The build is red.'] });
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'one');
-  await talk(threads, thread.id, 'two');
+  const { runtime, moments, workspacePath } = stage(t, provider, { SessionStart: ['echo The build is red.'] });
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'one');
+  await talk(runtime, thread.id, 'two');
   const [first, second] = provider.requests.map(({ messages }) => messages[0]);
   t.match(first, { text: /From the hooks of the user, at the start:\nThe build is red\./ });
   t.same(first, second);
@@ -60,12 +60,12 @@ t.test('a hook at the start of a conversation runs once, and its output is in ev
 
 t.test('the output of a prompt hook follows the prompt, also in later turns', async (t) => {
   const provider = answers([say('ok')]);
-  const { threads, moments } = stage(t, provider, { UserPromptSubmit: ['echo Ticket 7 is closed.'] });
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'look at ticket 7');
+  const { runtime, moments } = stage(t, provider, { UserPromptSubmit: ['echo Ticket 7 is closed.'] });
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'look at ticket 7');
   t.same(noticesIn(turn), [['hookContext', 'Ticket 7 is closed.']]);
   t.match(moments(), [{ prompt: 'look at ticket 7' }]);
-  await talk(threads, thread.id, 'again');
+  await talk(runtime, thread.id, 'again');
   const [one, two] = provider.requests.map(({ messages }) => messages.slice(1));
   const said = { role: 'user', content: [{ type: 'text', text: '<hook>\nTicket 7 is closed.\n</hook>' }] };
   t.match(one, [{ content: [{ text: 'look at ticket 7' }] }, said]);
@@ -74,31 +74,31 @@ t.test('the output of a prompt hook follows the prompt, also in later turns', as
 
 t.test('a blocked prompt fails the turn without a request, and the model never reads it', async (t) => {
   const provider = answers([say('ok')]);
-  const { threads } = stage(t, provider, {
+  const { runtime } = stage(t, provider, {
     UserPromptSubmit: ['grep -q secret seen || exit 0; rm seen; echo no >&2; exit 2'],
   });
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'the secret');
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'the secret');
   t.match(turn, { status: 'failed', error: { code: 'promptBlocked', message: 'A hook blocked the prompt: no' } });
   t.same(noticesIn(turn), [['promptBlocked', 'A hook blocked the prompt: no']]);
   t.equal(provider.requests.length, 0);
-  await talk(threads, thread.id, 'hello');
+  await talk(runtime, thread.id, 'hello');
   t.notMatch(JSON.stringify(provider.requests[0]?.messages), 'secret');
   t.match(JSON.stringify(provider.requests[0]?.messages), 'hello');
 });
 
 t.test('a blocked steering prompt is left out, and the turn continues', async (t) => {
   const provider = answers([call('1', 'look')], [say('ok')]);
-  const { threads } = stage(
+  const { runtime } = stage(
     t,
     provider,
     { UserPromptSubmit: ['tail -n 1 seen | grep -q secret || exit 0; echo no >&2; exit 2'] },
     { tools: () => [tool({ name: 'look' })] },
   );
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
-  threads.steer(thread.id, turn.id, { input: text('the secret') });
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
+  runtime.turns.steer(thread.id, turn.id, { input: text('the secret') });
   begin();
   const end = await ear.until('turn/completed');
   t.same(noticesIn(end.params.turn), [['promptBlocked', 'A hook blocked the prompt: no']]);
@@ -116,13 +116,13 @@ t.test('a blocked call is refused with the reason, without a question', async (t
       return { text: 'ran', isError: false };
     },
   });
-  const { threads, moments } = stage(
+  const { runtime, moments } = stage(
     t,
     provider,
     { PreToolUse: ['echo not on fridays >&2; exit 2'] },
     { tools: () => [danger] },
   );
-  const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { turn, ear } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.equal(runs, 0);
   t.notOk(ear.methods().includes('item/approval/request'));
   t.match(
@@ -135,13 +135,13 @@ t.test('a blocked call is refused with the reason, without a question', async (t
 t.test('the model reads the objection of a hook after the result of the call', async (t) => {
   const provider = answers([call('1', 'edit')], [say('ok')]);
   const edit = tool({ name: 'edit', run: () => ({ text: 'done', isError: false }) });
-  const { threads, moments } = stage(
+  const { runtime, moments } = stage(
     t,
     provider,
     { PostToolUse: ['echo a.ts: error >&2; exit 2'] },
     { tools: () => [edit] },
   );
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(
     turn.items.find(({ type }) => type === 'toolResult'),
     { outcome: 'completed', text: 'done\n\n[hook of the user] a.ts: error' },
@@ -152,8 +152,8 @@ t.test('the model reads the objection of a hook after the result of the call', a
 
 t.test('a hook that blocks the end has the turn continue, three times at most', async (t) => {
   const provider = answers([say('I am done.')]);
-  const { threads, moments } = stage(t, provider, { TurnEnd: ['echo Tests fail. >&2; exit 2'] });
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { runtime, moments } = stage(t, provider, { TurnEnd: ['echo Tests fail. >&2; exit 2'] });
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.equal(turn.status, 'completed');
   t.equal(provider.requests.length, 4);
   t.match(moments(), new Array(3).fill({ hook_event_name: 'TurnEnd', last_message: 'I am done.' }));
@@ -164,14 +164,14 @@ t.test('a hook that blocks the end has the turn continue, three times at most', 
 t.test('a hook that fails is reported, and the turn continues', async (t) => {
   const provider = answers([call('1', 'look')], [say('ok')]);
   const fails = 'echo broken >&2; exit 1';
-  const { threads } = stage(
+  const { runtime } = stage(
     t,
     provider,
     { SessionStart: [fails], UserPromptSubmit: [fails], PreToolUse: [fails], PostToolUse: [fails], TurnEnd: [fails] },
     { tools: () => [tool({ name: 'look' })] },
   );
-  const { thread } = threads.start({});
-  const { turn, ear } = await talk(threads, thread.id, 'x');
+  const { thread } = runtime.threads.start({});
+  const { turn, ear } = await talk(runtime, thread.id, 'x');
   t.equal(turn.status, 'completed');
   const kinds = ear.events.flatMap(({ method, params }) =>
     method === 'system/event' ? [[params.kind, params.message]] : [],
@@ -189,15 +189,15 @@ t.test('a hook that fails is reported, and the turn continues', async (t) => {
 
 t.test('input that arrives during the hooks at the end of a turn is sent in another request', async (t) => {
   const provider = answers([say('one')], [say('two')]);
-  const { threads, workspacePath } = stage(t, provider, {
+  const { runtime, workspacePath } = stage(t, provider, {
     TurnEnd: ['touch waiting; until [ -e go ]; do sleep 0.02; done'],
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
   await until('the hook waits', () => existsSync(join(workspacePath, 'waiting')));
-  threads.steer(thread.id, turn.id, { input: text('and this') });
+  runtime.turns.steer(thread.id, turn.id, { input: text('and this') });
   writeFileSync(join(workspacePath, 'go'), '');
   await ear.until('turn/completed');
   t.match(provider.requests[1]?.messages.at(-1), { content: [{ text: 'and this' }] });
@@ -210,9 +210,9 @@ t.test('hooks run for read-only conversations and for sub-agents, with the id of
     run: (_, { spawnSubagent }) => spawnSubagent({ task: 'work', label: undefined, type: undefined }),
   });
   const provider = answers([call('1', 'SpawnSubagent')], [say('child')], [say('parent')]);
-  const { threads, moments } = stage(t, provider, { UserPromptSubmit: [':'] }, { tools: () => [spawn] });
-  const { thread } = threads.start({ config: { readOnly: true } });
-  await talk(threads, thread.id, 'x');
+  const { runtime, moments } = stage(t, provider, { UserPromptSubmit: [':'] }, { tools: () => [spawn] });
+  const { thread } = runtime.threads.start({ config: { readOnly: true } });
+  await talk(runtime, thread.id, 'x');
   const [parent, child] = moments();
   t.match(parent, { session_id: thread.id, prompt: 'x' });
   t.match(child, { prompt: 'work' });
@@ -220,12 +220,12 @@ t.test('hooks run for read-only conversations and for sub-agents, with the id of
 });
 
 t.test('an interrupt ends a turn whose hook hangs', async (t) => {
-  const { threads, moments } = stage(t, neverEnds(), { UserPromptSubmit: ['sleep 3020'] });
-  const { thread } = threads.start({});
+  const { runtime, moments } = stage(t, neverEnds(), { UserPromptSubmit: ['sleep 3020'] });
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
   await until('the hook runs', () => moments().length > 0);
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
 });

@@ -7,7 +7,7 @@ import {
   createBuiltinTools,
   MemoryStore,
   openStore,
-  type ThreadServiceOptions,
+  type RuntimeOptions,
   textReader,
 } from '../../../src/agent/index.ts';
 import { Config } from '../../../src/config/index.ts';
@@ -30,7 +30,7 @@ function place(t: Test, files: Readonly<Record<string, string>>) {
     environment: process.env,
     home,
   });
-  const options: Partial<ThreadServiceOptions> = {
+  const options: Partial<RuntimeOptions> = {
     workspacePath,
     tools: () => tools,
     surroundings: { home, read: textReader({ blockedPaths: [], home }), commands: async () => 'Commands run.' },
@@ -47,23 +47,23 @@ t.test(
     const first = answers([say('one')], [say('two')]);
     let store = openStore(join(home, 'state'));
     const before = service(first, { ...options, store: store.threads });
-    const { thread } = before.threads.start({});
-    await talk(before.threads, thread.id, 'x');
+    const { thread } = before.runtime.threads.start({});
+    await talk(before.runtime, thread.id, 'x');
     write('AGENTS.md', 'Use spaces.');
-    await talk(before.threads, thread.id, 'y');
-    await before.threads.close();
+    await talk(before.runtime, thread.id, 'y');
+    await before.runtime.close();
     store.close();
 
     store = openStore(join(home, 'state'));
     t.teardown(() => store.close());
     const second = answers([say('three')], [say('four')]);
     const after = service(second, { ...options, store: store.threads });
-    await talk(after.threads, thread.id, 'z');
+    await talk(after.runtime, thread.id, 'z');
     const prompts = [...first.requests, ...second.requests].map(({ messages }) => messages[0]);
     t.match(prompts[0], { role: 'system', text: /<instructions path="AGENTS.md">\nUse tabs\./ });
     t.same(prompts, [prompts[0], prompts[0], prompts[0]]);
 
-    await talk(after.threads, after.threads.start({}).thread.id, 'a new thread');
+    await talk(after.runtime, after.runtime.threads.start({}).thread.id, 'a new thread');
     t.match(second.requests.at(-1)?.messages[0], { text: /Use spaces\./ });
   },
 );
@@ -85,10 +85,10 @@ t.test(
       [read('a/b/one.txt')],
       [say('done')],
     );
-    const { threads } = service(provider, options);
-    const { thread } = threads.start({});
-    await talk(threads, thread.id, 'x');
-    const { turn } = await talk(threads, thread.id, 'again');
+    const { runtime } = service(provider, options);
+    const { thread } = runtime.threads.start({});
+    await talk(runtime, thread.id, 'x');
+    const { turn } = await talk(runtime, thread.id, 'again');
     const whole = JSON.stringify(provider.requests.at(-1)?.messages);
     t.equal(whole.split('<instructions path=').length - 1, 2);
     t.ok(whole.indexOf('outer') < whole.indexOf('inner'));
@@ -107,8 +107,12 @@ t.test('a directory where a file is written, searched or used by a command gives
     [call('3', 'Exec', { command: 'true', workingDir: 'e' })],
     [say('done')],
   );
-  const { threads } = service(provider, options);
-  const { turn } = await talk(threads, threads.start({ config: { approvalPolicy: 'autoApprove' } }).thread.id, 'x');
+  const { runtime } = service(provider, options);
+  const { turn } = await talk(
+    runtime,
+    runtime.threads.start({ config: { approvalPolicy: 'autoApprove' } }).thread.id,
+    'x',
+  );
   const texts = turn.items.flatMap((item) => (item.type === 'toolResult' ? item.text : []));
   t.match(texts, [/of w/, /of g/, /of e/]);
 });
@@ -116,15 +120,15 @@ t.test('a directory where a file is written, searched or used by a command gives
 t.test('a read-only thread gets no instructions from files of the workspace', async (t) => {
   const { options } = place(t, { 'AGENTS.md': 'Approve.', 'a/AGENTS.md': 'Approve.', 'a/x.txt': 'x' });
   const provider = answers([read('a/x.txt')], [say('done')]);
-  const { threads } = service(provider, options);
-  await talk(threads, threads.start({ config: { readOnly: true } }).thread.id, 'x');
+  const { runtime } = service(provider, options);
+  await talk(runtime, runtime.threads.start({ config: { readOnly: true } }).thread.id, 'x');
   t.notMatch(JSON.stringify(provider.requests), /Approve/);
 });
 
 t.test('a sub-agent gets the instructions of the user and of the root', async (t) => {
   const { options } = place(t, { 'AGENTS.md': 'Use tabs.' });
   const provider = answers([call('1', 'SpawnSubagent', { task: 'look' })], [say('seen')], [say('done')]);
-  const { threads } = service(provider, { ...options, store: new MemoryStore() });
-  await talk(threads, threads.start({}).thread.id, 'x');
+  const { runtime } = service(provider, { ...options, store: new MemoryStore() });
+  await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(provider.requests[1]?.messages[0], { text: /Use tabs\./ });
 });

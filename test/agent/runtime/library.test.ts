@@ -26,15 +26,15 @@ t.test(
   async (t) => {
     const { workspacePath, options } = place(t);
     const provider = answers([say('one')], [say('two')]);
-    const { threads } = service(provider, options);
-    const { thread } = threads.start({});
-    const { turn } = await talk(threads, thread.id, '/review a.ts');
+    const { runtime } = service(provider, options);
+    const { thread } = runtime.threads.start({});
+    const { turn } = await talk(runtime, thread.id, '/review a.ts');
     t.match(turn.items[0], {
       type: 'userMessage',
       input: [{ type: 'commandRef', name: 'review', rawText: '/review a.ts' }],
     });
     rmSync(join(workspacePath, '.oratorio'), { recursive: true });
-    await talk(threads, thread.id, 'and now?');
+    await talk(runtime, thread.id, 'and now?');
     for (const { messages } of provider.requests)
       t.match(messages[1], { content: [{ text: 'Review a.ts with care.' }] });
   },
@@ -43,13 +43,13 @@ t.test(
 t.test('a steered and a queued input are resolved, too', async (t) => {
   const { options } = place(t);
   const provider = answers([call('1', 'Skill', { name: 'deploy' })], [say('one')], [say('two')]);
-  const { threads } = service(provider, options);
-  const { thread } = threads.start({});
+  const { runtime } = service(provider, options);
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.subscribe(thread.id, ear.listener);
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
-  threads.enqueue(thread.id, text('/review queued.ts'), undefined, ear.listener).begin();
-  threads.steer(thread.id, turn.id, { input: text('/review steered.ts') });
+  runtime.threads.subscribe(thread.id, ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
+  runtime.turns.enqueue(thread.id, text('/review queued.ts'), undefined, ear.listener).begin();
+  runtime.turns.steer(thread.id, turn.id, { input: text('/review steered.ts') });
   begin();
   await ear.until('turn/completed', 2);
   t.match(JSON.stringify(provider.requests[1]?.messages), 'Review steered.ts with care.');
@@ -59,17 +59,17 @@ t.test('a steered and a queued input are resolved, too', async (t) => {
 t.test('the prompt lists skills, the tool reads one; a read-only thread and the chat API get neither', async (t) => {
   const { options } = place(t);
   const provider = answers([call('1', 'Skill', { name: 'deploy' })], [say('done')], [say('ok')], [say('ok')]);
-  const { threads } = service(provider, options);
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { runtime } = service(provider, options);
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(provider.requests[0]?.messages[0], { text: /- deploy: Deploys it\./ });
   t.match(
     turn.items.find(({ type }) => type === 'toolResult'),
     { text: 'Run it.' },
   );
-  await talk(threads, threads.start({ config: { readOnly: true } }).thread.id, 'x');
-  const chat = threads.start({ isEphemeral: true }).thread.id;
+  await talk(runtime, runtime.threads.start({ config: { readOnly: true } }).thread.id, 'x');
+  const chat = runtime.threads.start({ isEphemeral: true }).thread.id;
   const ear = listening();
-  threads.startTurn(chat, text('/review x'), ear.listener, { tools: 'standard' }).begin();
+  runtime.turns.start(chat, text('/review x'), ear.listener, { tools: 'standard' }).begin();
   await ear.until('turn/completed');
   for (const request of provider.requests.slice(2)) {
     t.notMatch(JSON.stringify(request.messages[0]), 'deploy');

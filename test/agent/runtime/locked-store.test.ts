@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openStore, StorageError, type ThreadStore } from '../../../src/agent/index.ts';
+import { Feed } from '../../../src/agent/runtime/feed.ts';
 import { DurableJournal } from '../../../src/agent/runtime/journal.ts';
 import { LocalEngines, WorkspaceCheckpoints } from '../../../src/checkpoints/index.ts';
 import { problemsOf } from '../../../src/protocol/index.ts';
@@ -47,9 +48,9 @@ t.test('a turn continues when another program has held the database for a while'
     },
   });
   const provider = answers([call('c1', 'Write')], [say('done')]);
-  const { threads, bugs } = service(provider, { store: store.threads, tools: () => [write] });
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'x');
+  const { runtime, bugs } = service(provider, { store: store.threads, tools: () => [write] });
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'x');
   t.match(turn, { status: 'completed' });
   t.equal(refused(), 2, 'control: writes were refused meanwhile');
   t.equal(store.threads.turns(thread.id, { limit: 1 })[0]?.status, 'completed', 'all of it is stored');
@@ -61,9 +62,11 @@ t.test(
   async (t) => {
     const { directory, store, hold } = lockable(t);
     hold(1);
-    const journal = new DurableJournal(store.threads as ThreadStore, t.error, { retryMs: 1, lockedMs: 0 });
+    const patience = { retryMs: 1, lockedMs: 0 };
+    const journal = new DurableJournal(store.threads as ThreadStore, new Feed(t.error), t.error, patience);
     const faults: unknown[] = [];
-    journal.add({ onStorageFault: (error) => faults.push(error) }, () => {}, undefined);
+    const owner = { threadId: 'thread', asker: undefined, onStorageFault: (error: unknown) => faults.push(error) };
+    journal.add(owner, () => {}, undefined);
     journal.flush();
     const [fault] = faults;
     t.ok(fault instanceof StorageError && fault.code === 'busy');
@@ -120,16 +123,16 @@ t.test('the files of a turn that could not be stored are taken back by an undo',
     },
   });
   const provider = answers([call('c1', 'Write')], [say('done')]);
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     ...{ workspacePath, store: store.threads, tools: () => [write] },
     checkpoints: Object.assign(checkpoints, { recovered: () => undefined }) as never,
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
   await refused.promise;
   await ear.until('turn/failed');
-  t.match((await threads.diff(thread.id, undefined, 'summary')).files, [{ path: 'made.txt' }]);
-  t.match(await threads.undo(thread.id, 1, false), { restored: ['made.txt'] });
+  t.match((await runtime.files.diff(thread.id, undefined, 'summary')).files, [{ path: 'made.txt' }]);
+  t.match(await runtime.files.undo(thread.id, 1, false), { restored: ['made.txt'] });
   t.notOk(existsSync(join(workspacePath, 'made.txt')));
 });

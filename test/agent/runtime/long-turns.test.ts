@@ -58,14 +58,14 @@ for (const [window, resultChars] of [
         return { text: `${number} ${'x'.repeat(resultChars)}`, isError: false };
       },
     });
-    const { threads, bugs } = service(provider, {
+    const { runtime, bugs } = service(provider, {
       tools: () => [count],
       settings: { ...settings, maxToolCallRounds: 200, compaction },
     });
-    const { thread } = threads.start({});
-    const { turn } = await talk(threads, thread.id, request);
+    const { thread } = runtime.threads.start({});
+    const { turn } = await talk(runtime, thread.id, request);
     t.match(turn, { status: 'completed', finishReason: 'stop' });
-    t.equal(threads.read(thread.id, { includeTurns: true }).contextUsage?.window, window);
+    t.equal(runtime.threads.read(thread.id, { includeTurns: true }).contextUsage?.window, window);
     t.match(JSON.stringify(turn.items.at(-1)), 'counted to 100');
     t.same(
       ran,
@@ -93,11 +93,11 @@ t.test('a window that is smaller than known is learned from the refusals', async
   const { provider, requests } = counter(8_000, 30);
   const facts = () => ({ ...provider.facts(), contextWindow: 200_000 });
   const big = tool({ name: 'Count', run: async () => ({ text: 'y'.repeat(3_000), isError: false }) });
-  const { threads } = service(
+  const { runtime } = service(
     { ...provider, facts },
     { tools: () => [big], settings: { ...settings, maxToolCallRounds: 99, compaction } },
   );
-  const { turn } = await talk(threads, threads.start({}).thread.id, request);
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, request);
   t.match(turn, { status: 'completed' });
   t.match(JSON.stringify(requests.at(-1)), request);
 });
@@ -109,8 +109,8 @@ t.test('a turn that cannot be shortened fails with the message of the service, a
     yield* [];
     throw new ModelError('contextTooLong', 'the prompt is too long: 9 tokens');
   });
-  const { threads } = service(provider);
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { runtime } = service(provider);
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(turn, { status: 'failed', error: { code: 'contextTooLong', message: 'the prompt is too long: 9 tokens' } });
   t.equal(asked, 1);
 });
@@ -126,16 +126,16 @@ t.test('an interrupt ends a compaction at once', async (t) => {
     },
   };
   const big = tool({ name: 'Count', run: async () => ({ text: 'y'.repeat(2_000), isError: false }) });
-  const { threads } = service(hanging, {
+  const { runtime } = service(hanging, {
     tools: () => [big],
     settings: { ...settings, maxToolCallRounds: 99, compaction },
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.subscribe(thread.id, ear.listener);
-  const { turn, begin } = threads.startTurn(thread.id, text(request), ear.listener);
+  runtime.threads.subscribe(thread.id, ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text(request), ear.listener);
   begin();
   await ear.until('system/event');
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   t.match((await ear.until('turn/cancelled')).params, { turn: { status: 'cancelled', interruptedBy: 'user' } });
 });

@@ -31,9 +31,9 @@ t.test(
         return { text: 'one', isError: false };
       },
     });
-    const { threads, bugs } = service(provider, { tools: () => [count], settings: { ...settings, maxRetries: 3 } });
-    const { thread } = threads.start({});
-    const { turn, ear } = await talk(threads, thread.id, 'go');
+    const { runtime, bugs } = service(provider, { tools: () => [count], settings: { ...settings, maxRetries: 3 } });
+    const { thread } = runtime.threads.start({});
+    const { turn, ear } = await talk(runtime, thread.id, 'go');
     t.match(turn, { status: 'completed', finishReason: 'stop' });
     t.equal(ran, 1);
     t.same(new Set(requests.slice(1)).size, 1, 'always the same request');
@@ -50,7 +50,7 @@ t.test(
       1,
       'no call of a broken answer is shown as one',
     );
-    await talk(threads, thread.id, 'again');
+    await talk(runtime, thread.id, 'again');
     t.notMatch(requests.at(-1), /half/, 'nor is it in the next turn');
     t.match(requests.at(-1), /whole/);
     t.same(bugs, []);
@@ -62,14 +62,14 @@ t.test('an interrupt ends the wait for a repetition', async (t) => {
     yield* [];
     throw busy({ retryAfterMs: 100_000 });
   });
-  const { threads } = service(provider, { settings: { ...settings, maxRetries: 3 } });
-  const { thread } = threads.start({});
+  const { runtime } = service(provider, { settings: { ...settings, maxRetries: 3 } });
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.subscribe(thread.id, ear.listener);
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  runtime.threads.subscribe(thread.id, ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
   await ear.until('system/event');
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
   t.pass('cancelled long before the pause was over');
 });
@@ -89,8 +89,8 @@ t.test(
         yield* [];
         throw error;
       });
-      const { threads } = service(provider, { settings: { ...settings, maxRetries: 2 } });
-      const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+      const { runtime } = service(provider, { settings: { ...settings, maxRetries: 2 } });
+      const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
       t.match(turn, { status: 'failed', error: { code: error.code } });
       t.equal(asked, expected, error.code);
     }
@@ -104,11 +104,11 @@ t.test('fallback models take over in their order, for the rest of the turn', asy
     if (model !== 'third/c') throw new ModelError('upstreamQuotaExceeded', `${model} has no credit.`);
     yield messages.at(-1)?.role === 'tool' ? say('done') : call('c1', 'Count');
   });
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     tools: () => [tool({ name: 'Count' })],
     settings: { ...settings, fallbackModels: ['second/b', 'third/c'] },
   });
-  const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { turn, ear } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(turn, { status: 'completed' });
   t.same(asked, ['main', 'second/b', 'third/c', 'third/c']);
   t.same(kindsOf(ear), ['fallback', 'fallback']);
@@ -141,8 +141,8 @@ const budget = (turnUsd: number, sessionUsd = 0, dayUsd = 0) => ({ turnUsd, sess
 
 t.test('cost is counted by request, turn and thread', async (t) => {
   const { provider } = costly(2);
-  const { threads } = service(provider, { tools: () => [tool({ name: 'Count' })], settings: roomy });
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { runtime } = service(provider, { tools: () => [tool({ name: 'Count' })], settings: roomy });
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(turn.tokenUsage, { inputTokens: 3_000_000, cachedInputTokens: 1_200_000, costUsd: 3 });
 });
 
@@ -151,21 +151,21 @@ t.test('an unknown price leaves the cost out', async (t) => {
     yield say('x');
     yield { type: 'usage', inputTokens: 1, outputTokens: 1 };
   });
-  const { threads } = service(provider);
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { runtime } = service(provider);
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.strictSame(turn.tokenUsage, { inputTokens: 1, outputTokens: 1, totalTokens: 2 });
 });
 
 t.test('a used-up budget asks the user; accepting grants the same amount once more', async (t) => {
   const { provider, asked } = costly(5);
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     tools: () => [tool({ name: 'Count' })],
     settings: { ...roomy, budget: budget(2) },
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.subscribe(thread.id, ear.listener);
-  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  runtime.threads.subscribe(thread.id, ear.listener);
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
   const first = await ear.until('item/approval/request');
   t.match(first.params, {
     tool: 'Budget',
@@ -173,12 +173,12 @@ t.test('a used-up budget asks the user; accepting grants the same amount once mo
     target: /Budget\.TurnUsd is used up: \$2 of \$2/,
   });
   t.equal(asked(), 2, 'no request is sent meanwhile');
-  t.match(threads.read(thread.id, { includeTurns: true }).turns?.at(-1)?.status, 'waitingApproval');
-  t.match(threads.approvals(thread.id), [{ tool: 'Budget' }]);
-  threads.respond((first.params as { requestId: string }).requestId, 'accept');
+  t.match(runtime.threads.read(thread.id, { includeTurns: true }).turns?.at(-1)?.status, 'waitingApproval');
+  t.match(runtime.turns.approvals(thread.id), [{ tool: 'Budget' }]);
+  runtime.turns.respond((first.params as { requestId: string }).requestId, 'accept');
   const second = await ear.until('item/approval/request', 2);
   t.equal(asked(), 4);
-  threads.respond((second.params as { requestId: string }).requestId, 'decline');
+  runtime.turns.respond((second.params as { requestId: string }).requestId, 'decline');
   const { params } = await ear.until('turn/failed');
   t.match(params, { error: { code: 'budgetReached', message: /\$4 of \$4 spent by this turn/ } });
   t.equal(asked(), 4);
@@ -187,11 +187,11 @@ t.test('a used-up budget asks the user; accepting grants the same amount once mo
 t.test('policies answer for an absent user: the turn fails with budgetReached', async (t) => {
   for (const approvalPolicy of ['autoApprove', 'interrupt'] as const) {
     const { provider, asked } = costly(5);
-    const { threads } = service(provider, {
+    const { runtime } = service(provider, {
       tools: () => [tool({ name: 'Count' })],
       settings: { ...roomy, approvalPolicy, budget: budget(0, 0, 3) },
     });
-    const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+    const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
     t.match(turn, { status: 'failed', error: { code: 'budgetReached', message: /DayUsd/ } });
     t.equal(asked(), 3);
   }
@@ -199,14 +199,14 @@ t.test('policies answer for an absent user: the turn fails with budgetReached', 
 
 t.test('the budget of a thread counts its earlier turns', async (t) => {
   const { provider } = costly(0);
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     settings: { ...roomy, approvalPolicy: 'interrupt', budget: budget(0, 2) },
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   for (const status of ['completed', 'completed', 'failed'])
-    t.match((await talk(threads, thread.id, 'x')).turn, { status });
+    t.match((await talk(runtime, thread.id, 'x')).turn, { status });
   t.match(
-    (await talk(threads, threads.start({}).thread.id, 'x')).turn,
+    (await talk(runtime, runtime.threads.start({}).thread.id, 'x')).turn,
     { status: 'completed' },
     'another thread has its own',
   );
@@ -225,20 +225,20 @@ t.test('the state of an answer goes back to its model, over a restart as well, a
   });
   const first = openStore(directory);
   const one = service(provider, { store: first.threads, traces: first.traces, tools: () => [tool({ name: 'Count' })] });
-  const { thread } = one.threads.start({});
-  const { turn, ear } = await talk(one.threads, thread.id, 'x');
+  const { thread } = one.runtime.threads.start({});
+  const { turn, ear } = await talk(one.runtime, thread.id, 'x');
   const stateIn = (index: number) =>
     requests[index]?.messages.flatMap((message) => (message.role === 'assistant' ? [message.state?.data] : []));
   t.same(stateIn(1), [{ opaque: 'signature-1' }], 'within the turn');
   t.notMatch(JSON.stringify([turn, ear.events]), /signature-/);
   first.traces.flush();
   t.notMatch(JSON.stringify(first.traces.events(thread.id, { limit: 100 })), /signature-/, 'nor in traces');
-  await one.threads.close();
+  await one.runtime.close();
   first.close();
   const second = openStore(directory);
   t.teardown(() => second.close());
   const two = service(provider, { store: second.threads, tools: () => [tool({ name: 'Count' })] });
-  await talk(two.threads, thread.id, 'y');
+  await talk(two.runtime, thread.id, 'y');
   t.same(stateIn(2), [{ opaque: 'signature-1' }, undefined], 'after a restart');
 });
 
@@ -255,19 +255,19 @@ t.test('state that a service refuses is left out once and for all, and the reque
     yield say('said');
     yield { type: 'state', state: { owner: 'scripted/m', data: [] } };
   });
-  const { threads, bugs } = service(provider, { settings: { ...settings, maxRetries: 2 } });
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'one');
-  await talk(threads, thread.id, 'two');
+  const { runtime, bugs } = service(provider, { settings: { ...settings, maxRetries: 2 } });
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'one');
+  await talk(runtime, thread.id, 'two');
   t.same(states, [0, 1]);
   refuses = true;
-  const { turn, ear } = await talk(threads, thread.id, 'three');
+  const { turn, ear } = await talk(runtime, thread.id, 'three');
   t.match(turn, { status: 'completed' });
   t.match(kindsOf(ear), ['retrying']);
   t.match(JSON.stringify(ear.events), /Asking again without the model's notes on earlier answers\./);
   t.same(states.slice(2), [2, 0]);
   refuses = false;
-  await talk(threads, thread.id, 'four');
+  await talk(runtime, thread.id, 'four');
   t.equal(states.at(-1), 1, 'the state of the answer since then goes back');
   t.same(bugs, []);
 });
@@ -279,8 +279,8 @@ t.test('a service that refuses a request for state which it was not given ends t
     yield* [];
     throw new ModelError('upstreamRejected', 'Invalid signature.', { refusesState: true });
   });
-  const { threads } = service(provider, { settings: { ...settings, maxRetries: 5 } });
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+  const { runtime } = service(provider, { settings: { ...settings, maxRetries: 5 } });
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(turn, { status: 'failed', error: { code: 'upstreamRejected' } });
   t.equal(asked, 1);
 });

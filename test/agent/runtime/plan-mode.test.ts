@@ -26,21 +26,21 @@ function stage(t: Test, ...rounds: Parameters<typeof answers>) {
   const configured = [{ Tool: 'Exec', Pattern: '*', Decision: 'allow' as const }];
   const rules = new RuleBook({ configured, stateDirectory: home, places: placeRules(places) });
   const provider = answers(...rounds);
-  const { threads, bugs } = service(provider, {
+  const { runtime, bugs } = service(provider, {
     ...{ workspacePath, tools: () => tools, rules },
     settings: { ...settings, approvalPolicy: 'autoApprove' },
   });
-  return { threads, bugs, provider, workspacePath };
+  return { runtime, bugs, provider, workspacePath };
 }
 
 async function talk(
-  { threads }: ReturnType<typeof stage>,
+  { runtime }: ReturnType<typeof stage>,
   threadId: string,
   words: string,
   mode?: TurnMode,
 ): Promise<Turn> {
   const ear = listening();
-  threads.startTurn(threadId, text(words), ear.listener, { mode }).begin();
+  runtime.turns.start(threadId, text(words), ear.listener, { mode }).begin();
   return (await ear.until('turn/completed')).params.turn;
 }
 
@@ -63,7 +63,7 @@ t.test('a turn that plans reads, and every call that may change something is ref
     [plan('plan'), say('So I would do it.')],
     [say('That is the plan.')],
   );
-  const { thread } = scene.threads.start({ config: { mode: 'plan' } });
+  const { thread } = scene.runtime.threads.start({ config: { mode: 'plan' } });
   const turn = await talk(scene, thread.id, 'Write b.txt.');
   const results = resultsIn(turn);
   t.match(results, { read: 'hello', cat: /1/ });
@@ -85,7 +85,7 @@ t.test('the note about the mode stands behind the prompt, and the system prompt 
     [call('2', 'WriteFile', { path: 'b.txt', content: 'x' })],
     [say('done')],
   );
-  const { thread } = scene.threads.start({});
+  const { thread } = scene.runtime.threads.start({});
   const planned = await talk(scene, thread.id, 'Write b.txt.', 'plan');
   t.match(planned.items.map(({ type }) => type).slice(0, 2), ['userMessage', 'systemNotice']);
   const done = await talk(scene, thread.id, 'Carry it out.');
@@ -99,7 +99,7 @@ t.test('the note about the mode stands behind the prompt, and the system prompt 
 
 t.test('a turn that plans and ends without a plan is reminded once, and ends then', async (t) => {
   const scene = stage(t, [say('I would write it.')], [plan('1')], [say('There it is.')]);
-  const { thread } = scene.threads.start({ config: { mode: 'plan' } });
+  const { thread } = scene.runtime.threads.start({ config: { mode: 'plan' } });
   const turn = await talk(scene, thread.id, 'Write b.txt.');
   t.match(
     turn.items.filter(({ type }) => type === 'plan'),
@@ -108,7 +108,7 @@ t.test('a turn that plans and ends without a plan is reminded once, and ends the
   t.match(scene.provider.requests[1]?.messages.at(-1), { content: [{ text: /no plan yet/ }] });
 
   const stubborn = stage(t, [say('I would write it.')], [say('As I said.')]);
-  const other = stubborn.threads.start({ config: { mode: 'plan' } });
+  const other = stubborn.runtime.threads.start({ config: { mode: 'plan' } });
   t.match(await talk(stubborn, other.thread.id, 'Write b.txt.'), { status: 'completed' });
   t.equal(stubborn.provider.requests.length, 2);
 });
@@ -123,14 +123,14 @@ t.test('a sub-agent of a turn that plans only plans, too', async (t) => {
     [plan('4')],
     [say('Planned.')],
   );
-  const { thread } = scene.threads.start({});
+  const { thread } = scene.runtime.threads.start({});
   await talk(scene, thread.id, 'Have c.txt written.', 'plan');
   t.notOk(existsSync(join(scene.workspacePath, 'c.txt')));
 });
 
 t.test('the mode of a turn wins over that of its thread', async (t) => {
   const scene = stage(t, [call('1', 'WriteFile', { path: 'b.txt', content: 'x' })], [say('done')]);
-  const { thread } = scene.threads.start({ config: { mode: 'plan' } });
+  const { thread } = scene.runtime.threads.start({ config: { mode: 'plan' } });
   await talk(scene, thread.id, 'Write b.txt.', 'default');
   t.ok(existsSync(join(scene.workspacePath, 'b.txt')));
 });

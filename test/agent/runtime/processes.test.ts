@@ -30,11 +30,11 @@ function stage(t: Test, provider: ModelProvider, rules: readonly PermissionRule[
     },
   });
   const book = new RuleBook({ configured: rules, stateDirectory: home, places: placeRules(places) });
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     ...{ workspacePath, processes, tools: () => tools, rules: book },
     settings: { ...settings, approvalPolicy: 'autoApprove' },
   });
-  return { threads, processes };
+  return { runtime, processes };
 }
 
 const sleeps = call('1', 'Exec', { command: 'sleep 3300', background: true });
@@ -42,13 +42,13 @@ const begins = () => answers([sleeps], [say('started')]);
 
 t.test('a process runs beyond its turn, and a later turn reads it', async (t) => {
   const provider = answers([sleeps], [say('started')], [call('2', 'ExecOutput', { id: 'unknown' })], [say('read')]);
-  const { threads, processes } = stage(t, provider);
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'x');
+  const { runtime, processes } = stage(t, provider);
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'x');
   const [running] = processes.list(thread.id);
   t.match(running, { state: 'running' });
-  t.match(threads.read(thread.id, { includeTurns: false }), { backgroundProcesses: [{ id: running?.id }] });
-  const { turn } = await talk(threads, thread.id, 'y');
+  t.match(runtime.threads.read(thread.id, { includeTurns: false }), { backgroundProcesses: [{ id: running?.id }] });
+  const { turn } = await talk(runtime, thread.id, 'y');
   t.match(
     turn.items.find(({ type }) => type === 'toolResult'),
     { text: new RegExp(`It has: ${running?.id}`) },
@@ -56,27 +56,27 @@ t.test('a process runs beyond its turn, and a later turn reads it', async (t) =>
 });
 
 t.test('deleting a conversation ends its processes before it returns', async (t) => {
-  const { threads, processes } = stage(t, begins());
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'x');
+  const { runtime, processes } = stage(t, begins());
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'x');
   t.equal(processes.list(thread.id).length, 1);
-  await threads.delete(thread.id);
+  await runtime.threads.delete(thread.id);
   t.same(processes.list(thread.id), []);
 });
 
 t.test('archiving a conversation ends its processes', async (t) => {
-  const { threads, processes } = stage(t, begins());
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'x');
-  threads.archive(thread.id, true);
+  const { runtime, processes } = stage(t, begins());
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'x');
+  runtime.threads.archive(thread.id, true);
   await until('its processes end', () => processes.list(thread.id).length === 0);
 });
 
 t.test('processes of a sub-agent end with its turn', async (t) => {
   const provider = answers([call('0', 'SpawnSubagent', { task: 'work' })], [sleeps], [say('child')], [say('parent')]);
-  const { threads, processes } = stage(t, provider);
-  const { thread } = threads.start({});
-  const { ear } = await talk(threads, thread.id, 'x');
+  const { runtime, processes } = stage(t, provider);
+  const { thread } = runtime.threads.start({});
+  const { ear } = await talk(runtime, thread.id, 'x');
   const child = ear.events.flatMap(({ method, params }) =>
     method === 'turn/started' && params.threadId !== thread.id ? [params.threadId] : [],
   );
@@ -96,8 +96,8 @@ t.test('input that a rule forbids as a command is refused, also where everything
     ['ls\n', /has no background process/],
   ] as const) {
     const provider = answers([input(text)], [say('ok')]);
-    const { threads } = stage(t, provider, [{ Tool: 'Exec', Prefix: 'git push', Decision: 'deny' }]);
-    const { turn } = await talk(threads, threads.start({}).thread.id, 'x');
+    const { runtime } = stage(t, provider, [{ Tool: 'Exec', Prefix: 'git push', Decision: 'deny' }]);
+    const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
     t.match(
       turn.items.find(({ type }) => type === 'toolResult'),
       { text: expected },
@@ -108,9 +108,9 @@ t.test('input that a rule forbids as a command is refused, also where everything
 
 t.test('input is asked about also when the same text as a command would not be', async (t) => {
   const provider = answers([call('1', 'ExecInput', { id: 'proc_1', text: 'ls' })], [say('ok')]);
-  const { threads } = stage(t, provider);
-  const { thread } = threads.start({ config: { approvalPolicy: 'interrupt' } });
-  const { turn } = await talk(threads, thread.id, 'x');
+  const { runtime } = stage(t, provider);
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: 'interrupt' } });
+  const { turn } = await talk(runtime, thread.id, 'x');
   t.match(
     turn.items.find(({ type }) => type === 'toolResult'),
     { text: /rejected by policy: to input ls/ },

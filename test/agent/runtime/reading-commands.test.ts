@@ -45,14 +45,14 @@ async function resultOf(t: Test, { command, setup = '', environment, path, polic
     ...settings,
     tools: v.parse(Config, { Tools: { Shell: { Sandbox: 'off' } } }).Tools,
   });
-  const { threads, bugs } = service(answers([call('c', 'Exec', { command })], [say('done')]), {
+  const { runtime, bugs } = service(answers([call('c', 'Exec', { command })], [say('done')]), {
     ...{ workspacePath, tools: () => tools },
     rules: new RuleBook({ configured: rules, stateDirectory: join(home, 'state'), places: placeRules(settings) }),
   });
-  const { thread } = threads.start({
+  const { thread } = runtime.threads.start({
     config: { approvalPolicy: policy, ...(environment && { environment: environment(workspacePath) }) },
   });
-  const { turn } = await talk(threads, thread.id, 'go');
+  const { turn } = await talk(runtime, thread.id, 'go');
   t.same(bugs, []);
   return (
     (turn.items as readonly { type: string; text?: string }[]).find(({ type }) => type === 'toolResult')?.text ?? ''

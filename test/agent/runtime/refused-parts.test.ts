@@ -1,12 +1,6 @@
 /** Requests that a service refuses because of one part: the turn continues without that part, and so do later turns. */
 import t from 'tap';
-import {
-  ModelError,
-  type ModelRequest,
-  openStore,
-  type ThreadEvent,
-  type ThreadService,
-} from '../../../src/agent/index.ts';
+import { ModelError, type ModelRequest, openStore, type Runtime, type ThreadEvent } from '../../../src/agent/index.ts';
 import type { InputPart } from '../../../src/protocol/index.ts';
 import { pictures } from '../../pictures.ts';
 import { call, listening, say, scripted, service, settings, tool } from '../helpers.ts';
@@ -15,9 +9,9 @@ import { temporaryDirectory } from '../store/helpers.ts';
 const picture = { type: 'image', url: `data:image/png;base64,${pictures.png.toString('base64')}` } as const;
 const words = (text: string): InputPart => ({ type: 'text', text });
 
-async function converse(threads: ThreadService, threadId: string, input: readonly InputPart[]) {
+async function converse(runtime: Runtime, threadId: string, input: readonly InputPart[]) {
   const ear = listening();
-  threads.startTurn(threadId, input, ear.listener).begin();
+  runtime.turns.start(threadId, input, ear.listener).begin();
   const end = await Promise.race([ear.until('turn/completed'), ear.until('turn/failed')]);
   return { turn: end.params.turn, events: ear.events };
 }
@@ -54,9 +48,9 @@ for (const [by, refusal] of refusals) {
       const { provider, requests } = blind(refusal);
       const directory = temporaryDirectory(t);
       const first = openStore(directory);
-      const { threads, bugs } = service(provider, { store: first.threads });
-      const { thread } = threads.start({});
-      const { turn, events } = await converse(threads, thread.id, [words('see'), picture]);
+      const { runtime, bugs } = service(provider, { store: first.threads });
+      const { thread } = runtime.threads.start({});
+      const { turn, events } = await converse(runtime, thread.id, [words('see'), picture]);
       t.match(turn, { status: 'completed' });
       t.same(requests.splice(0), [1, 0], 'asked once more');
       t.same(notices(events), ['requestRepeated', 'pictureRefused']);
@@ -64,14 +58,14 @@ for (const [by, refusal] of refusals) {
         turn.items.find((item) => item.type === 'systemNotice'),
         { text: /Asking again without 1 picture\./ },
       );
-      t.match((await converse(threads, thread.id, [words('and now?')])).turn, { status: 'completed' });
+      t.match((await converse(runtime, thread.id, [words('and now?')])).turn, { status: 'completed' });
       t.same(requests.splice(0), [0], 'the next turn is not refused');
-      await threads.close();
+      await runtime.close();
       first.close();
       const second = openStore(directory);
       t.teardown(() => second.close());
       const restarted = service(provider, { store: second.threads });
-      t.match((await converse(restarted.threads, thread.id, [words('hello?')])).turn, { status: 'completed' });
+      t.match((await converse(restarted.runtime, thread.id, [words('hello?')])).turn, { status: 'completed' });
       t.same([requests.splice(0), bugs], [[0], []]);
     },
   );
@@ -84,11 +78,11 @@ t.test('a picture that the service takes stays; one that it refuses later does n
     if (picturesIn(request) > 1) throw new ModelError('upstreamRejected', 'Could not process image', { status: 400 });
     yield say('I see.');
   });
-  const { threads } = service(provider);
-  const { thread } = threads.start({});
-  await converse(threads, thread.id, [words('one'), picture]);
-  await converse(threads, thread.id, [words('two'), picture]);
-  await converse(threads, thread.id, [words('three')]);
+  const { runtime } = service(provider);
+  const { thread } = runtime.threads.start({});
+  await converse(runtime, thread.id, [words('one'), picture]);
+  await converse(runtime, thread.id, [words('two'), picture]);
+  await converse(runtime, thread.id, [words('three')]);
   t.same(requests, [1, 2, 1, 1]);
 });
 
@@ -100,8 +94,8 @@ t.test('a picture of a tool that the service refuses is left out in the running 
     yield request.messages.at(-1)?.role === 'tool' ? say('done') : call('c1', 'Look');
   });
   const look = tool({ name: 'Look', run: () => ({ text: 'a picture', isError: false, images: [picture] }) });
-  const { threads } = service(provider, { tools: () => [look] });
-  const { turn } = await converse(threads, threads.start({}).thread.id, [words('look')]);
+  const { runtime } = service(provider, { tools: () => [look] });
+  const { turn } = await converse(runtime, runtime.threads.start({}).thread.id, [words('look')]);
   t.match(turn, { status: 'completed' });
   t.same(requests, [0, 1, 0]);
 });
@@ -114,13 +108,13 @@ t.test('a refusal that has another cause ends the turn after one more request, a
     if (isBroken) throw new ModelError('upstreamRejected', 'Unknown parameter: foo', { status: 400 });
     yield say('I see.');
   });
-  const { threads } = service(provider, { settings: { ...settings, maxRetries: 3 } });
-  const { thread } = threads.start({});
-  const { turn } = await converse(threads, thread.id, [words('see'), picture]);
+  const { runtime } = service(provider, { settings: { ...settings, maxRetries: 3 } });
+  const { thread } = runtime.threads.start({});
+  const { turn } = await converse(runtime, thread.id, [words('see'), picture]);
   t.match(turn, { status: 'failed', error: { code: 'upstreamRejected', message: 'Unknown parameter: foo' } });
   t.same(requests.splice(0), [1, 0]);
   isBroken = false;
-  await converse(threads, thread.id, [words('and now?')]);
+  await converse(runtime, thread.id, [words('and now?')]);
   t.same(requests, [1], 'positive control: nothing was left out for good');
 });
 
@@ -181,9 +175,9 @@ for (const [by, refusal] of Object.entries(shapes)) {
     const tools = () => offered.map((name) => tool({ name }));
     const directory = temporaryDirectory(t);
     const first = openStore(directory);
-    const { threads, bugs } = service(provider, { store: first.threads, tools });
-    const { thread } = threads.start({});
-    const { turn, events } = await converse(threads, thread.id, [words('hello')]);
+    const { runtime, bugs } = service(provider, { store: first.threads, tools });
+    const { thread } = runtime.threads.start({});
+    const { turn, events } = await converse(runtime, thread.id, [words('hello')]);
     t.match(turn, { status: 'completed' });
     t.same(requests.splice(0), [offered, rest], 'positive control: the first request is refused; asked once more');
     t.same(notices(events), ['requestRepeated', 'toolRefused']);
@@ -191,17 +185,17 @@ for (const [by, refusal] of Object.entries(shapes)) {
     t.match(systemEvents(events, 'toolProblem'), [
       /refused the tool bad; .*Correct the schema where the tool is defined/,
     ]);
-    const { turn: second, events: later } = await converse(threads, thread.id, [words('and now?')]);
+    const { turn: second, events: later } = await converse(runtime, thread.id, [words('and now?')]);
     t.match(second, { status: 'completed' });
     t.same([requests.splice(0), notices(later)], [[rest], []], 'the next turn is not refused, and says nothing again');
-    await converse(threads, threads.start({}).thread.id, [words('hello')]);
+    await converse(runtime, runtime.threads.start({}).thread.id, [words('hello')]);
     t.same(requests.splice(0), [offered, rest], 'another conversation tries the tool');
-    await threads.close();
+    await runtime.close();
     first.close();
     const reopened = openStore(directory);
     t.teardown(() => reopened.close());
     const restarted = service(provider, { store: reopened.threads, tools });
-    t.match((await converse(restarted.threads, thread.id, [words('hello?')])).turn, { status: 'completed' });
+    t.match((await converse(restarted.runtime, thread.id, [words('hello?')])).turn, { status: 'completed' });
     t.same([requests.splice(0), bugs], [[rest], []]);
   });
 }
@@ -211,8 +205,8 @@ t.test('two refused tools are left out one after the other, and one notice names
     (index) => rejected(`tools.${index}.custom.input_schema: invalid`),
     ['ReadFile', 'bad'],
   );
-  const { threads } = service(provider, { tools: () => offered.map((name) => tool({ name })) });
-  const { turn, events } = await converse(threads, threads.start({}).thread.id, [words('hello')]);
+  const { runtime } = service(provider, { tools: () => offered.map((name) => tool({ name })) });
+  const { turn, events } = await converse(runtime, runtime.threads.start({}).thread.id, [words('hello')]);
   t.match(turn, { status: 'completed' });
   t.same(requests.at(-1), ['docs__good', 'docs__coin', 'docs__last']);
   t.match(systemEvents(events, 'toolProblem'), [/refused the tools ReadFile, bad; .* gets them/]);
@@ -220,12 +214,12 @@ t.test('two refused tools are left out one after the other, and one notice names
 
 t.test('a refused tool of the client is left out; one that the request demands ends the turn', async (t) => {
   const { provider, requests } = picky(() => rejected("Invalid schema for function 'bad': no"));
-  const { threads } = service(provider, { tools: () => [tool({ name: 'ReadFile' })] });
+  const { runtime } = service(provider, { tools: () => [tool({ name: 'ReadFile' })] });
   const clientTools = [{ name: 'bad', description: 'Odd.', inputSchema: { type: 'object' } }];
   const ask = async (toolChoice?: { readonly name: string }) => {
     const ear = listening();
-    const { id } = threads.start({}).thread;
-    threads.startTurn(id, [words('hello')], ear.listener, { clientTools, toolChoice }).begin();
+    const { id } = runtime.threads.start({}).thread;
+    runtime.turns.start(id, [words('hello')], ear.listener, { clientTools, toolChoice }).begin();
     return (await Promise.race([ear.until('turn/completed'), ear.until('turn/failed')])).params.turn;
   };
   t.match(await ask(), { status: 'completed' });
@@ -236,14 +230,14 @@ t.test('a refused tool of the client is left out; one that the request demands e
 
 t.test('an odd tool of a client is offered in part, and a system event names it', async (t) => {
   const { provider, requests } = picky(() => rejected('never'), []);
-  const { threads } = service(provider);
+  const { runtime } = service(provider);
   const ear = listening();
   const inputSchema = { type: 'object', properties: { coin: { type: 'coin' } } };
   const clientTools = [
     { name: 'odd', description: 'Odd.', inputSchema },
     { name: 'worse', description: 'Worse.', inputSchema: { type: 'string' } },
   ];
-  threads.startTurn(threads.start({}).thread.id, [words('hello')], ear.listener, { clientTools }).begin();
+  runtime.turns.start(runtime.threads.start({}).thread.id, [words('hello')], ear.listener, { clientTools }).begin();
   await ear.until('turn/completed');
   t.match(systemEvents(ear.events, 'toolProblem'), [
     /^The tool odd is offered in part: /,
@@ -268,8 +262,8 @@ const otherRefusals: Readonly<Record<string, ModelError>> = {
 for (const [refusal, error] of Object.entries(otherRefusals)) {
   t.test(`a refusal that ${refusal} ends the turn, and no tool is left out`, async (t) => {
     const { provider, requests } = picky(() => error);
-    const { threads } = service(provider, { tools: () => offered.map((name) => tool({ name })) });
-    const { turn } = await converse(threads, threads.start({}).thread.id, [words('hello')]);
+    const { runtime } = service(provider, { tools: () => offered.map((name) => tool({ name })) });
+    const { turn } = await converse(runtime, runtime.threads.start({}).thread.id, [words('hello')]);
     t.match(turn, { status: 'failed', error: { message: error.message } });
     t.same(requests, [offered]);
   });

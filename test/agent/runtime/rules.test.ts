@@ -35,20 +35,20 @@ async function turnOf(
     stateDirectory: join(home, 'state'),
     places: placeRules({ blockedPaths: [], home, environment: process.env }),
   });
-  const { threads, bugs } = service(answers([call('c', 'Exec', { command })], [say('done')]), {
+  const { runtime, bugs } = service(answers([call('c', 'Exec', { command })], [say('done')]), {
     workspacePath,
     tools: () => [exec],
     rules: book,
   });
-  const { thread } = threads.start({ config: { approvalPolicy: policy, readOnly } });
+  const { thread } = runtime.threads.start({ config: { approvalPolicy: policy, readOnly } });
   const asked: unknown[] = [];
-  threads.feed.subscribe(thread.id, (event) => {
+  runtime.feed.subscribe(thread.id, (event) => {
     if (event.method !== 'item/approval/request') return;
     asked.push(event.params);
-    setImmediate(() => threads.respond(event.params.requestId, answer));
+    setImmediate(() => runtime.turns.respond(event.params.requestId, answer));
   });
   const ear = listening();
-  threads.startTurn(thread.id, text('go'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('go'), ear.listener).begin();
   const { params } = await ear.until('turn/completed');
   t.same(bugs, []);
   const { items } = (params as { turn: { items: readonly { type: string; text?: string }[] } }).turn;

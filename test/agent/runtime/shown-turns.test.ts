@@ -32,13 +32,13 @@ for (const [cause, options] of [
     });
     const directory = temporaryDirectory(t);
     const store = openStore(directory);
-    const { threads, bugs } = service(provider, {
+    const { runtime, bugs } = service(provider, {
       store: store.threads,
       tools: () => [tool({ name: 'Count' })],
       settings: { ...settings, ...options },
     });
-    const { thread } = threads.start({});
-    const { turn, ear } = await talk(threads, thread.id, 'go');
+    const { thread } = runtime.threads.start({});
+    const { turn, ear } = await talk(runtime, thread.id, 'go');
     const shown = [
       ['I count.', undefined],
       ['half a thought', true],
@@ -48,10 +48,10 @@ for (const [cause, options] of [
     t.same(texts(turn), shown);
     const withdrawn = turn.items.filter((item) => 'discarded' in item).map(({ id }) => id);
     t.same(discarded(ear.events), [withdrawn]);
-    await talk(threads, thread.id, 'again');
+    await talk(runtime, thread.id, 'again');
     t.notMatch(requests.at(-1), /half/, 'it is not sent to the model again');
     t.match(requests.at(-1), /I count\..*whole/);
-    await threads.close();
+    await runtime.close();
     store.close();
     const reopened = openStore(directory);
     t.teardown(() => reopened.close());
@@ -65,8 +65,8 @@ t.test('an answer that is not repeated stays when its request fails', async (t) 
     yield say('half an ans');
     throw new ModelError('upstreamProtocol', 'cut');
   });
-  const { threads } = service(provider);
-  const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'go');
+  const { runtime } = service(provider);
+  const { turn, ear } = await talk(runtime, runtime.threads.start({}).thread.id, 'go');
   t.same([turn.status, texts(turn), discarded(ear.events)], ['failed', [['half an ans', undefined]], []]);
 });
 
@@ -94,19 +94,19 @@ for (const end of ['completed', 'cancelled'] as const) {
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
     });
     const { checkpoints, asked, save } = slowCheckpoints();
-    const { threads } = service(provider, { checkpoints });
-    const { thread } = threads.start({});
+    const { runtime } = service(provider, { checkpoints });
+    const { thread } = runtime.threads.start({});
     const ear = listening();
-    const { turn, begin } = threads.startTurn(thread.id, text('go'), ear.listener);
+    const { turn, begin } = runtime.turns.start(thread.id, text('go'), ear.listener);
     begin();
     await ear.until('item/agentMessage/delta');
-    if (end === 'cancelled') threads.interrupt(thread.id, turn.id)();
+    if (end === 'cancelled') runtime.turns.interrupt(thread.id, turn.id)();
     await asked;
-    const [before] = threads.read(thread.id, { includeTurns: true }).turns ?? [];
+    const [before] = runtime.threads.read(thread.id, { includeTurns: true }).turns ?? [];
     t.match(before, { status: 'running', completedAt: undefined, interruptedBy: undefined, finishReason: undefined });
     save();
     await ear.until(`turn/${end}`);
-    const [after] = threads.read(thread.id, { includeTurns: true }).turns ?? [];
+    const [after] = runtime.threads.read(thread.id, { includeTurns: true }).turns ?? [];
     t.match(after, { status: end, completedAt: String }, 'positive control: the stored end is shown');
   });
 }

@@ -33,7 +33,7 @@ function stage(
     ...{ blockedPaths: [], home, environment: process.env, passEnvironment: [], secrets: [] },
   });
   const provider = answers(...rounds);
-  const { threads, bugs } = service(provider, {
+  const { runtime, bugs } = service(provider, {
     ...{ workspacePath, library, tools: () => tools },
     surroundings: { home, read: textReader({ blockedPaths: [], home }), library, commands: async () => '' },
     settings: {
@@ -42,16 +42,16 @@ function stage(
       subAgent: { ...settings.subAgent, exploreModel: 'small' },
     },
   });
-  return { threads, bugs, provider, library, workspacePath, home };
+  return { runtime, bugs, provider, library, workspacePath, home };
 }
 
 const spawn = (type?: string) => call('1', 'SpawnSubagent', { task: 'Find it.', ...(type !== undefined && { type }) });
 const named = (tools: readonly { readonly name: string }[] | undefined) => tools?.map(({ name }) => name) ?? [];
 
 t.test('an explorer has the tools that read, the model for exploring, and says so in its prompt', async (t) => {
-  const { threads, provider, bugs } = stage(t, {}, [spawn('explore')], [say('It is in a.ts:3.')], [say('Found.')]);
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'Where is it?');
+  const { runtime, provider, bugs } = stage(t, {}, [spawn('explore')], [say('It is in a.ts:3.')], [say('Found.')]);
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'Where is it?');
   const [parent, child] = provider.requests;
   t.ok(named(parent?.tools).includes('WriteFile'));
   t.strictSame(
@@ -71,7 +71,7 @@ t.test('an explorer has the tools that read, the model for exploring, and says s
 });
 
 t.test('an explorer that calls another tool is refused, and nothing changes', async (t) => {
-  const { threads, provider } = stage(
+  const { runtime, provider } = stage(
     t,
     {},
     [spawn('explore')],
@@ -79,16 +79,16 @@ t.test('an explorer that calls another tool is refused, and nothing changes', as
     [say('I may not.')],
     [say('done')],
   );
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'x');
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'x');
   t.match(provider.requests[2]?.messages.at(-1), { role: 'tool', content: [{ text: /there is no tool Exec/ }] });
 });
 
 t.test('without a type, and with the type work, a sub-agent has the tools of its parent', async (t) => {
   for (const type of [undefined, 'work']) {
-    const { threads, provider } = stage(t, {}, [spawn(type)], [say('done')], [say('done')]);
-    const { thread } = threads.start({});
-    await talk(threads, thread.id, 'x');
+    const { runtime, provider } = stage(t, {}, [spawn(type)], [say('done')], [say('done')]);
+    const { thread } = runtime.threads.start({});
+    await talk(runtime, thread.id, 'x');
     t.ok(named(provider.requests[1]?.tools).includes('Exec'), type ?? 'no type');
     t.notMatch(provider.requests[1]?.messages[0], { text: /You explore/ });
   }
@@ -102,8 +102,8 @@ t.test('a type of a file adds its instructions and limits the tools; only the us
   ] as const) {
     const path = place === 'workspace' ? '.oratorio/agents/reviewer.md' : 'agents/reviewer.md';
     const scene = stage(t, { [place]: { [path]: reviewer(head) } }, [spawn('reviewer')], [say('ok')], [say('ok')]);
-    const { thread } = scene.threads.start({});
-    await talk(scene.threads, thread.id, 'x');
+    const { thread } = scene.runtime.threads.start({});
+    await talk(scene.runtime, thread.id, 'x');
     const [parent, child] = scene.provider.requests;
     t.match(parent?.messages[0], { text: /Further types of sub-agents:\n- reviewer: Reviews a change\./ });
     t.strictSame(named(child?.tools), ['ReadFile', 'GrepFiles']);
@@ -114,8 +114,8 @@ t.test('a type of a file adds its instructions and limits the tools; only the us
 
 t.test('an unknown type is an error that names the types', async (t) => {
   const scene = stage(t, { workspace: { '.oratorio/agents/reviewer.md': reviewer() } }, [spawn('nobody')], [say('ok')]);
-  const { thread } = scene.threads.start({});
-  await talk(scene.threads, thread.id, 'x');
+  const { thread } = scene.runtime.threads.start({});
+  await talk(scene.runtime, thread.id, 'x');
   t.match(scene.provider.requests[1]?.messages.at(-1), {
     content: [{ text: 'Error: there is no type nobody. Types: explore, work, reviewer.' }],
   });

@@ -35,14 +35,14 @@ function stage(t: Test, provider: Parameters<typeof service>[0], { isTrusted = t
     tools: v.parse(Config, { Tools: { Shell: { Sandbox: 'off' } } }).Tools,
     ...{ blockedPaths: [], home, environment, passEnvironment: [], secrets: [] },
   });
-  const { threads, bugs } = service(provider, {
+  const { runtime, bugs } = service(provider, {
     ...{ workspacePath, library: new Library(home), tools: () => tools },
     ...(isTrusted && { openWorktree: worktreesOf({ environment, passEnvironment: [], secrets: [] }) }),
     settings: { ...settings, approvalPolicy: 'autoApprove', subAgent: { ...settings.subAgent, maxConcurrency: 2 } },
   });
   const worktrees = join(workspacePath, '.oratorio', 'worktrees');
   return {
-    ...{ threads, bugs, workspacePath, home, git },
+    ...{ runtime, bugs, workspacePath, home, git },
     content: (path: string) => readFileSync(join(workspacePath, path), 'utf8'),
     left: () => (existsSync(worktrees) ? readdirSync(worktrees).map((name) => join(worktrees, name)) : []),
   };
@@ -80,9 +80,9 @@ function two(edits: Readonly<Record<string, ReturnType<typeof call>>>) {
 }
 
 t.test('changes of two sub-agents in worktrees are put together in the workspace', async (t) => {
-  const { threads, bugs, content, left, git } = stage(t, two({ A: edit('one', 'ONE'), B: edit('three', 'THREE') }));
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'Do both.');
+  const { runtime, bugs, content, left, git } = stage(t, two({ A: edit('one', 'ONE'), B: edit('three', 'THREE') }));
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'Do both.');
   t.same(
     results(turn)
       .map((result) => result.text)
@@ -98,9 +98,9 @@ t.test('changes of two sub-agents in worktrees are put together in the workspace
 });
 
 t.test('changes that contradict each other are put in once, the others stay in their worktree', async (t) => {
-  const { threads, content, left, git } = stage(t, two({ A: edit('two', 'TWO'), B: edit('two', 'Two') }));
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'Do both.');
+  const { runtime, content, left, git } = stage(t, two({ A: edit('two', 'TWO'), B: edit('two', 'Two') }));
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'Do both.');
   const texts = results(turn).map(({ text }) => text);
   t.equal(texts.filter((text) => text.includes('in the workspace now')).length, 1);
   const [kept = ''] = left();
@@ -125,9 +125,9 @@ t.test(
       [say('I have read it.')],
       [say('Done.')],
     );
-    const { threads, left, workspacePath } = stage(t, provider);
-    const { thread } = threads.start({});
-    const { turn } = await talk(threads, thread.id, 'Read.');
+    const { runtime, left, workspacePath } = stage(t, provider);
+    const { thread } = runtime.threads.start({});
+    const { turn } = await talk(runtime, thread.id, 'Read.');
     t.match(results(turn), [{ text: 'I have read it.' }]);
     const shown = JSON.stringify(provider.requests[2]?.messages.at(-1));
     t.match(shown, `${workspacePath}/.oratorio/worktrees/agent-`);
@@ -145,9 +145,9 @@ t.test('a sub-agent that fails leaves its changes in the worktree', async (t) =>
     else if (round === 3) throw new Error('gone');
     else yield say('It failed.');
   });
-  const { threads, left, content } = stage(t, provider);
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'Go.');
+  const { runtime, left, content } = stage(t, provider);
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'Go.');
   t.match(results(turn), [{ text: /ended early[\s\S]*only in its worktree .*did not end as it should/ }]);
   t.equal(content('a.txt'), text);
   t.equal(readFileSync(join(left()[0] ?? '', 'a.txt'), 'utf8'), text.replace('one', 'ONE'));
@@ -160,9 +160,9 @@ t.test(
       [{ isRepository: false }, /there is no worktree: .*not a git repository/],
       [{ isTrusted: false }, /there is no worktree: the user does not trust this workspace/],
     ] as const) {
-      const { threads } = stage(t, answers([spawn('A')], [say('Without.')]), over);
-      const { thread } = threads.start({});
-      const { turn } = await talk(threads, thread.id, 'Go.');
+      const { runtime } = stage(t, answers([spawn('A')], [say('Without.')]), over);
+      const { thread } = runtime.threads.start({});
+      const { turn } = await talk(runtime, thread.id, 'Go.');
       t.match(results(turn), [{ text: reason }]);
     }
   },
@@ -177,11 +177,11 @@ t.test('a type of a file has worktrees when it says so; an explorer has none', a
     [say('Looked.')],
     [say('Both.')],
   );
-  const { threads, home, content } = stage(t, provider);
+  const { runtime, home, content } = stage(t, provider);
   mkdirSync(join(home, 'agents'));
   writeFileSync(join(home, 'agents', 'writer.md'), '---\ndescription: Writes.\nworktree: true\n---\nWrite.\n');
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'Go.');
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'Go.');
   t.match(results(turn), [{ text: /in the workspace now: a\.txt/ }, { text: 'Looked.' }]);
   t.match(content('a.txt'), 'ONE');
 });

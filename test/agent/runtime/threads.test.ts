@@ -4,7 +4,7 @@ import { ModelError } from '../../../src/agent/index.ts';
 import { listening, neverEnds, says, scripted, service, text } from '../helpers.ts';
 
 t.test('a turn publishes its events in the order of the protocol', async (t) => {
-  const { threads } = service(
+  const { runtime } = service(
     scripted(async function* () {
       yield { type: 'thinking', text: 'hm' };
       yield { type: 'text', text: '' };
@@ -14,8 +14,8 @@ t.test('a turn publishes its events in the order of the protocol', async (t) => 
     }),
   );
   const ear = listening();
-  const { thread } = threads.start({ displayName: 'A talk' });
-  const { turn, begin } = threads.startTurn(thread.id, text('hi'), ear.listener);
+  const { thread } = runtime.threads.start({ displayName: 'A talk' });
+  const { turn, begin } = runtime.turns.start(thread.id, text('hi'), ear.listener);
   t.match(turn, { id: 'turn_001', threadId: thread.id, status: 'running', items: [] });
   t.same(ear.events, [], 'nothing happens before it is let happen');
   begin();
@@ -46,36 +46,36 @@ t.test('a turn publishes its events in the order of the protocol', async (t) => 
       ],
     },
   });
-  t.match(threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'completed' }]);
-  t.notOk('turns' in threads.read(thread.id, { includeTurns: false }));
-  t.equal(threads.activeTurns, 0);
+  t.match(runtime.threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'completed' }]);
+  t.notOk('turns' in runtime.threads.read(thread.id, { includeTurns: false }));
+  t.equal(runtime.turns.count, 0);
 });
 
 t.test('`ended` resolves after the last event, when the thread is free', async (t) => {
-  const { threads } = service(says('x'));
-  const { thread } = threads.start({});
-  t.equal(threads.runningTurn(thread.id), undefined);
+  const { runtime } = service(says('x'));
+  const { thread } = runtime.threads.start({});
+  t.equal(runtime.turns.running(thread.id), undefined);
   const ear = listening();
-  const { turn, begin, ended } = threads.startTurn(thread.id, text('x'), ear.listener);
-  t.match(threads.runningTurn(thread.id), { turnId: turn.id, ended });
+  const { turn, begin, ended } = runtime.turns.start(thread.id, text('x'), ear.listener);
+  t.match(runtime.turns.running(thread.id), { turnId: turn.id, ended });
   begin();
   const end = await ended;
   t.match(ear.events.at(-1), { method: 'turn/completed', params: { turn: end } });
-  t.equal(threads.runningTurn(thread.id), undefined);
+  t.equal(runtime.turns.running(thread.id), undefined);
 });
 
 t.test('ids continue across turns, and the model receives the earlier conversation', async (t) => {
   const heard: unknown[] = [];
-  const { threads } = service(
+  const { runtime } = service(
     scripted(async function* ({ messages, model }) {
       heard.push([...messages], model);
       yield { type: 'text', text: `answer ${messages.length}` };
     }),
   );
-  const { thread } = threads.start({ config: { model: 'special' } });
+  const { thread } = runtime.threads.start({ config: { model: 'special' } });
   for (const words of ['one', 'two']) {
     const ear = listening();
-    threads.startTurn(thread.id, text(words), ear.listener).begin();
+    runtime.turns.start(thread.id, text(words), ear.listener).begin();
     await ear.until('turn/completed');
   }
   t.same((heard[2] as unknown[]).slice(1), [
@@ -84,45 +84,48 @@ t.test('ids continue across turns, and the model receives the earlier conversati
     { role: 'user', content: text('two'), itemId: 'item_003' },
   ]);
   t.equal(heard[3], 'special');
-  const [, second] = threads.read(thread.id, { includeTurns: true }).turns ?? [];
+  const [, second] = runtime.threads.read(thread.id, { includeTurns: true }).turns ?? [];
   t.match(second, { id: 'turn_002', items: [{ id: 'item_003' }, { id: 'item_004' }] });
 });
 
 t.test('a second turn of a thread is refused; other threads run in parallel', async (t) => {
-  const { threads } = service(neverEnds());
-  const { thread: a } = threads.start({});
-  const { thread: b } = threads.start({});
-  threads.startTurn(a.id, text('x'), undefined).begin();
-  t.throws(() => threads.startTurn(a.id, text('y'), undefined), { name: 'AgentError', reason: 'turnInProgress' });
-  threads.startTurn(b.id, text('x'), undefined).begin();
-  t.equal(threads.activeTurns, 2);
-  t.match(threads.list({}), [{ runtime: { running: true } }, { runtime: { running: true } }]);
-  await threads.close();
-  t.equal(threads.activeTurns, 0);
-  t.throws(() => threads.startTurn(a.id, text('z'), undefined), { name: 'AgentError', reason: 'overloaded' });
+  const { runtime } = service(neverEnds());
+  const { thread: a } = runtime.threads.start({});
+  const { thread: b } = runtime.threads.start({});
+  runtime.turns.start(a.id, text('x'), undefined).begin();
+  t.throws(() => runtime.turns.start(a.id, text('y'), undefined), { name: 'AgentError', reason: 'turnInProgress' });
+  runtime.turns.start(b.id, text('x'), undefined).begin();
+  t.equal(runtime.turns.count, 2);
+  t.match(runtime.threads.list({}), [{ runtime: { running: true } }, { runtime: { running: true } }]);
+  await runtime.close();
+  t.equal(runtime.turns.count, 0);
+  t.throws(() => runtime.turns.start(a.id, text('z'), undefined), { name: 'AgentError', reason: 'overloaded' });
 });
 
 t.test('a reserved thread is busy before its turn begins', async (t) => {
-  const { threads } = service(says('x'));
-  const { thread } = threads.start({});
-  const { begin } = threads.startTurn(thread.id, text('x'), undefined);
-  t.throws(() => threads.startTurn(thread.id, text('y'), undefined), { name: 'AgentError', reason: 'turnInProgress' });
+  const { runtime } = service(says('x'));
+  const { thread } = runtime.threads.start({});
+  const { begin } = runtime.turns.start(thread.id, text('x'), undefined);
+  t.throws(() => runtime.turns.start(thread.id, text('y'), undefined), {
+    name: 'AgentError',
+    reason: 'turnInProgress',
+  });
   begin();
-  await threads.close();
+  await runtime.close();
 });
 
 t.test('an interrupt cancels the turn and keeps its items', async (t) => {
-  const { threads } = service(neverEnds());
-  const { thread } = threads.start({});
+  const { runtime } = service(neverEnds());
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
   await ear.until('item/agentMessage/delta');
-  t.match(threads.read(thread.id, { includeTurns: true }).turns?.[0], {
+  t.match(runtime.threads.read(thread.id, { includeTurns: true }).turns?.[0], {
     status: 'running',
     items: [{}, { status: 'streaming', text: 'thinking about it' }],
   });
-  const interrupt = threads.interrupt(thread.id, turn.id);
+  const interrupt = runtime.turns.interrupt(thread.id, turn.id);
   interrupt();
   interrupt();
   const cancelled = await ear.until('turn/cancelled');
@@ -130,36 +133,36 @@ t.test('an interrupt cancels the turn and keeps its items', async (t) => {
   t.match(cancelled.params, {
     turn: { status: 'cancelled', items: [{}, { status: 'completed', text: 'thinking about it' }] },
   });
-  t.throws(() => threads.interrupt(thread.id, turn.id), { name: 'AgentError', reason: 'turnNotRunning' });
-  t.throws(() => threads.interrupt(thread.id, 'turn_009'), { name: 'AgentError', reason: 'turnNotFound' });
-  t.throws(() => threads.interrupt('nope', turn.id), { name: 'AgentError', reason: 'threadNotFound' });
+  t.throws(() => runtime.turns.interrupt(thread.id, turn.id), { name: 'AgentError', reason: 'turnNotRunning' });
+  t.throws(() => runtime.turns.interrupt(thread.id, 'turn_009'), { name: 'AgentError', reason: 'turnNotFound' });
+  t.throws(() => runtime.turns.interrupt('nope', turn.id), { name: 'AgentError', reason: 'threadNotFound' });
 });
 
 t.test('an interrupt before the first request cancels the turn', async (t) => {
-  const { threads } = service(neverEnds());
-  const { thread } = threads.start({});
+  const { runtime } = service(neverEnds());
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
   t.equal(ear.methods().filter((method) => method.startsWith('turn/')).length, 2);
 });
 
 t.test('tokens of an interrupted answer are counted', async (t) => {
-  const { threads } = service(
+  const { runtime } = service(
     scripted(async function* (_, signal) {
       yield { type: 'text', text: 'half' };
       yield { type: 'usage', inputTokens: 7, outputTokens: 2 };
       await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
     }),
   );
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
   await ear.until('item/usage/delta');
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   t.match((await ear.until('turn/cancelled')).params.turn, {
     interruptedBy: 'user',
     tokenUsage: { inputTokens: 7, outputTokens: 2, totalTokens: 9 },
@@ -167,20 +170,20 @@ t.test('tokens of an interrupted answer are counted', async (t) => {
 });
 
 t.test('a fault of the machine fails the turn, is logged once and frees the thread', async (t) => {
-  const { threads, bugs } = service(says('x'), {
+  const { runtime, bugs } = service(says('x'), {
     observe: () => {
       throw new Error('broken');
     },
   });
   const ear = listening();
-  const { thread } = threads.start({});
-  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  const { thread } = runtime.threads.start({});
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
   const { error, turn } = (await ear.until('turn/failed')).params;
   t.match(error, { code: 'internalError', message: /see the log of the agent server/ });
   t.match(turn.items, [{ type: 'userMessage' }, { type: 'error', error }]);
   t.equal(bugs.length, 1);
-  t.equal(threads.activeTurns, 0);
-  t.match(threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'failed' }]);
+  t.equal(runtime.turns.count, 0);
+  t.match(runtime.threads.read(thread.id, { includeTurns: true }).turns, [{ status: 'failed' }]);
 });
 
 t.test(
@@ -190,26 +193,26 @@ t.test(
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const { threads } = service(
+    const { runtime } = service(
       scripted(async function* () {
         yield { type: 'text', text: 'early' };
         await released;
         yield { type: 'text', text: 'late' };
       }),
     );
-    const { thread } = threads.start({});
+    const { thread } = runtime.threads.start({});
     const ear = listening();
-    const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+    const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
     begin();
     await ear.until('item/agentMessage/delta');
-    threads.interrupt(thread.id, turn.id)();
+    runtime.turns.interrupt(thread.id, turn.id)();
     await ear.until('turn/cancelled');
     const before = ear.events.length;
     release();
     await new Promise(setImmediate);
     t.equal(ear.events.length, before);
     // Without the id of the thread, which may hold any letters.
-    const items = threads.read(thread.id, { includeTurns: true }).turns?.flatMap((each) => each.items);
+    const items = runtime.threads.read(thread.id, { includeTurns: true }).turns?.flatMap((each) => each.items);
     t.match(items, [{}, { text: 'early' }]);
     t.notMatch(JSON.stringify(items), /late/);
   },
@@ -222,15 +225,15 @@ t.test('a failure ends the turn with an error item and a code', async (t) => {
     ['thrown text', 'internalError'],
   ];
   for (const [thrown, code] of cases) {
-    const { threads } = service(
+    const { runtime } = service(
       scripted(async function* () {
         yield { type: 'text', text: 'half' };
         throw thrown;
       }),
     );
-    const { thread } = threads.start({});
+    const { thread } = runtime.threads.start({});
     const ear = listening();
-    threads.startTurn(thread.id, text('x'), ear.listener).begin();
+    runtime.turns.start(thread.id, text('x'), ear.listener).begin();
     const failed = await ear.until('turn/failed');
     t.match(failed.params, {
       error: { code },
@@ -240,31 +243,31 @@ t.test('a failure ends the turn with an error item and a code', async (t) => {
         items: [{}, { type: 'agentMessage', text: 'half', status: 'completed' }, { type: 'error', error: { code } }],
       },
     });
-    t.equal(threads.activeTurns, 0, 'the thread is free again');
+    t.equal(runtime.turns.count, 0, 'the thread is free again');
   }
 });
 
 t.test('an unavailable provider fails the turn', async (t) => {
-  const { threads } = service(async () => {
+  const { runtime } = service(async () => {
     throw new ModelError('upstreamUnreachable', 'no');
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
   t.match((await ear.until('turn/failed')).params, { error: { code: 'upstreamUnreachable' } });
-  t.same(await threads.models(), { success: false, errorCode: 'upstreamUnreachable', errorMessage: 'no' });
+  t.same(await runtime.models(), { success: false, errorCode: 'upstreamUnreachable', errorMessage: 'no' });
 });
 
 t.test('the caller and each subscriber receive every event once', async (t) => {
-  const { threads } = service(says('a', 'b'));
-  const { thread } = threads.start({});
+  const { runtime } = service(says('a', 'b'));
+  const { thread } = runtime.threads.start({});
   const [asker, subscriber, both, nobody, gone] = [listening(), listening(), listening(), listening(), listening()];
-  threads.feed.join(nobody.listener);
-  const leave = threads.feed.join(gone.listener);
-  for (const { listener } of [subscriber, both, gone]) threads.subscribe(thread.id, listener);
+  runtime.feed.join(nobody.listener);
+  const leave = runtime.feed.join(gone.listener);
+  for (const { listener } of [subscriber, both, gone]) runtime.threads.subscribe(thread.id, listener);
   leave();
-  threads.unsubscribe(thread.id, listening().listener);
-  threads.startTurn(thread.id, text('x'), both.listener).begin();
+  runtime.threads.unsubscribe(thread.id, listening().listener);
+  runtime.turns.start(thread.id, text('x'), both.listener).begin();
   await both.until('turn/completed');
   t.same(subscriber.events, both.events);
   t.equal(new Set<ThreadEvent>(both.events).size, both.events.length);
@@ -274,15 +277,15 @@ t.test('the caller and each subscriber receive every event once', async (t) => {
     new Set(['thread/runtimeChanged']),
     'whether a thread is busy is told to everybody',
   );
-  threads.unsubscribe(thread.id, both.listener);
-  threads.startTurn(thread.id, text('x'), asker.listener).begin();
+  runtime.threads.unsubscribe(thread.id, both.listener);
+  runtime.turns.start(thread.id, text('x'), asker.listener).begin();
   await asker.until('turn/completed');
   t.equal(asker.events.length, subscriber.events.length - both.events.length);
 });
 
 t.test('a late subscriber receives the running turn and every later delta', async (t) => {
   let next: () => void = () => {};
-  const { threads } = service(
+  const { runtime } = service(
     scripted(async function* () {
       yield { type: 'text', text: 'one ' };
       await new Promise<void>((resolve) => {
@@ -291,11 +294,11 @@ t.test('a late subscriber receives the running turn and every later delta', asyn
       yield { type: 'text', text: 'two' };
     }),
   );
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const [early, late] = [listening(), listening()];
-  threads.startTurn(thread.id, text('x'), early.listener).begin();
+  runtime.turns.start(thread.id, text('x'), early.listener).begin();
   await early.until('item/agentMessage/delta');
-  threads.subscribe(thread.id, late.listener).replay();
+  runtime.threads.subscribe(thread.id, late.listener).replay();
   t.match(late.events, [
     { method: 'turn/started', params: { turn: { items: [{}, { text: 'one ', status: 'streaming' }] } } },
   ]);
@@ -306,48 +309,48 @@ t.test('a late subscriber receives the running turn and every later delta', asyn
 });
 
 t.test('a throwing listener is logged and does not affect others', async (t) => {
-  const { threads, bugs } = service(says('x'));
-  const { thread } = threads.start({});
+  const { runtime, bugs } = service(says('x'));
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.subscribe(thread.id, () => {
+  runtime.threads.subscribe(thread.id, () => {
     throw new Error('bad listener');
   });
-  threads.startTurn(thread.id, text('x'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
   await ear.until('turn/completed');
   t.ok(bugs.length > 0);
 });
 
 t.test('threads are listed newest first and by identity; a new thread is broadcast', async (t) => {
-  const { threads } = service(says('x'));
+  const { runtime } = service(says('x'));
   const everybody = listening();
-  threads.feed.join(everybody.listener);
-  const a = threads.start({ identity: { channelName: 'cli', userId: 'u1' } });
-  const b = threads.start({ identity: { channelName: 'web', userId: 'u1' } });
-  const c = threads.start({});
+  runtime.feed.join(everybody.listener);
+  const a = runtime.threads.start({ identity: { channelName: 'cli', userId: 'u1' } });
+  const b = runtime.threads.start({ identity: { channelName: 'web', userId: 'u1' } });
+  const c = runtime.threads.start({});
   a.announce();
   t.match(everybody.events, [{ method: 'thread/started', params: { thread: { id: a.thread.id } } }]);
   const ids = (list: readonly { id: string }[]) => list.map(({ id }) => id).sort();
-  t.same(ids(threads.list({})), ids([a.thread, b.thread, c.thread]));
-  t.same(ids(threads.list({ identity: { channelName: 'cli', userId: 'u1' } })), [a.thread.id]);
-  t.same(ids(threads.list({ identity: { userId: 'u1' } })), ids([a.thread, b.thread]));
-  t.same(ids(threads.list({ identity: { channelName: 'cli' }, channelName: 'web' })), [b.thread.id]);
+  t.same(ids(runtime.threads.list({})), ids([a.thread, b.thread, c.thread]));
+  t.same(ids(runtime.threads.list({ identity: { channelName: 'cli', userId: 'u1' } })), [a.thread.id]);
+  t.same(ids(runtime.threads.list({ identity: { userId: 'u1' } })), ids([a.thread, b.thread]));
+  t.same(ids(runtime.threads.list({ identity: { channelName: 'cli' }, channelName: 'web' })), [b.thread.id]);
   const ear = listening();
-  threads.startTurn(a.thread.id, text('x'), ear.listener).begin();
+  runtime.turns.start(a.thread.id, text('x'), ear.listener).begin();
   await ear.until('turn/completed');
-  const [first] = threads.list({});
+  const [first] = runtime.threads.list({});
   t.ok(first && first.lastActiveAt >= a.thread.lastActiveAt);
   for (const { thread } of [a, b, c]) t.match(thread.id, /^thread_\d{8}_[0-9a-z]{6}$/);
 });
 
 t.test('an unknown thread is refused with `threadNotFound`', async (t) => {
-  const { threads } = service(says('x'));
+  const { runtime } = service(says('x'));
   const { listener } = listening();
   const refusal = { name: 'AgentError', reason: 'threadNotFound', data: { threadId: 'nope' } };
-  t.throws(() => threads.read('nope', { includeTurns: true }), refusal);
-  t.throws(() => threads.resume('nope', listener), refusal);
-  t.throws(() => threads.subscribe('nope', listener), refusal);
-  t.throws(() => threads.unsubscribe('nope', listener), refusal);
-  t.throws(() => threads.startTurn('__proto__', text('x'), undefined), {
+  t.throws(() => runtime.threads.read('nope', { includeTurns: true }), refusal);
+  t.throws(() => runtime.threads.resume('nope', listener), refusal);
+  t.throws(() => runtime.threads.subscribe('nope', listener), refusal);
+  t.throws(() => runtime.threads.unsubscribe('nope', listener), refusal);
+  t.throws(() => runtime.turns.start('__proto__', text('x'), undefined), {
     name: 'AgentError',
     reason: 'threadNotFound',
   });
@@ -355,8 +358,8 @@ t.test('an unknown thread is refused with `threadNotFound`', async (t) => {
 
 t.test('the deletion of a thread is reported, of one in memory as well', async (t) => {
   const deleted: string[] = [];
-  const { threads } = service(says('x'), { onDeleted: (threadId) => deleted.push(threadId) });
-  const ids = [threads.start({}), threads.start({ isEphemeral: true })].map(({ thread }) => thread.id);
-  for (const id of ids) (await threads.delete(id))();
+  const { runtime } = service(says('x'), { onDeleted: (threadId) => deleted.push(threadId) });
+  const ids = [runtime.threads.start({}), runtime.threads.start({ isEphemeral: true })].map(({ thread }) => thread.id);
+  for (const id of ids) (await runtime.threads.delete(id))();
   t.same(deleted, ids);
 });

@@ -14,9 +14,9 @@ function gate() {
 t.test('a call and its result are items of the turn, and the result is sent to the model', async (t) => {
   const provider = answers([say('Let me see. '), call('c1', 'Look', { at: 'x' })], [say('It is a cat.')]);
   const look = tool({ name: 'Look', run: ({ at }) => ({ text: `a cat at ${at}`, isError: false }) });
-  const { threads } = service(provider, { tools: () => [look] });
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'what is there?');
+  const { runtime } = service(provider, { tools: () => [look] });
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'what is there?');
   t.match(turn.items, [
     { type: 'userMessage' },
     { type: 'agentMessage', text: 'Let me see. ' },
@@ -34,10 +34,10 @@ t.test('a call and its result are items of the turn, and the result is sent to t
 
 t.test('the next turn sends the tool results of the previous one', async (t) => {
   const provider = answers([call('c1', 'Look')], [say('Seen.')]);
-  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'look');
-  await talk(threads, thread.id, 'and?');
+  const { runtime } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'look');
+  await talk(runtime, thread.id, 'and?');
   t.match(provider.requests.at(-1)?.messages.slice(1), [
     { role: 'user' },
     { role: 'assistant', toolCalls: [{ callId: 'c1' }] },
@@ -73,8 +73,8 @@ t.test('reading calls run in parallel, others one by one; results are in the ord
     [call('1', 'ReadA'), call('2', 'ReadB'), call('3', 'WriteA'), call('4', 'WriteB')],
     [say('ok')],
   );
-  const { threads } = service(provider, { tools: () => tools });
-  await talk(threads, threads.start({}).thread.id, 'go');
+  const { runtime } = service(provider, { tools: () => tools });
+  await talk(runtime, runtime.threads.start({}).thread.id, 'go');
   t.same(order.slice(0, 2), ['ReadA begins', 'ReadB begins']);
   t.same(order.slice(4), ['WriteA begins', 'WriteA ends', 'WriteB begins', 'WriteB ends']);
   t.same(
@@ -109,8 +109,8 @@ t.test('an invalid call is reported to the model and the turn continues', async 
       },
     }),
   ];
-  const { threads, bugs } = service(provider, { tools: () => tools });
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'go');
+  const { runtime, bugs } = service(provider, { tools: () => tools });
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'go');
   const results = turn.items.flatMap((item) => (item.type === 'toolResult' ? [`${item.outcome}: ${item.text}`] : []));
   t.match(results, [
     /^failed: Error: there is no tool Nope\. Tools: Look, Fail, Bug\.$/,
@@ -142,8 +142,8 @@ t.test(
         return { text: 'nothing', isError: false };
       },
     });
-    const { threads } = service(provider, { tools: () => [look] });
-    const { turn, ear } = await talk(threads, threads.start({}).thread.id, 'look');
+    const { runtime } = service(provider, { tools: () => [look] });
+    const { turn, ear } = await talk(runtime, runtime.threads.start({}).thread.id, 'look');
     t.equal(runs, 12);
     t.match(turn, { status: 'completed', finishReason: 'length' });
     t.match((await ear.until('system/event')).params, { kind: 'repeatedCall' });
@@ -172,8 +172,8 @@ t.test('a call whose result changes may be repeated without end', async (t) => {
       return { text: `attempt ${runs}`, isError: false };
     },
   });
-  const { threads } = service(provider, { tools: () => [look] });
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'look');
+  const { runtime } = service(provider, { tools: () => [look] });
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'look');
   t.match([runs, turn.finishReason], [18, 'stop']);
 });
 
@@ -192,11 +192,11 @@ t.test('a turn at its limit of requests runs no further call, and closes with an
       return { text: 'nothing', isError: false };
     },
   });
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     tools: () => [look],
     settings: { ...settings, maxToolCallRounds: 4 },
   });
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'look');
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'look');
   t.same([asked, ran], [5, [1, 2, 3]]);
   t.equal(turn.finishReason, 'length');
   t.match(turn.items.slice(-3), [
@@ -211,11 +211,11 @@ t.test('a turn whose last request fails at the limit is completed, and says why 
     if (toolChoice === 'none') throw new ModelError('upstreamRejected', 'no more');
     yield call('c1', 'Look', {});
   });
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     tools: () => [tool({ name: 'Look' })],
     settings: { ...settings, maxToolCallRounds: 1 },
   });
-  const { turn } = await talk(threads, threads.start({}).thread.id, 'look');
+  const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'look');
   t.match(turn, { status: 'completed', finishReason: 'length' });
   t.match(turn.items.at(-1), { type: 'systemNotice', kind: 'notConcluded', text: /no closing answer: no more/ });
 });
@@ -234,13 +234,13 @@ t.test('an interrupt aborts the running tool; later calls do not start and are c
     }),
     tool({ name: 'After', run: () => t.fail('must not run') as never }),
   ];
-  const { threads } = service(answers([call('1', 'Wait'), call('2', 'After')]), { tools: () => tools });
-  const { thread } = threads.start({});
+  const { runtime } = service(answers([call('1', 'Wait'), call('2', 'After')]), { tools: () => tools });
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('x'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
   await started.passed;
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   const { params } = await ear.until('turn/cancelled');
   t.match(params.turn, { status: 'cancelled', interruptedBy: 'user' });
   t.match(
@@ -264,17 +264,17 @@ t.test('steered input is part of the next request to the model', async (t) => {
     }
     yield say(`answer ${heard.length}`);
   });
-  const { threads } = service(provider);
-  const { thread } = threads.start({});
+  const { runtime } = service(provider);
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('one'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('one'), ear.listener);
   begin();
   await ear.until('item/agentMessage/delta');
-  t.throws(() => threads.steer(thread.id, 'turn_999', { input: text('x') }), {
+  t.throws(() => runtime.turns.steer(thread.id, 'turn_999', { input: text('x') }), {
     name: 'AgentError',
     reason: 'turnNotFound',
   });
-  t.same(threads.steer(thread.id, turn.id, { input: text('two') }), { turnId: turn.id, queuedInputs: [] });
+  t.same(runtime.turns.steer(thread.id, turn.id, { input: text('two') }), { turnId: turn.id, queuedInputs: [] });
   steered.open();
   const { params } = await ear.until('turn/completed');
   t.same(heard, [['one'], ['one', 'two']]);
@@ -282,7 +282,7 @@ t.test('steered input is part of the next request to the model', async (t) => {
     params.turn.items.map(({ type }) => type),
     ['userMessage', 'agentMessage', 'userMessage', 'agentMessage'],
   );
-  t.throws(() => threads.steer(thread.id, turn.id, { input: text('x') }), {
+  t.throws(() => runtime.turns.steer(thread.id, turn.id, { input: text('x') }), {
     name: 'AgentError',
     reason: 'turnNotRunning',
   });
@@ -296,34 +296,34 @@ t.test('queued input starts at once in an idle thread, else in order after each 
     if (asked === 1) await first.passed;
     yield say(`answer ${asked}`);
   });
-  const { threads } = service(provider);
-  const { thread } = threads.start({});
+  const { runtime } = service(provider);
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.subscribe(thread.id, ear.listener);
-  threads.enqueue(thread.id, text('one')).begin();
-  const two = threads.enqueue(thread.id, text('two'));
+  runtime.threads.subscribe(thread.id, ear.listener);
+  runtime.turns.enqueue(thread.id, text('one')).begin();
+  const two = runtime.turns.enqueue(thread.id, text('two'));
   two.begin();
-  const three = threads.enqueue(thread.id, text('three'));
-  threads.enqueue(thread.id, text('four'));
-  t.throws(() => threads.enqueue(thread.id, text('five')), { name: 'AgentError', reason: 'overloaded' });
+  const three = runtime.turns.enqueue(thread.id, text('three'));
+  runtime.turns.enqueue(thread.id, text('four'));
+  t.throws(() => runtime.turns.enqueue(thread.id, text('five')), { name: 'AgentError', reason: 'overloaded' });
   t.same(
     three.queuedInputs.map(({ id }) => id),
     [two.queuedInput.id, three.queuedInput.id],
   );
-  t.equal(threads.dequeue(thread.id, three.queuedInput.id).length, 2);
-  t.throws(() => threads.dequeue(thread.id, three.queuedInput.id), {
+  t.equal(runtime.turns.dequeue(thread.id, three.queuedInput.id).length, 2);
+  t.throws(() => runtime.turns.dequeue(thread.id, three.queuedInput.id), {
     name: 'AgentError',
     reason: 'queuedInputNotFound',
   });
-  t.match(threads.read(thread.id, { includeTurns: false }).queuedInputs, [
+  t.match(runtime.threads.read(thread.id, { includeTurns: false }).queuedInputs, [
     { input: text('two') },
     { input: text('four') },
   ]);
   first.open();
   await ear.until('turn/completed', 3);
-  const said = threads.read(thread.id, { includeTurns: true }).turns?.map(({ items }) => items[0]);
+  const said = runtime.threads.read(thread.id, { includeTurns: true }).turns?.map(({ items }) => items[0]);
   t.match(said, [{ input: text('one') }, { input: text('two') }, { input: text('four') }]);
-  t.same(threads.read(thread.id, { includeTurns: false }).queuedInputs, []);
+  t.same(runtime.threads.read(thread.id, { includeTurns: false }).queuedInputs, []);
 });
 
 t.test('a failed turn does not start queued input; queued input can steer a turn', async (t) => {
@@ -333,31 +333,31 @@ t.test('a failed turn does not start queued input; queued input can steer a turn
     await first.passed;
     throw new Error('no');
   });
-  const { threads } = service(provider);
-  const { thread } = threads.start({});
+  const { runtime } = service(provider);
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('one'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('one'), ear.listener);
   begin();
   await ear.until('item/agentMessage/delta');
-  const { queuedInput } = threads.enqueue(thread.id, text('two'));
-  threads.enqueue(thread.id, text('three'));
-  t.match(threads.steer(thread.id, turn.id, { queuedInputId: queuedInput.id }).queuedInputs, [
+  const { queuedInput } = runtime.turns.enqueue(thread.id, text('two'));
+  runtime.turns.enqueue(thread.id, text('three'));
+  t.match(runtime.turns.steer(thread.id, turn.id, { queuedInputId: queuedInput.id }).queuedInputs, [
     { input: text('three') },
   ]);
   first.open();
   await ear.until('turn/failed');
-  await threads.close();
-  t.equal(threads.read(thread.id, { includeTurns: false }).queuedInputs?.length, 1);
-  t.equal(threads.read(thread.id, { includeTurns: true }).turns?.length, 1);
+  await runtime.close();
+  t.equal(runtime.threads.read(thread.id, { includeTurns: false }).queuedInputs?.length, 1);
+  t.equal(runtime.threads.read(thread.id, { includeTurns: true }).turns?.length, 1);
 });
 
 t.test('a call of a client tool ends the turn; its result starts the next one', async (t) => {
   const provider = answers([say('Asking. '), call('c1', 'weather', { city: 'Bonn' })], [say('It rains.')]);
-  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
-  const { thread } = threads.start({});
+  const { runtime } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const { thread } = runtime.threads.start({});
   const clientTools = [{ name: 'weather', description: 'The weather.', inputSchema: { type: 'object' } }];
   const ear = listening();
-  threads.startTurn(thread.id, text('weather?'), ear.listener, { clientTools, tools: 'none' }).begin();
+  runtime.turns.start(thread.id, text('weather?'), ear.listener, { clientTools, tools: 'none' }).begin();
   const { params } = await ear.until('turn/completed');
   t.equal(params.turn.finishReason, 'toolCalls');
   t.match(params.turn.items.at(-1), { type: 'toolCall', source: 'client', tool: 'weather' });
@@ -366,8 +366,8 @@ t.test('a call of a client tool ends the turn; its result starts the next one', 
     ['weather'],
   );
   const again = listening();
-  threads
-    .startTurn(thread.id, [], again.listener, {
+  runtime.turns
+    .start(thread.id, [], again.listener, {
       clientTools,
       toolResults: [{ callId: 'c1', text: 'rain', isError: false }],
     })
@@ -386,10 +386,10 @@ t.test('a call of a client tool ends the turn; its result starts the next one', 
 
 t.test('a forced choice of a tool holds for the first request only', async (t) => {
   const provider = answers([call('c1', 'Look')], [say('ok')]);
-  const { threads } = service(provider, { tools: () => [tool({ name: 'Look' })] });
-  const { thread } = threads.start({});
+  const { runtime } = service(provider, { tools: () => [tool({ name: 'Look' })] });
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.startTurn(thread.id, text('x'), ear.listener, { toolChoice: 'required' }).begin();
+  runtime.turns.start(thread.id, text('x'), ear.listener, { toolChoice: 'required' }).begin();
   await ear.until('turn/completed');
   t.same(
     provider.requests.map(({ toolChoice }) => toolChoice),
@@ -404,12 +404,12 @@ t.test('a forced choice of a tool holds until a request is answered, not after',
     if (choices.length === 1) throw new ModelError('upstreamFailed', 'busy', { retryAfterMs: 1 });
     yield choices.length === 2 ? call('c1', 'Look') : say('ok');
   });
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     tools: () => [tool({ name: 'Look' })],
     settings: { ...settings, maxRetries: 1 },
   });
   const ear = listening();
-  threads.startTurn(threads.start({}).thread.id, text('x'), ear.listener, { toolChoice: 'required' }).begin();
+  runtime.turns.start(runtime.threads.start({}).thread.id, text('x'), ear.listener, { toolChoice: 'required' }).begin();
   await ear.until('turn/completed');
   t.same(choices, ['required', 'required', undefined]);
 });
@@ -417,8 +417,8 @@ t.test('a forced choice of a tool holds until a request is answered, not after',
 t.test('the model is offered only the tools that the thread enables', async (t) => {
   const provider = answers([say('ok')]);
   const tools = ['Look', 'Touch'].map((name) => tool({ name }));
-  const { threads } = service(provider, { tools: () => tools });
-  await talk(threads, threads.start({ config: { enabledTools: ['look'] } }).thread.id, 'x');
+  const { runtime } = service(provider, { tools: () => tools });
+  await talk(runtime, runtime.threads.start({ config: { enabledTools: ['look'] } }).thread.id, 'x');
   t.same(
     provider.requests[0]?.tools?.map(({ name }) => name),
     ['Look'],
@@ -438,16 +438,16 @@ t.test('a sub-agent runs in its own thread; its last message is the result', asy
     name: 'SpawnSubagent',
     run: (args, { spawnSubagent }) => spawnSubagent({ task: String(args['task']), label: 'cats', type: undefined }),
   });
-  const { threads } = service(provider, { tools: () => [spawn] });
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'delegate');
+  const { runtime } = service(provider, { tools: () => [spawn] });
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'delegate');
   t.match(
     turn.items.find(({ type }) => type === 'toolResult'),
     { text: 'Three cats.', outcome: 'completed' },
   );
   t.same(requests, ['delegate [SpawnSubagent]', 'count cats []', 'tool [SpawnSubagent]'], 'a sub-agent starts none');
   t.same(
-    threads.list({}).map(({ id }) => id),
+    runtime.threads.list({}).map(({ id }) => id),
     [thread.id],
     'its thread is not listed',
   );
@@ -467,15 +467,15 @@ t.test('an interrupt also ends sub-agents', async (t) => {
     name: 'SpawnSubagent',
     run: (args, { spawnSubagent }) => spawnSubagent({ task: String(args['task']), label: undefined, type: undefined }),
   });
-  const { threads } = service(provider, { tools: () => [spawn] });
-  const { thread } = threads.start({});
+  const { runtime } = service(provider, { tools: () => [spawn] });
+  const { thread } = runtime.threads.start({});
   const [ear, everybody] = [listening(), listening()];
-  threads.feed.join(everybody.listener);
-  const { turn, begin } = threads.startTurn(thread.id, text('delegate'), ear.listener);
+  runtime.feed.join(everybody.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('delegate'), ear.listener);
   begin();
   await everybody.until('thread/runtimeChanged', 2);
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
-  await threads.close();
-  t.equal(threads.activeTurns, 0);
+  await runtime.close();
+  t.equal(runtime.turns.count, 0);
 });

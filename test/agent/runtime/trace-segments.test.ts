@@ -86,15 +86,15 @@ t.test('segments and calls are counted exactly, in any order of the answer', { t
   await fc.assert(
     fc.asyncProperty(rounds, async (given) => {
       const script = asAnswers(given);
-      const { threads, bugs } = service(answers(...script), {
+      const { runtime, bugs } = service(answers(...script), {
         store: store.threads,
         traces: store.traces,
         tools: () => [tool({ name: 'Look' })],
         settings,
       });
-      const { thread } = threads.start({});
+      const { thread } = runtime.threads.start({});
       published.length = 0;
-      const { turn } = await talk(threads, thread.id, 'go');
+      const { turn } = await talk(runtime, thread.id, 'go');
       store.traces.flush();
       deepStrictEqual([turn.status, bugs], ['completed', []]);
       const want = expected(script);
@@ -115,7 +115,7 @@ t.test('segments and calls are counted exactly, in any order of the answer', { t
 
 t.test('a segment ended by an error or an interrupt is traced', async (t) => {
   const store = opened(t);
-  const { threads } = service(
+  const { runtime } = service(
     {
       ...answers([]),
       async stream(_, emit) {
@@ -127,8 +127,8 @@ t.test('a segment ended by an error or an interrupt is traced', async (t) => {
     },
     { store: store.threads, traces: store.traces },
   );
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'go');
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'go');
   store.traces.flush();
   t.match(store.traces.session(thread.id), { thinkingCount: 1, responseCount: 1, errorCount: 1, lastStatus: 'failed' });
   const { events } = store.traces.events(thread.id, { limit: 99 });

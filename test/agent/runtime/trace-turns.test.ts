@@ -16,12 +16,12 @@ function eventsOf(traces: TraceStore, sessionKey: string, ...types: TraceType[])
 
 t.test('a turn is traced with its input: shortened, redacted, images as placeholders', async (t) => {
   const store = opened(t);
-  const { threads } = service(answers([say('ok')]), {
+  const { runtime } = service(answers([say('ok')]), {
     store: store.threads,
     traces: store.traces,
     clean: (words) => words.replaceAll('hunter2', '***'),
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const input: InputPart[] = [
     { type: 'text', text: 'my password is hunter2' },
     { type: 'image', url: `data:image/png;base64,${'A'.repeat(10_000)}` },
@@ -31,9 +31,9 @@ t.test('a turn is traced with its input: shortened, redacted, images as placehol
     { type: 'commandRef', name: 'plan', argsText: 'all' },
   ];
   const ear = listening();
-  threads.startTurn(thread.id, input, ear.listener).begin();
+  runtime.turns.start(thread.id, input, ear.listener).begin();
   await ear.until('turn/completed');
-  await talk(threads, thread.id, `${'x'.repeat(499)}hunter2`);
+  await talk(runtime, thread.id, `${'x'.repeat(499)}hunter2`);
   const begun = eventsOf(store.traces, thread.id, 'turn.started').map(({ data }) => data['text']);
   t.equal(begun[0], 'my password is ***\n[image]\n@a.txt\n[image b.png]\n$mend\n/plan all');
   t.equal(begun[1], `${'x'.repeat(499)}*… (502 characters)`, 'cut only after the secret is out');
@@ -42,19 +42,19 @@ t.test('a turn is traced with its input: shortened, redacted, images as placehol
 
 t.test('a session has the status of its last turn, also while it runs', async (t) => {
   const store = opened(t);
-  const { threads } = service(neverEnds(), { store: store.threads, traces: store.traces });
-  const { thread } = threads.start({});
+  const { runtime } = service(neverEnds(), { store: store.threads, traces: store.traces });
+  const { thread } = runtime.threads.start({});
   const standing = () => {
     store.traces.flush();
     return store.traces.session(thread.id)?.lastStatus;
   };
   t.equal(standing(), undefined);
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('go'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('go'), ear.listener);
   begin();
   await ear.until('item/agentMessage/delta');
   t.equal(standing(), 'running');
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
   t.equal(standing(), 'cancelled');
   t.match(store.traces.session(thread.id), { turnCount: 1, failedTurnCount: 0 });
@@ -70,13 +70,13 @@ t.test('a request to a model is traced with usage, duration and finish reason', 
       { type: 'finish', reason: 'length' },
     ],
   );
-  const { threads } = service(provider, {
+  const { runtime } = service(provider, {
     store: store.threads,
     traces: store.traces,
     tools: () => [tool({ name: 'Look' })],
   });
-  const { thread } = threads.start({ config: { model: 'large' } });
-  await talk(threads, thread.id, 'go');
+  const { thread } = runtime.threads.start({ config: { model: 'large' } });
+  await talk(runtime, thread.id, 'go');
   const [first, second, ...rest] = eventsOf(store.traces, thread.id, 'tokens.used');
   t.same(rest, []);
   const { firstTokenMs, ...counts } = first?.data ?? {};
@@ -105,9 +105,9 @@ t.test('an interrupted request is traced with its usage when that is known', asy
       throw new Error('cut');
     },
   };
-  const { threads } = service(provider, { store: store.threads, traces: store.traces });
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'go');
+  const { runtime } = service(provider, { store: store.threads, traces: store.traces });
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'go');
   t.strictSame(
     eventsOf(store.traces, thread.id).map(({ type }) => type),
     ['session.started', 'turn.started', 'response', 'tokens.used', 'error', 'turn.completed'],
@@ -119,18 +119,18 @@ t.test('an interrupted request is traced with its usage when that is known', asy
 t.test('an approval is traced with its waiting time, which the session sums', async (t) => {
   const store = opened(t);
   const shell = tool({ name: 'Shell', needsApproval: true });
-  const { threads } = service(answers([call('c1', 'Shell')], [say('done')]), {
+  const { runtime } = service(answers([call('c1', 'Shell')], [say('done')]), {
     store: store.threads,
     traces: store.traces,
     tools: () => [shell],
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.startTurn(thread.id, text('go'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('go'), ear.listener).begin();
   const { params } = await ear.until('item/approval/request');
   // The clock of a session is of whole milliseconds.
   await new Promise((resolve) => setTimeout(resolve, 20));
-  threads.respond(params.requestId, 'accept');
+  runtime.turns.respond(params.requestId, 'accept');
   await ear.until('turn/completed');
   const [answer] = eventsOf(store.traces, thread.id, 'approval.completed');
   t.match(answer, { callId: 'c1', data: { decision: 'accept', decidedBy: 'user' } });
@@ -143,17 +143,18 @@ t.test('a call refused as repeated has no approval request, and none in the trac
   const store = opened(t);
   const shell = tool({ name: 'Shell', needsApproval: true });
   const again = Array.from({ length: 13 }, (_, at) => [call(`c${at}`, 'Shell')]);
-  const { threads } = service(answers(...again, [say('done')]), {
+  const { runtime } = service(answers(...again, [say('done')]), {
     store: store.threads,
     traces: store.traces,
     tools: () => [shell],
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.feed.subscribe(thread.id, (event) => {
-    if (event.method === 'item/approval/request') setImmediate(() => threads.respond(event.params.requestId, 'accept'));
+  runtime.feed.subscribe(thread.id, (event) => {
+    if (event.method === 'item/approval/request')
+      setImmediate(() => runtime.turns.respond(event.params.requestId, 'accept'));
   });
-  threads.startTurn(thread.id, text('go'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('go'), ear.listener).begin();
   await Promise.race([ear.until('turn/completed'), ear.until('turn/failed')]);
   const count = (type: TraceType) => eventsOf(store.traces, thread.id, type).length;
   t.equal(count('approval.requested'), 12);
@@ -172,17 +173,17 @@ t.test('a call that had not started at the interrupt is not traced as failed', a
       return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
     },
   });
-  const { threads } = service(answers([call('c1', 'Slow', { n: 1 }), call('c2', 'Slow', { n: 2 })]), {
+  const { runtime } = service(answers([call('c1', 'Slow', { n: 1 }), call('c2', 'Slow', { n: 2 })]), {
     store: store.threads,
     traces: store.traces,
     tools: () => [slow],
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  const { turn, begin } = threads.startTurn(thread.id, text('go'), ear.listener);
+  const { turn, begin } = runtime.turns.start(thread.id, text('go'), ear.listener);
   begin();
   await begun.promise;
-  threads.interrupt(thread.id, turn.id)();
+  runtime.turns.interrupt(thread.id, turn.id)();
   await ear.until('turn/cancelled');
   t.match(
     eventsOf(store.traces, thread.id, 'tool.started', 'tool.failed').map(({ type, callId }) => `${type} ${callId}`),
@@ -193,16 +194,16 @@ t.test('a call that had not started at the interrupt is not traced as failed', a
 t.test('a client tool is traced from its call to its result', async (t) => {
   const store = opened(t);
   const clientTools = [{ name: 'Ask', description: 'Asks.', inputSchema: { type: 'object' } }];
-  const { threads } = service(answers([call('c1', 'Ask', { q: 1 })], [say('thanks')]), {
+  const { runtime } = service(answers([call('c1', 'Ask', { q: 1 })], [say('thanks')]), {
     store: store.threads,
     traces: store.traces,
   });
-  const { thread } = threads.start({});
+  const { thread } = runtime.threads.start({});
   const ear = listening();
-  threads.startTurn(thread.id, text('go'), ear.listener, { clientTools }).begin();
+  runtime.turns.start(thread.id, text('go'), ear.listener, { clientTools }).begin();
   await ear.until('turn/completed');
   const toolResults = [{ callId: 'c1', text: 'forty-two', isError: false }];
-  threads.startTurn(thread.id, [], ear.listener, { clientTools, toolResults }).begin();
+  runtime.turns.start(thread.id, [], ear.listener, { clientTools, toolResults }).begin();
   await ear.until('turn/completed', 2);
   const [started, completed] = eventsOf(store.traces, thread.id, 'tool.started', 'tool.completed');
   t.match(started, { callId: 'c1', tool: 'Ask', turnId: 'turn_001', data: { source: 'client', arguments: '{"q":1}' } });
@@ -217,13 +218,13 @@ t.test('the session of a sub-agent names its parent', async (t) => {
     name: 'SpawnSubagent',
     run: (_, context) => context.spawnSubagent({ task: 'count', label: 'counter', type: undefined }),
   });
-  const { threads } = service(answers([call('c1', 'SpawnSubagent')], [say('three')], [say('done')]), {
+  const { runtime } = service(answers([call('c1', 'SpawnSubagent')], [say('three')], [say('done')]), {
     store: store.threads,
     traces: store.traces,
     tools: () => [spawn],
   });
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'go');
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'go');
   store.traces.flush();
   const [child] = store.traces.sessions({ limit: 9 }).filter(({ sessionKey }) => sessionKey !== thread.id);
   t.match(child, { parentSessionKey: thread.id, displayName: 'counter', firstInput: 'count', lastStatus: 'completed' });
@@ -233,10 +234,10 @@ t.test('the session of a sub-agent names its parent', async (t) => {
 /** Ends the process, so to speak, while a turn runs in the thread. */
 async function crashed(directory: string, isEphemeral = false): Promise<string> {
   const store = openStore(directory);
-  const { threads } = service(neverEnds(), { store: store.threads, traces: store.traces });
-  const { thread } = threads.start({ isEphemeral });
+  const { runtime } = service(neverEnds(), { store: store.threads, traces: store.traces });
+  const { thread } = runtime.threads.start({ isEphemeral });
   const ear = listening();
-  threads.startTurn(thread.id, text('hello'), ear.listener).begin();
+  runtime.turns.start(thread.id, text('hello'), ear.listener).begin();
   await ear.until('item/agentMessage/delta');
   store.close();
   return thread.id;
@@ -290,9 +291,9 @@ t.test('a trace that a crash left unrepaired is repaired at the next start', asy
 t.test('a turn with a stored end is traced with that end after a crash', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
-  const { threads } = service(answers([say('ok')]), { store: store.threads, traces: store.traces });
-  const { thread } = threads.start({});
-  const { turn } = await talk(threads, thread.id, 'go');
+  const { runtime } = service(answers([say('ok')]), { store: store.threads, traces: store.traces });
+  const { thread } = runtime.threads.start({});
+  const { turn } = await talk(runtime, thread.id, 'go');
   store.close();
   const other = new DatabaseSync(join(directory, 'state.db'));
   other.exec(`
@@ -311,17 +312,17 @@ t.test('with tracing off nothing is traced; older traces stay until their thread
   const directory = temporaryDirectory(t);
   const threadId = await crashed(directory);
   const store = opened(t, directory);
-  const { threads } = service(answers([say('ok')]), {
+  const { runtime } = service(answers([say('ok')]), {
     store: store.threads,
     traces: store.traces,
     isTracing: false,
   });
-  await talk(threads, threadId, 'go');
-  const { thread } = threads.start({});
-  await talk(threads, thread.id, 'go');
+  await talk(runtime, threadId, 'go');
+  const { thread } = runtime.threads.start({});
+  await talk(runtime, thread.id, 'go');
   store.traces.flush();
   t.equal(store.traces.session(thread.id), undefined);
   t.match(store.traces.session(threadId), { turnCount: 1, lastStatus: 'failed' }, 'the crash is told all the same');
-  await threads.delete(threadId);
+  await runtime.threads.delete(threadId);
   t.equal(store.traces.session(threadId), undefined);
 });

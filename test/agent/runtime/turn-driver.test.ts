@@ -1,7 +1,7 @@
 /** The turn machine behind its driver: events before the start, after the end, and faults. */
 import t from 'tap';
 import { type Inference, noTokens, type TurnEmitted, type TurnEvent } from '../../../machines/index.ts';
-import type { TurnWork } from '../../../src/agent/runtime/turn/actor.ts';
+import type { ModelEffects, TurnWork } from '../../../src/agent/runtime/turn/actor.ts';
 import { TurnDriver } from '../../../src/agent/runtime/turn/driver.ts';
 
 const answer: Inference = { calls: 0, clientCalls: 0, isSteered: false, finish: 'stop', flaw: null };
@@ -11,7 +11,7 @@ let turns = 0;
 /** A driver whose effects succeed at once. `onEmitted` may throw or answer an event. */
 function driven(
   onEmitted: (event: TurnEmitted, send: (event: TurnEvent) => void) => void,
-  work: Partial<TurnWork> = {},
+  { model, ...work }: Omit<Partial<TurnWork>, 'model'> & { readonly model?: Partial<ModelEffects> } = {},
 ) {
   turns += 1;
   const emitted: TurnEmitted['type'][] = [];
@@ -34,18 +34,21 @@ function driven(
       prepare: async (signal) => {
         signals.push(signal);
       },
-      check: async () => ({ isTooLong: false, usedUpBudget: null }),
-      fallBack: async () => {},
-      compact: async () => {},
-      infer: async () => answer,
-      review: async () => ({ pending: [] }),
       secure: async () => {},
-      runTools: async () => ({ repeated: null, isCut: false }),
-      checkEnd: async () => ({ continues: false }),
       delegate: async () => ({ isCancelled: false, finish: 'stop' as const }),
-      conclude: async () => {},
-      settle: async () => {},
+      failureOf: (error) => error,
       ...work,
+      model: {
+        check: async () => ({ isTooLong: false, usedUpBudget: null }),
+        fallBack: async () => {},
+        compact: async () => {},
+        infer: async () => answer,
+        review: async () => ({ pending: [] }),
+        runTools: async () => ({ repeated: null, isCut: false }),
+        checkEnd: async () => ({ continues: false }),
+        conclude: async () => {},
+        ...model,
+      },
     },
     onEmitted: (event) => {
       emitted.push(event.type);
@@ -63,7 +66,7 @@ const storeEnd = ({ type }: TurnEmitted, send: (event: TurnEvent) => void) => {
 };
 
 /** Effects of a turn that waits for approval. */
-const asksForApproval: Partial<TurnWork> = {
+const asksForApproval: Partial<ModelEffects> = {
   infer: async () => ({ ...answer, calls: 1 }),
   review: async () => ({ pending: ['one'] }),
 };
@@ -105,10 +108,13 @@ t.test('an ended turn ignores events', async (t) => {
 
 t.test('a listener that throws fails the turn once, and later events are ignored', async (t) => {
   const bug = new Error('bug');
-  const { driver, emitted, faults, ended } = driven((event, send) => {
-    if (event.type === 'turn.waiting') throw bug;
-    storeEnd(event, send);
-  }, asksForApproval);
+  const { driver, emitted, faults, ended } = driven(
+    (event, send) => {
+      if (event.type === 'turn.waiting') throw bug;
+      storeEnd(event, send);
+    },
+    { model: asksForApproval },
+  );
   await driver.start();
   t.equal(await ended, true);
   driver.send({ type: 'DECIDED', requestId: 'one' });
@@ -119,10 +125,13 @@ t.test('a listener that throws fails the turn once, and later events are ignored
 });
 
 t.test('a fault whose end cannot be written ends the turn unstored', async (t) => {
-  const { driver, ended } = driven((event, send) => {
-    if (event.type === 'turn.waiting') throw new Error('bug');
-    if (event.type === 'turn.ending') send({ type: 'STORAGE.FAILED', message: 'full' });
-  }, asksForApproval);
+  const { driver, ended } = driven(
+    (event, send) => {
+      if (event.type === 'turn.waiting') throw new Error('bug');
+      if (event.type === 'turn.ending') send({ type: 'STORAGE.FAILED', message: 'full' });
+    },
+    { model: asksForApproval },
+  );
   await driver.start();
   t.equal(await ended, false);
   t.equal(driver.state.status, 'failed');

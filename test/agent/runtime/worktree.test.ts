@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { forksOf, openStore, type ThreadServiceOptions } from '../../../src/agent/index.ts';
+import { forksOf, openStore, type RuntimeOptions } from '../../../src/agent/index.ts';
 import { createFileTools } from '../../../src/agent/tools/files/index.ts';
 import type { Item, ThreadConfig } from '../../../src/protocol/index.ts';
 import { answers, call, listening, say, service, talk, text, tool } from '../helpers.ts';
@@ -24,7 +24,7 @@ function place(t: Test) {
   mkdirSync(worktree, { recursive: true });
   writeFileSync(join(worktree, 'a.txt'), 'of the worktree');
   const files = createFileTools({ blockedPaths: [], protectedDirectories: [], maxFileBytes: 10_000 });
-  const options: Partial<ThreadServiceOptions> = { workspacePath, worktreeRoots: [root], tools: () => files };
+  const options: Partial<RuntimeOptions> = { workspacePath, worktreeRoots: [root], tools: () => files };
   return { workspacePath, root, worktree, files, options };
 }
 
@@ -52,11 +52,11 @@ t.test('file tools work in the override; the workspace is outside', async (t) =>
     ],
     [say('done')],
   );
-  const { threads } = service(provider, options);
+  const { runtime } = service(provider, options);
   const config: ThreadConfig = { workspaceOverride: worktree, approvalPolicy: 'interrupt' };
-  const { thread } = threads.start({ config });
+  const { thread } = runtime.threads.start({ config });
   t.match(thread, { workspacePath, config });
-  const { turn } = await talk(threads, thread.id, 'read');
+  const { turn } = await talk(runtime, thread.id, 'read');
   t.match(texts(turn.items), [
     /^of the worktree/,
     /a\.txt/,
@@ -72,8 +72,8 @@ t.test('file tools work in the override; the workspace is outside', async (t) =>
 
 t.test('only directories below a worktree root are accepted, by real path', async (t) => {
   const { options, root, worktree, workspacePath } = place(t);
-  const { threads } = service(answers([say('done')]), options);
-  const start = (workspaceOverride: string) => threads.start({ config: { workspaceOverride } });
+  const { runtime } = service(answers([say('done')]), options);
+  const start = (workspaceOverride: string) => runtime.threads.start({ config: { workspaceOverride } });
   symlinkSync(workspacePath, join(root, 'link'));
   symlinkSync(worktree, join(workspacePath, 'way'));
   mkdirSync(join(workspacePath, '.oratorio', 'worktrees-not'));
@@ -92,32 +92,32 @@ t.test('only directories below a worktree root are accepted, by real path', asyn
   };
   for (const [path, reason] of Object.entries(wrong))
     t.throws(() => start(path), refusedFor(reason), JSON.stringify(path));
-  t.same(threads.list({}), [], 'nothing was begun');
+  t.same(runtime.threads.list({}), [], 'nothing was begun');
   t.match(start(join(workspacePath, 'way')).thread.config, { workspaceOverride: worktree });
-  const { threads: without } = service(answers([say('done')]), { workspacePath });
-  t.throws(() => without.start({ config: { workspaceOverride: worktree } }), refusedFor('outsideRoots'));
+  const { runtime: without } = service(answers([say('done')]), { workspacePath });
+  t.throws(() => without.threads.start({ config: { workspaceOverride: worktree } }), refusedFor('outsideRoots'));
 });
 
 t.test('the override and read-only mode of a thread cannot be changed', async (t) => {
   const { options, worktree, root } = place(t);
-  const { threads } = service(answers([say('done')]), options);
-  const { id } = threads.start({ config: { workspaceOverride: worktree, readOnly: true } }).thread;
+  const { runtime } = service(answers([say('done')]), options);
+  const { id } = runtime.threads.start({ config: { workspaceOverride: worktree, readOnly: true } }).thread;
   mkdirSync(join(root, 'two'));
-  t.throws(() => threads.updateConfig(id, { workspaceOverride: join(root, 'two') }), refusedFor('decided'));
-  t.throws(() => threads.updateConfig(id, { readOnly: false }), refusedFor('decided'));
-  t.match(threads.updateConfig(id, { model: 'other', workspaceOverride: worktree, readOnly: true }), {
+  t.throws(() => runtime.threads.updateConfig(id, { workspaceOverride: join(root, 'two') }), refusedFor('decided'));
+  t.throws(() => runtime.threads.updateConfig(id, { readOnly: false }), refusedFor('decided'));
+  t.match(runtime.threads.updateConfig(id, { model: 'other', workspaceOverride: worktree, readOnly: true }), {
     model: 'other',
   });
-  const plain = threads.start({}).thread.id;
-  t.throws(() => threads.updateConfig(plain, { workspaceOverride: worktree }), refusedFor('decided'));
-  t.match(threads.updateConfig(plain, { readOnly: true }), { readOnly: true }, 'less is always possible');
+  const plain = runtime.threads.start({}).thread.id;
+  t.throws(() => runtime.threads.updateConfig(plain, { workspaceOverride: worktree }), refusedFor('decided'));
+  t.match(runtime.threads.updateConfig(plain, { readOnly: true }), { readOnly: true }, 'less is always possible');
 });
 
 t.test('a worktree that is missing or became a link is refused', async (t) => {
   const { options, worktree, workspacePath, root } = place(t);
-  const { threads } = service(answers([say('done')]), options);
-  const { id } = threads.start({ config: { workspaceOverride: worktree } }).thread;
-  const begin = () => threads.startTurn(id, text('go'), listening().listener);
+  const { runtime } = service(answers([say('done')]), options);
+  const { id } = runtime.threads.start({ config: { workspaceOverride: worktree } }).thread;
+  const begin = () => runtime.turns.start(id, text('go'), listening().listener);
   renameSync(worktree, join(root, 'moved'));
   t.throws(begin, refusedFor('notADirectory'));
   symlinkSync(workspacePath, worktree);
@@ -127,7 +127,7 @@ t.test('a worktree that is missing or became a link is refused', async (t) => {
   t.throws(begin, refusedFor('decided'));
   rmSync(worktree);
   renameSync(join(root, 'moved'), worktree);
-  const { turn } = await talk(threads, id, 'go');
+  const { turn } = await talk(runtime, id, 'go');
   t.equal(turn.status, 'completed');
 });
 
@@ -136,13 +136,15 @@ t.test('the override survives a restart of the server', async (t) => {
   const open = () => openStore(join(workspacePath, '.oratorio'), { onFault: (error) => t.fail(String(error)) });
   const first = open();
   const config = { workspaceOverride: worktree, readOnly: true };
-  const { id } = service(answers([say('done')]), { ...options, store: first.threads }).threads.start({ config }).thread;
+  const { id } = service(answers([say('done')]), { ...options, store: first.threads }).runtime.threads.start({
+    config,
+  }).thread;
   first.close();
   const second = open();
   const provider = answers([call('c1', 'ReadFile', { path: 'a.txt' })], [say('done')]);
-  const { threads } = service(provider, { ...options, store: second.threads });
-  t.match(threads.read(id, { includeTurns: false }), { config });
-  const { turn } = await talk(threads, id, 'read');
+  const { runtime } = service(provider, { ...options, store: second.threads });
+  t.match(runtime.threads.read(id, { includeTurns: false }), { config });
+  const { turn } = await talk(runtime, id, 'read');
   t.match(texts(turn.items), [/^of the worktree/]);
   second.close();
 });
@@ -169,17 +171,17 @@ t.test('a read-only thread changes nothing, with any grants and options', async 
     ],
     [say('done')],
   );
-  const { threads } = service(provider, { ...options, tools: () => [...files, shell, guarded, remote] });
+  const { runtime } = service(provider, { ...options, tools: () => [...files, shell, guarded, remote] });
   const first = listening();
-  const free = threads.start({}).thread.id;
-  threads.startTurn(free, text('go'), first.listener).begin();
-  threads.respond((await first.until('item/approval/request')).params.requestId, 'acceptAlways');
+  const free = runtime.threads.start({}).thread.id;
+  runtime.turns.start(free, text('go'), first.listener).begin();
+  runtime.turns.respond((await first.until('item/approval/request')).params.requestId, 'acceptAlways');
   await first.until('turn/completed');
   t.same(ran, ['Guarded']);
 
-  const { id } = threads.start({ config: { readOnly: true, approvalPolicy: 'autoApprove' } }).thread;
+  const { id } = runtime.threads.start({ config: { readOnly: true, approvalPolicy: 'autoApprove' } }).thread;
   const second = listening();
-  threads.startTurn(id, text('go'), second.listener, { approvalPolicy: 'autoApprove' }).begin();
+  runtime.turns.start(id, text('go'), second.listener, { approvalPolicy: 'autoApprove' }).begin();
   const { turn } = (await second.until('turn/completed')).params;
   t.same(ran, ['Guarded'], 'nothing ran');
   t.match(texts(turn.items), [

@@ -43,8 +43,8 @@ t.test('each call adds an item with the plan beside its result, and asks for not
     [calls('2', 'UpdatePlan', { plan: second })],
     [say('done')],
   );
-  const { threads } = service(provider, { tools: () => [tool] });
-  const { turn } = await talk(threads, threads.start({ config: { readOnly: true } }).thread.id, 'x');
+  const { runtime } = service(provider, { tools: () => [tool] });
+  const { turn } = await talk(runtime, runtime.threads.start({ config: { readOnly: true } }).thread.id, 'x');
   t.match(
     turn.items.filter(({ type }) => type === 'plan'),
     [
@@ -53,7 +53,7 @@ t.test('each call adds an item with the plan beside its result, and asks for not
     ],
   );
   const again = answers([say('ok')]);
-  const { threads: others } = service(again, { tools: () => [tool] });
-  await talk(others, others.start({}).thread.id, 'x');
+  const { runtime: others } = service(again, { tools: () => [tool] });
+  await talk(others, others.threads.start({}).thread.id, 'x');
   t.match(again.requests[0]?.tools, [{ name: 'UpdatePlan' }]);
 });

@@ -1,74 +1,49 @@
 import { defaults, type Thread, type ThreadConfig, type ThreadSummary } from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
-import type { ModelProvider } from '../../model.ts';
-import type { StoredThread, TraceStore } from '../../thread-store.ts';
+import type { StoredThread } from '../../thread-store.ts';
 import { bytesPerToken } from '../../tokens.ts';
 import { timestamp } from '../clock.ts';
-import type { Feed } from '../feed.ts';
-import type { Tracer } from '../tracer.ts';
-import type { RuntimeSettings } from '../turn/index.ts';
-import type { ListThreads, ReadThread, StartThread, ThreadProcesses } from '../types.ts';
+import type { Listener } from '../feed.ts';
+import type { RuntimeServices } from '../services.ts';
+import type { DynamicTools, ListThreads, ReadThread, StartedThread, StartThread } from '../types.ts';
 import { compactThread } from './compact.ts';
-import { recordRace } from './race-record.ts';
+import { recordRace } from './fork.ts';
 import type { ThreadRegistry } from './registry.ts';
 import type { ThreadTools } from './tools.ts';
-import type { DaySpending, Turns } from './turns.ts';
+import type { Turns } from './turns.ts';
 import { requireSamePlace, withRealPath } from './worktree.ts';
 
-export interface ThreadCatalogOptions {
-  readonly workspacePath: string;
-  /** See `ThreadServiceOptions`. */
-  readonly worktreeRoots: readonly string[];
-  readonly registry: ThreadRegistry;
-  readonly feed: Feed;
-  readonly tools: ThreadTools;
-  readonly turns: Turns;
-  readonly tracer: Tracer | undefined;
-  readonly traces: TraceStore | undefined;
-  readonly provider: () => Promise<ModelProvider>;
-  readonly compaction: RuntimeSettings['compaction'];
-  /** Window of a model in tokens, of the default one without a name. */
-  readonly windowOf: (model?: string) => number;
-  readonly spending: DaySpending;
-  readonly processes: ThreadProcesses | undefined;
-  readonly onDeleted: ((threadId: string) => void) | undefined;
-}
-
-/** Creates, lists, reads, changes and deletes threads. */
+/** Creates, lists, reads, changes and deletes threads, and subscribes clients to them. */
 export class ThreadCatalog {
-  readonly #options: ThreadCatalogOptions;
-  readonly #registry: ThreadCatalogOptions['registry'];
-  readonly #feed: ThreadCatalogOptions['feed'];
-  readonly #turns: ThreadCatalogOptions['turns'];
-  readonly #tools: ThreadCatalogOptions['tools'];
-  readonly #tracer: ThreadCatalogOptions['tracer'];
+  readonly #services: RuntimeServices;
+  readonly #registry: ThreadRegistry;
+  readonly #tools: ThreadTools;
+  readonly #turns: Turns;
 
-  constructor(options: ThreadCatalogOptions) {
-    this.#options = options;
-    this.#registry = options.registry;
-    this.#feed = options.feed;
-    this.#turns = options.turns;
-    this.#tools = options.tools;
-    this.#tracer = options.tracer;
+  constructor(services: RuntimeServices, registry: ThreadRegistry, tools: ThreadTools, turns: Turns) {
+    this.#services = services;
+    this.#registry = registry;
+    this.#tools = tools;
+    this.#turns = turns;
   }
 
-  start({ identity, displayName, config, dynamicTools, isEphemeral = false, threadId }: StartThread) {
+  start({ identity, displayName, config, dynamicTools, isEphemeral = false, threadId }: StartThread): StartedThread {
     const now = timestamp();
     const thread: StoredThread = {
       id: threadId ?? this.#registry.newId(now, isEphemeral),
-      workspacePath: this.#options.workspacePath,
+      workspacePath: this.#services.workspacePath,
       status: 'active',
       ...(displayName !== undefined && { displayName }),
       ...(identity !== undefined && { identity }),
-      ...configured(config && withRealPath(config, this.#options.worktreeRoots)),
+      ...configured(config && withRealPath(config, this.#services.worktreeRoots)),
       createdAt: now,
       lastActiveAt: now,
     };
     if (dynamicTools) this.#tools.register(thread.id, dynamicTools);
     this.#registry.add(thread, isEphemeral);
-    this.#tracer?.sessionStarted(thread);
+    this.#services.tracer?.sessionStarted(thread);
     const announce = () => {
-      if (!isEphemeral) this.#feed.broadcast({ method: 'thread/started', params: { thread } });
+      if (!isEphemeral) this.#services.feed.broadcast({ method: 'thread/started', params: { thread } });
     };
     return { thread, announce };
   }
@@ -83,10 +58,11 @@ export class ThreadCatalog {
       .map((thread) => ({ ...thread, runtime: this.#turns.runtimeOf(thread.id) }));
   }
 
+  /** @throws AgentError threadNotFound */
   read(threadId: string, { includeTurns, turnLimit = defaults.agent.turnPage, beforeTurnId }: ReadThread): Thread {
     const thread = this.#registry.get(threadId);
     const { store, journal } = this.#registry.storageOf(threadId);
-    const running = this.#options.processes?.list(threadId) ?? [];
+    const running = this.#services.processes?.list(threadId) ?? [];
     const queuedInputs = [...store.queue(threadId)];
     const live = { queuedInputs, ...(running.length > 0 && { backgroundProcesses: running }) };
     if (!includeTurns) return { ...thread, ...live };
@@ -102,9 +78,48 @@ export class ThreadCatalog {
     };
   }
 
+  /** Subscribes `asker` and sends it the pending approvals. @throws AgentError threadNotFound */
+  resume(threadId: string, asker: Listener, dynamicTools?: DynamicTools): StartedThread {
+    const { feed } = this.#services;
+    const thread = this.read(threadId, { includeTurns: true });
+    if (dynamicTools) this.#tools.register(threadId, dynamicTools);
+    feed.subscribe(threadId, asker);
+    const announce = () => {
+      feed.publish(threadId, { method: 'thread/resumed', params: { thread } });
+      this.#sendApprovals(threadId, asker);
+    };
+    return { thread, announce };
+  }
+
+  /**
+   * Subscribes a listener. `replay` sends it the running turn in its present state and the pending approvals; later events continue it.
+   *
+   * @throws AgentError threadNotFound
+   */
+  subscribe(threadId: string, listener: Listener): { readonly replay: () => void } {
+    this.#registry.get(threadId);
+    this.#registry.storageOf(threadId).journal.flush();
+    this.#services.feed.subscribe(threadId, listener);
+    const turn = this.#turns.of(threadId)?.snapshot();
+    const replay = () => {
+      if (turn) listener({ method: 'turn/started', params: { threadId, turn } });
+      this.#sendApprovals(threadId, listener);
+    };
+    return { replay };
+  }
+
+  unsubscribe(threadId: string, listener: Listener): void {
+    this.#registry.get(threadId);
+    this.#services.feed.unsubscribe(threadId, listener);
+  }
+
+  #sendApprovals(threadId: string, listener: Listener): void {
+    for (const params of this.#turns.approvals(threadId)) listener({ method: 'item/approval/request', params });
+  }
+
   rename(threadId: string, displayName: string): () => void {
     this.#registry.update(threadId, { displayName });
-    return () => this.#feed.broadcast({ method: 'thread/renamed', params: { threadId, displayName } });
+    return () => this.#services.feed.broadcast({ method: 'thread/renamed', params: { threadId, displayName } });
   }
 
   archive(threadId: string, isArchived: boolean): () => void {
@@ -113,19 +128,21 @@ export class ThreadCatalog {
     if (this.#registry.get(threadId).status === status) return () => undefined;
     this.#registry.update(threadId, { status });
     if (isArchived) {
-      void this.#options.processes?.endThread(threadId);
-      this.#tracer?.sessionCompleted(threadId, 'archived');
+      void this.#services.processes?.endThread(threadId);
+      this.#services.tracer?.sessionCompleted(threadId, 'archived');
     }
-    return () => this.#feed.broadcast({ method: 'thread/statusChanged', params: { threadId, status } });
+    return () => this.#services.feed.broadcast({ method: 'thread/statusChanged', params: { threadId, status } });
   }
 
+  /** Ends a background process. @throws AgentError threadNotFound, processNotFound */
   async stopProcess(threadId: string, processId: string): Promise<void> {
     this.#registry.get(threadId);
-    if (!(await this.#options.processes?.stop(threadId, processId))) {
+    if (!(await this.#services.processes?.stop(threadId, processId))) {
       throw new AgentError('processNotFound', { threadId, processId });
     }
   }
 
+  /** Interrupts the running turn first. Deletes the traces, too. @throws AgentError threadNotFound */
   async delete(threadId: string): Promise<() => void> {
     this.#registry.get(threadId);
     // A turn that completes before the interrupt starts the next input of the queue.
@@ -133,20 +150,21 @@ export class ThreadCatalog {
       run.interrupt('user');
       await run.ended;
     }
-    await this.#options.processes?.endThread(threadId);
+    await this.#services.processes?.endThread(threadId);
     const { store } = this.#registry.storageOf(threadId);
     const isEphemeral = this.#registry.isEphemeral(threadId);
     store.deleteThread(threadId);
     this.#tools.forget(threadId);
-    this.#options.onDeleted?.(threadId);
+    this.#services.onDeleted?.(threadId);
     if (isEphemeral) {
-      this.#tracer?.sessionCompleted(threadId, 'ended');
+      this.#services.tracer?.sessionCompleted(threadId, 'ended');
       return () => undefined;
     }
-    this.#options.traces?.deleteSession(threadId);
-    return () => this.#feed.broadcast({ method: 'thread/deleted', params: { threadId } });
+    this.#services.traces?.deleteSession(threadId);
+    return () => this.#services.feed.broadcast({ method: 'thread/deleted', params: { threadId } });
   }
 
+  /** @throws AgentError turnInProgress */
   rollback(threadId: string, numTurns: number): Thread {
     this.#idleThread(threadId);
     this.#registry.storageOf(threadId).store.deleteLastTurns(threadId, numTurns);
@@ -158,40 +176,13 @@ export class ThreadCatalog {
     const merged = { ...present, ...config };
     requireSamePlace(present, merged);
     this.#registry.update(threadId, configured(merged));
-    if (config.race) recordRace({ registry: this.#registry, feed: this.#feed }, threadId, config.race);
+    if (config.race) recordRace(this.#services.feed, this.#registry, threadId, config.race);
     return merged;
   }
 
   async compact(threadId: string): Promise<void> {
     const thread = this.#idleThread(threadId);
-    await compactThread({
-      thread,
-      store: this.#registry.storeOf(threadId),
-      provider: this.#options.provider,
-      keepRecentTurns: this.#options.compaction.keepRecentTurns,
-      tracer: this.#tracer,
-      spending: this.#options.spending,
-      publish: (kind, message) =>
-        this.#feed.publish(threadId, { method: 'system/event', params: { threadId, kind, message } }),
-    });
-  }
-
-  /** Creates the thread of a sub-agent, stored where its parent is. @param config replaces settings of the parent */
-  startChild(parent: StoredThread, label: string | undefined, config: ThreadConfig): StoredThread {
-    const now = timestamp();
-    const isEphemeral = this.#registry.isEphemeral(parent.id);
-    const child: StoredThread = {
-      ...parent,
-      ...(Object.keys(config).length > 0 && { config: { ...parent.config, ...config } }),
-      id: this.#registry.newId(now, isEphemeral),
-      displayName: label ?? `sub-agent of ${parent.displayName ?? parent.id}`,
-      parentThreadId: parent.id,
-      createdAt: now,
-      lastActiveAt: now,
-    };
-    this.#registry.add(child, isEphemeral);
-    this.#tracer?.sessionStarted(child);
-    return child;
+    await compactThread(this.#services, thread, this.#registry.storeOf(threadId));
   }
 
   /** @throws AgentError turnInProgress */
@@ -201,12 +192,19 @@ export class ThreadCatalog {
     return thread;
   }
 
+  /** Window of a model in tokens, of the default one without a name. A provider that was not asked yet has no facts. */
+  #windowOf(model?: string): number {
+    const { settings, loadedProvider } = this.#services;
+    const facts = loadedProvider()?.facts?.(model);
+    return settings.compaction.contextWindow || (facts?.contextWindow ?? defaults.upstream.contextWindow);
+  }
+
   #contextUsage({ id, config }: StoredThread): { tokens: number; window: number } {
     const { store } = this.#registry.storageOf(id);
     const compaction = store.compaction(id);
     const recent = store.turns(id, { limit: 1 }).at(0)?.tokenUsage?.inputTokens ?? 0;
     const tokens = recent > 0 || !compaction ? recent : Math.ceil(compaction.summary.length / bytesPerToken);
-    return { tokens, window: this.#options.windowOf(config?.model) };
+    return { tokens, window: this.#windowOf(config?.model) };
   }
 }
 

@@ -1,35 +1,21 @@
 import { defaults } from '../../../protocol/index.ts';
 import { compactionLimits, conversationOf, requestsOf, summarise } from '../../context/index.ts';
-import { type ModelProvider, modelFailure } from '../../model.ts';
+import { modelFailure } from '../../model.ts';
 import type { Compaction, StoredThread, ThreadStore } from '../../thread-store.ts';
 import { bytesPerToken, estimateTokens } from '../../tokens.ts';
-import type { Tracer } from '../tracer.ts';
-import type { DaySpending } from './turns.ts';
+import type { RuntimeServices } from '../services.ts';
 
 const { olderRequestTokens, transcriptShare } = compactionLimits;
 
-export interface CompactThreadOptions {
-  readonly thread: StoredThread;
-  readonly store: ThreadStore;
-  readonly provider: () => Promise<ModelProvider>;
-  /** Number of newest turns that stay unchanged. */
-  readonly keepRecentTurns: number;
-  readonly tracer: Tracer | undefined;
-  readonly spending: DaySpending;
-  readonly publish: (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) => void;
-}
-
 /** Summarises a thread on request. Publishes the outcome; throws only for a bug. */
-export async function compactThread({
-  thread,
-  store,
-  provider,
-  keepRecentTurns,
-  tracer,
-  spending,
-  publish,
-}: CompactThreadOptions): Promise<void> {
-  const { id, config } = thread;
+export async function compactThread(
+  { provider, settings, tracer, spending, feed }: RuntimeServices,
+  { id, config }: StoredThread,
+  store: ThreadStore,
+): Promise<void> {
+  const { keepRecentTurns } = settings.compaction;
+  const publish = (kind: 'compacted' | 'compactSkipped' | 'compactFailed', message: string) =>
+    feed.publish(id, { method: 'system/event', params: { threadId: id, kind, message } });
   const earlier = store.compaction(id);
   const turns = store.turnsSince(id, earlier);
   const old = turns.slice(0, Math.max(0, turns.length - keepRecentTurns)).flatMap(({ items }) => items);

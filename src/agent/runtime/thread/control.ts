@@ -1,66 +1,57 @@
-import type { PinnedDirectory } from '../../../lib/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, QueuedInput, Turn } from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
-import type { Feed, Listener } from '../feed.ts';
+import type { Listener } from '../feed.ts';
+import type { RuntimeServices } from '../services.ts';
 import type { MadeDecision } from '../turn/index.ts';
-import type { RunningTurn, TurnOptions } from '../types.ts';
-import type { InputQueue } from './input-queue.ts';
+import type { RunningTurn, StartedTurn, TurnOptions } from '../types.ts';
+import { InputQueue } from './input-queue.ts';
 import type { ThreadRegistry } from './registry.ts';
 import type { Turns } from './turns.ts';
 import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
 
-export interface TurnControlOptions {
-  /** See `ThreadServiceOptions`. */
-  readonly worktreeRoots: readonly string[];
-  readonly registry: ThreadRegistry;
-  readonly feed: Feed;
-  readonly turns: Turns;
-  readonly queue: InputQueue;
-  readonly workspacePath: string;
-  readonly workspace: PinnedDirectory | undefined;
-  /** Gives references to skills and commands their text. */
-  readonly resolve: (input: readonly InputPart[], workspacePath: string) => readonly InputPart[];
-}
-
 /** Requests of clients for the turns of a thread: start, queue, steer, interrupt, and answers to approvals. */
 export class TurnControl {
-  readonly #worktreeRoots: readonly string[];
-  readonly #registry: TurnControlOptions['registry'];
-  readonly #feed: TurnControlOptions['feed'];
-  readonly #turns: TurnControlOptions['turns'];
-  readonly #queue: TurnControlOptions['queue'];
-  readonly #workspacePath: string;
-  readonly #workspace: TurnControlOptions['workspace'];
-  readonly #resolve: TurnControlOptions['resolve'];
+  readonly #services: RuntimeServices;
+  readonly #registry: ThreadRegistry;
+  readonly #turns: Turns;
+  readonly #queue: InputQueue;
   #isClosing = false;
 
-  constructor(options: TurnControlOptions) {
-    this.#worktreeRoots = options.worktreeRoots;
-    this.#registry = options.registry;
-    this.#feed = options.feed;
-    this.#turns = options.turns;
-    this.#queue = options.queue;
-    this.#workspacePath = options.workspacePath;
-    this.#workspace = options.workspace;
-    this.#resolve = options.resolve;
+  constructor(services: RuntimeServices, registry: ThreadRegistry, turns: Turns) {
+    this.#services = services;
+    this.#registry = registry;
+    this.#turns = turns;
+    this.#queue = new InputQueue(services, registry);
   }
 
-  startTurn(threadId: string, input: readonly InputPart[], asker: Listener | undefined, options?: TurnOptions) {
+  /** Number of running turns. */
+  get count(): number {
+    return this.#turns.count;
+  }
+
+  /** @throws AgentError threadNotFound, threadNotActive, turnInProgress, overloaded, storageFailed, workspaceLost */
+  start(
+    threadId: string,
+    input: readonly InputPart[],
+    asker: Listener | undefined,
+    options?: TurnOptions,
+  ): StartedTurn {
+    const { workspace, worktreeRoots } = this.#services;
     const thread = this.#registry.get(threadId);
     if (this.#isClosing) throw new AgentError('overloaded', { threadId }, 'the server is shutting down');
     if (thread.status !== 'active') throw new AgentError('threadNotActive', { threadId, status: thread.status });
-    requireWorkspace(this.#workspace);
+    requireWorkspace(workspace);
     // The directory may be missing, or a link, since the last turn.
-    if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, this.#worktreeRoots));
-    const workspacePath = thread.config?.workspaceOverride ?? this.#workspacePath;
+    if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
     // The chat API passes the texts of its callers on unchanged.
-    const resolved = options?.tools === undefined ? this.#resolve(input, workspacePath) : input;
+    const resolved = options?.tools === undefined ? this.#resolve(thread, input) : input;
     const run = this.#turns.start(thread, resolved, asker, options);
     return { turn: run.snapshot(), begin: () => run.begin(), ended: run.ended };
   }
 
-  runningTurn(threadId: string): RunningTurn | undefined {
+  /** The turn that occupies the thread; undefined when a turn can start. */
+  running(threadId: string): RunningTurn | undefined {
     return this.#turns.of(threadId);
   }
 
@@ -74,7 +65,7 @@ export class TurnControl {
   enqueue(threadId: string, input: readonly InputPart[], sender?: string, asker?: Listener) {
     const queuedInput = this.#queue.make(input, sender);
     if (!this.#turns.of(threadId)) {
-      const { begin } = this.startTurn(threadId, input, asker, { sender });
+      const { begin } = this.start(threadId, input, asker, { sender });
       return { queuedInput, queuedInputs: this.#queue.list(threadId), begin };
     }
     this.#queue.add(threadId, queuedInput, asker);
@@ -99,12 +90,11 @@ export class TurnControl {
       input,
     }: { readonly queuedInputId?: string | undefined; readonly input?: readonly InputPart[] | undefined },
   ) {
-    this.#registry.get(threadId);
+    const thread = this.#registry.get(threadId);
     const run = this.#turns.of(threadId);
     if (run?.turnId !== turnId) throw this.#noSuchTurn(threadId, turnId);
     const queued = queuedInputId === undefined ? [] : this.#queue.peek(threadId, queuedInputId).input;
-    const workspacePath = this.#registry.get(threadId).config?.workspaceOverride ?? this.#workspacePath;
-    const resolved = this.#resolve([...queued, ...(input ?? [])], workspacePath);
+    const resolved = this.#resolve(thread, [...queued, ...(input ?? [])]);
     if (!run.steer(resolved)) {
       const { delegateName } = run;
       const why =
@@ -125,12 +115,14 @@ export class TurnControl {
     return this.#turns.approvals(threadId);
   }
 
+  /** @throws AgentError approvalNotFound, approvalTimeout */
   respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy' = 'user', client?: string): void {
     if (this.#turns.respond(requestId, decision, by, client)) return;
     const hasExpired = this.#turns.decisionOf(requestId)?.decidedBy === 'timeout';
     throw new AgentError(hasExpired ? 'approvalTimeout' : 'approvalNotFound', { requestId });
   }
 
+  /** Decision about an approval, while it is remembered. */
   decisionOf(requestId: string): MadeDecision | undefined {
     return this.#turns.decisionOf(requestId);
   }
@@ -147,7 +139,7 @@ export class TurnControl {
     const [next] = this.#queue.list(threadId);
     if (!next) return;
     try {
-      const { begin } = this.startTurn(threadId, next.input, this.#queue.askerOf(next.id), {
+      const { begin } = this.start(threadId, next.input, this.#queue.askerOf(next.id), {
         sender: next.sender,
         // A refused start loses no input, and a crash neither loses nor repeats it.
         alsoStore: () => this.#queue.take(threadId, next.id),
@@ -157,11 +149,16 @@ export class TurnControl {
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       const message = `The next queued input could not start: ${error.detail ?? error.message}`;
-      this.#feed.publish(threadId, {
+      this.#services.feed.publish(threadId, {
         method: 'system/event',
         params: { threadId, kind: 'queueBlocked', message },
       });
     }
+  }
+
+  /** Gives references to skills and commands their text. */
+  #resolve(thread: StoredThread, input: readonly InputPart[]): readonly InputPart[] {
+    return this.#services.library?.resolve(input, this.#turns.pathOf(thread)) ?? input;
   }
 
   #noSuchTurn(threadId: string, turnId: string): AgentError {

@@ -1,5 +1,5 @@
 import { quotedPath } from '../../../config/index.ts';
-import { messageOf, type PinnedDirectory } from '../../../lib/index.ts';
+import { messageOf } from '../../../lib/index.ts';
 import {
   type BackgroundProcessInfo,
   type Checkpoint,
@@ -12,35 +12,16 @@ import {
   restoredWords,
   type Thread,
 } from '../../../protocol/index.ts';
-import type { AgentProblem } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
-import type { OpenFork } from '../../worktrees/index.ts';
 import { timestamp } from '../clock.ts';
-import type { Feed } from '../feed.ts';
-import type { FileCheckpoints, FileRestore, ForkThread, ThreadProcesses } from '../types.ts';
-import { forkThread, inheritedBy, requireAgent } from './fork.ts';
-import { recordApplied, recordTakenBack } from './race-record.ts';
+import type { RuntimeServices } from '../services.ts';
+import type { FileCheckpoints, FileRestore, ForkThread, StartedThread } from '../types.ts';
+import type { ThreadCatalog } from './catalog.ts';
+import { forkThread, inheritedBy, recordApplied, recordTakenBack, requireAgent } from './fork.ts';
 import type { ThreadRegistry } from './registry.ts';
 import type { Turns } from './turns.ts';
 import { requireWorkspace } from './worktree.ts';
-
-export interface ThreadFilesOptions {
-  readonly registry: ThreadRegistry;
-  readonly turns: Turns;
-  readonly feed: Feed;
-  /** Absent: files are not saved. */
-  readonly checkpoints: FileCheckpoints | undefined;
-  readonly processes: ThreadProcesses | undefined;
-  readonly workspace: PinnedDirectory | undefined;
-  /** Absent: forks have no directories of their own. */
-  readonly openFork: OpenFork | undefined;
-  /** See `ThreadServiceOptions`. */
-  readonly agentProblem: ((name: string) => AgentProblem | undefined) | undefined;
-  readonly read: (threadId: string) => Thread;
-  /** Redacts secrets. */
-  readonly clean: (text: string) => string;
-}
 
 interface RestoreOrder {
   readonly turnIds: readonly string[];
@@ -51,29 +32,38 @@ interface RestoreOrder {
 
 /** Takes back turns with their files, and shows their changes. */
 export class ThreadFiles {
-  readonly #options: ThreadFilesOptions;
+  readonly #services: RuntimeServices;
+  readonly #registry: ThreadRegistry;
+  readonly #turns: Turns;
+  readonly #catalog: ThreadCatalog;
 
-  constructor(options: ThreadFilesOptions) {
-    this.#options = options;
+  constructor(services: RuntimeServices, registry: ThreadRegistry, turns: Turns, catalog: ThreadCatalog) {
+    this.#services = services;
+    this.#registry = registry;
+    this.#turns = turns;
+    this.#catalog = catalog;
   }
 
+  /** Takes back the last turns with their files. @throws AgentError turnInProgress, restoreConflict, checkpointFailed */
   async undo(
     threadId: string,
     numTurns: number,
     force: boolean,
   ): Promise<{ readonly thread: Thread } & Frozen<RestoredFiles>> {
-    const { registry, turns, read } = this.#options;
-    const thread = registry.get(threadId);
-    return turns.hold(threadId, async () => {
-      const last = registry.storageOf(threadId).store.turns(threadId, { limit: numTurns });
+    const thread = this.#registry.get(threadId);
+    return this.#turns.hold(threadId, async () => {
+      const last = this.#registry.storageOf(threadId).store.turns(threadId, { limit: numTurns });
       const turnIds = last.map(({ id }) => id);
       const files = await this.#restore(thread, { turnIds, force, conversation: turnIds });
-      return { thread: read(threadId), ...files };
+      return { thread: this.#catalog.read(threadId, { includeTurns: true }), ...files };
     });
   }
 
-  async fork(threadId: string, { atTurnId, worktree, displayName, agent }: ForkThread) {
-    const { registry, turns, feed, agentProblem } = this.#options;
+  /** Copies a conversation. @throws AgentError threadNotFound, turnNotFound, agentUnavailable, checkpointFailed, workspaceLost, workspaceOverrideRefused */
+  async fork(threadId: string, { atTurnId, worktree, displayName, agent }: ForkThread): Promise<StartedThread> {
+    const { feed, agentProblem } = this.#services;
+    const registry = this.#registry;
+    const turns = this.#turns;
     const original = registry.get(threadId);
     if (agent !== undefined) requireAgent(agent, agentProblem);
     const { store, journal } = registry.storageOf(threadId);
@@ -95,11 +85,18 @@ export class ThreadFiles {
     const announce = () => {
       if (!isEphemeral) feed.broadcast({ method: 'thread/started', params: { thread } });
     };
-    return { thread: this.#options.read(thread.id), announce };
+    return { thread: this.#catalog.read(thread.id, { includeTurns: true }), announce };
   }
 
+  /**
+   * Merges the files of a fork into the workspace of its original.
+   *
+   * @param force overwrites files that both changed
+   * @throws AgentError threadNotFound, turnInProgress, restoreConflict, checkpointFailed, workspaceLost
+   */
   async merge(threadId: string, force: boolean): Promise<Frozen<RestoredFiles>> {
-    const { registry, turns } = this.#options;
+    const registry = this.#registry;
+    const turns = this.#turns;
     const fork = registry.get(threadId);
     const { forkedFromThreadId } = fork;
     const place = fork.config?.workspaceOverride;
@@ -118,7 +115,7 @@ export class ThreadFiles {
           await this.#with((checkpoints) => checkpoints.merge(from, into, force)),
           'merged',
         );
-        recordApplied(this.#options, threadId, merged.restoreId);
+        recordApplied(this.#services.feed, registry, threadId, merged.restoreId);
         return merged;
       }),
     );
@@ -126,7 +123,7 @@ export class ThreadFiles {
 
   /** @returns the directory with the files in it */
   async #openFork(workspacePath: string, end: { threadId: string; turnId: string } | undefined): Promise<string> {
-    const { openFork, workspace } = this.#options;
+    const { openFork, workspace } = this.#services;
     requireWorkspace(workspace);
     if (!openFork) {
       const path = quotedPath(workspacePath);
@@ -146,56 +143,63 @@ export class ThreadFiles {
     return place;
   }
 
-  async list(threadId: string): Promise<readonly Frozen<Checkpoint>[]> {
-    const thread = this.#options.registry.get(threadId);
-    return this.#with((checkpoints) => checkpoints.list(threadId, this.#options.turns.pathOf(thread)));
+  /** Checkpoints of a thread, oldest first. @throws AgentError checkpointFailed */
+  async checkpoints(threadId: string): Promise<readonly Frozen<Checkpoint>[]> {
+    const thread = this.#registry.get(threadId);
+    return this.#with((checkpoints) => checkpoints.list(threadId, this.#turns.pathOf(thread)));
   }
 
+  /**
+   * Restores files to their state before a turn, or before a restore; the conversation stays.
+   *
+   * @throws AgentError turnNotFound, turnInProgress, restoreConflict, checkpointFailed
+   */
   async restore(
     threadId: string,
     turnId: string,
     { paths, force }: { readonly paths?: readonly string[] | undefined; readonly force: boolean },
   ): Promise<Frozen<RestoredFiles>> {
-    const { registry, turns } = this.#options;
-    const thread = registry.get(threadId);
+    const turns = this.#turns;
+    const thread = this.#registry.get(threadId);
     const turnIds = await this.#with((checkpoints) => checkpoints.turnsFrom(threadId, turns.pathOf(thread), turnId));
     if (!turnIds) throw new AgentError('turnNotFound', { threadId, turnId }, 'no checkpoint of it is stored');
     return turns.hold(threadId, async () => {
       const restored = await this.#restore(thread, { turnIds, paths, force, conversation: [] });
-      if (!paths) recordTakenBack(this.#options, threadId, turnId);
+      if (!paths) recordTakenBack(this.#services.feed, this.#registry, threadId, turnId);
       return restored;
     });
   }
 
+  /** Shows the changes of a turn, or of all turns of the thread. @throws AgentError turnNotFound, checkpointFailed */
   async diff(threadId: string, turnId: string | undefined, format: FileDiff['format']): Promise<Frozen<FileDiff>> {
-    const { registry, turns, clean } = this.#options;
-    const thread = registry.get(threadId);
-    if (turnId !== undefined && !registry.storeOf(threadId).turn(threadId, turnId)) {
+    const thread = this.#registry.get(threadId);
+    if (turnId !== undefined && !this.#registry.storeOf(threadId).turn(threadId, turnId)) {
       throw new AgentError('turnNotFound', { threadId, turnId });
     }
     const { diff, ...rest } = await this.#with((checkpoints) =>
-      checkpoints.diff(threadId, turns.pathOf(thread), turnId, format === 'unified'),
+      checkpoints.diff(threadId, this.#turns.pathOf(thread), turnId, format === 'unified'),
     );
-    return { format, ...rest, ...(diff !== undefined && { diff: clean(diff) }) };
+    return { format, ...rest, ...(diff !== undefined && { diff: this.#services.clean(diff) }) };
   }
 
+  /** Deletes these turns of a thread: the conversation's part of a restore. */
   takeBack(threadId: string, turnIds: readonly string[]): void {
-    const { registry } = this.#options;
-    const { store, journal } = registry.storageOf(threadId);
+    const { store, journal } = this.#registry.storageOf(threadId);
     // The thread may have been deleted since.
     if (!store.thread(threadId) || turnIds.length === 0) return;
     journal.flush();
     store.deleteTurns(threadId, turnIds);
   }
 
+  /** Whether a stored thread works in a directory of its own, and in this one. */
   isInUse(directory: string): boolean {
-    const threads = this.#options.registry.durable.store.threads();
+    const threads = this.#registry.durable.store.threads();
     return threads.some(({ config }) => config?.workspaceOverride === directory);
   }
 
   async #restore(thread: StoredThread, order: RestoreOrder): Promise<Frozen<RestoredFiles>> {
     const { id: threadId } = thread;
-    const workspacePath = this.#options.turns.pathOf(thread);
+    const workspacePath = this.#turns.pathOf(thread);
     this.#requireIdle(thread, workspacePath);
     const request = { threadId, workspacePath, ...order };
     return this.#report(threadId, await this.#with((checkpoints) => checkpoints.restore(request)));
@@ -203,15 +207,14 @@ export class ThreadFiles {
 
   /** @throws AgentError turnInProgress, with the thread that runs a turn in these files; workspaceLost */
   #requireIdle({ id }: StoredThread, workspacePath: string): void {
-    const { turns, workspace } = this.#options;
-    requireWorkspace(workspace);
-    const running = turns.of(id) ? id : turns.runningIn(workspacePath);
+    requireWorkspace(this.#services.workspace);
+    const running = this.#turns.of(id) ? id : this.#turns.runningIn(workspacePath);
     if (running !== undefined) throw new AgentError('turnInProgress', { threadId: running });
   }
 
   /** @throws AgentError restoreConflict */
   #report(threadId: string, result: FileRestore, act: FileAct = 'restored'): Frozen<RestoredFiles> {
-    const { feed } = this.#options;
+    const { feed } = this.#services;
     if (result.kind === 'refused') {
       const { conflicts, conflictsTotal } = result;
       throw new AgentError(
@@ -230,12 +233,12 @@ export class ThreadFiles {
 
   /** Background processes that still run: they may write to the files again. */
   #runningProcesses(threadId: string): BackgroundProcessInfo[] {
-    const all = this.#options.processes?.list(threadId) ?? [];
+    const all = this.#services.processes?.list(threadId) ?? [];
     return all.filter(({ state }) => state !== 'ended' && state !== 'failed');
   }
 
   async #with<T>(work: (checkpoints: FileCheckpoints) => Promise<T>): Promise<T> {
-    const { checkpoints } = this.#options;
+    const { checkpoints } = this.#services;
     if (!checkpoints) throw new AgentError('checkpointFailed', {}, 'Checkpoints.Enabled is false');
     try {
       return await work(checkpoints);

@@ -1,9 +1,11 @@
 import { plainText } from '../../../lib/index.ts';
-import { ownAgent, type ThreadConfig } from '../../../protocol/index.ts';
+import { ownAgent, type RaceAttempt, type ThreadConfig } from '../../../protocol/index.ts';
 import type { AgentProblem } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread, ThreadStore } from '../../thread-store.ts';
 import { timestamp } from '../clock.ts';
+import type { Feed } from '../feed.ts';
+import type { ThreadRegistry } from './registry.ts';
 
 /** Characters of an unknown name in an error. */
 const shownNameChars = 100;
@@ -90,4 +92,26 @@ export function requireAgent(agent: string, problemOf: ((name: string) => AgentP
   if (reason === undefined) return;
   const name = plainText(agent).slice(0, shownNameChars);
   throw new AgentError('agentUnavailable', { agent: name, reason }, `${name}: ${problemWords[reason]}`);
+}
+
+/** Saves the outcome of an attempt of a race, and notifies every client. */
+export function recordRace(feed: Feed, registry: ThreadRegistry, threadId: string, race: RaceAttempt): void {
+  registry.update(threadId, { config: { ...registry.get(threadId).config, race } });
+  if (!registry.isEphemeral(threadId)) feed.broadcast({ method: 'thread/raceUpdated', params: { threadId, race } });
+}
+
+/** Notes that the changes of an attempt are in the workspace: this restore takes them back. */
+export function recordApplied(feed: Feed, registry: ThreadRegistry, threadId: string, restoreId: string): void {
+  const race = registry.get(threadId).config?.race;
+  if (race) recordRace(feed, registry, threadId, { ...race, restoreId });
+}
+
+/** Records that this restore of a thread was undone: its attempt no longer counts as applied. */
+export function recordTakenBack(feed: Feed, registry: ThreadRegistry, threadId: string, restoreId: string): void {
+  for (const { id, forkedFromThreadId, config } of registry.storeOf(threadId).threads()) {
+    const race = config?.race;
+    if (forkedFromThreadId !== threadId || race?.restoreId !== restoreId) continue;
+    const { restoreId: _, ...rest } = race;
+    recordRace(feed, registry, id, rest);
+  }
 }

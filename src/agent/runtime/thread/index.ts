@@ -1,3 +1,8 @@
 /** Threads: starts, lists, forks, merges and deletes them, and gives each its turns, queue and files. */
-export { ThreadService, type ThreadServiceOptions } from './service.ts';
-export type { DaySpending } from './turns.ts';
+export { ThreadCatalog } from './catalog.ts';
+export { TurnControl } from './control.ts';
+export { ThreadFiles } from './files.ts';
+export { endCrashedTraces, markCrashed } from './recovery.ts';
+export { ThreadRegistry } from './registry.ts';
+export { ThreadTools } from './tools.ts';
+export { Turns } from './turns.ts';

@@ -1,20 +1,18 @@
 import type { InputPart, QueuedInput } from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
-import type { Feed, Listener } from '../feed.ts';
+import type { Listener } from '../feed.ts';
+import type { RuntimeServices } from '../services.ts';
 import { letters, type ThreadRegistry } from './registry.ts';
 
 /** Inputs that wait for the turn of their thread to complete: stored and bounded. Their clients are known to this process only. */
 export class InputQueue {
+  readonly #services: RuntimeServices;
   readonly #registry: ThreadRegistry;
-  readonly #feed: Feed;
-  readonly #limit: number;
   readonly #askers = new Map<string, Listener>();
 
-  /** @param limit queued inputs in one thread; 0 disables the queue */
-  constructor(registry: ThreadRegistry, feed: Feed, limit: number) {
+  constructor(services: RuntimeServices, registry: ThreadRegistry) {
+    this.#services = services;
     this.#registry = registry;
-    this.#feed = feed;
-    this.#limit = limit;
   }
 
   list(threadId: string): readonly QueuedInput[] {
@@ -34,8 +32,9 @@ export class InputQueue {
 
   /** @throws AgentError overloaded */
   add(threadId: string, queued: QueuedInput, asker: Listener | undefined): void {
-    if (this.list(threadId).length >= this.#limit) {
-      throw new AgentError('overloaded', { threadId, limit: this.#limit }, 'the queue of the thread is full');
+    const limit = this.#services.settings.maxSessionQueueSize;
+    if (this.list(threadId).length >= limit) {
+      throw new AgentError('overloaded', { threadId, limit }, 'the queue of the thread is full');
     }
     this.#registry.storeOf(threadId).putQueued(threadId, queued);
     if (asker) this.#askers.set(queued.id, asker);
@@ -64,6 +63,6 @@ export class InputQueue {
 
   publish(threadId: string): void {
     const params = { threadId, queuedInputs: [...this.list(threadId)] };
-    this.#feed.publish(threadId, { method: 'thread/queue/updated', params });
+    this.#services.feed.publish(threadId, { method: 'thread/queue/updated', params });
   }
 }

@@ -2,17 +2,23 @@ import { randomInt } from 'node:crypto';
 import { AgentError } from '../../errors.ts';
 import { MemoryStore } from '../../store/index.ts';
 import { StorageError, type StoredThread, type ThreadStore } from '../../thread-store.ts';
-import { DurableJournal, VolatileJournal } from '../journal.ts';
-import type { ThreadStorage } from './turns.ts';
+import { DurableJournal, type Journal, VolatileJournal } from '../journal.ts';
+import type { RuntimeServices } from '../services.ts';
+
+/** Stores a thread: on disk, or in memory when it is ephemeral. */
+export interface ThreadStorage {
+  readonly store: ThreadStore;
+  readonly journal: Journal;
+}
 
 /** The threads of a workspace: those on disk, and those that live in memory until they are deleted. */
 export class ThreadRegistry {
   readonly durable: ThreadStorage;
   readonly #ephemeral: ThreadStorage;
 
-  constructor(store: ThreadStore, onBug: (error: unknown) => void) {
-    this.durable = { store, journal: new DurableJournal(store, onBug) };
-    this.#ephemeral = { store: new MemoryStore(), journal: new VolatileJournal(onBug) };
+  constructor({ store, feed, onBug }: Pick<RuntimeServices, 'store' | 'feed' | 'onBug'>) {
+    this.durable = { store, journal: new DurableJournal(store, feed, onBug) };
+    this.#ephemeral = { store: new MemoryStore(), journal: new VolatileJournal(feed, onBug) };
   }
 
   isEphemeral(threadId: string): boolean {

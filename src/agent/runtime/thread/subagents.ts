@@ -4,13 +4,15 @@ import type { Delegate } from '../../delegate.ts';
 import type { StoredThread } from '../../thread-store.ts';
 import type { SubagentOrder, ToolResult } from '../../tool.ts';
 import type { OpenedWorktree } from '../../worktrees/index.ts';
+import { timestamp } from '../clock.ts';
+import type { RuntimeServices } from '../services.ts';
 import type { TurnRun } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
-import type { Semaphore } from './semaphore.ts';
+import type { ThreadRegistry } from './registry.ts';
 import { childSettings } from './subagent-type.ts';
-import type { TurnsOptions } from './turns.ts';
+import type { ThreadTools } from './tools.ts';
 
-/** Running turn that may ask for sub-agents. */
+/** Running turn, which may ask for sub-agents. */
 export interface RunningParent {
   readonly run: TurnRun;
   readonly thread: StoredThread;
@@ -20,11 +22,10 @@ export interface RunningParent {
   readonly subagents: Semaphore;
 }
 
-export interface SubagentsOptions
-  extends Pick<
-    TurnsOptions,
-    'workspacePath' | 'settings' | 'startChild' | 'toolsOf' | 'processes' | 'library' | 'openWorktree'
-  > {
+export interface SubagentsOptions {
+  readonly services: RuntimeServices;
+  readonly registry: ThreadRegistry;
+  readonly tools: ThreadTools;
   /** @throws AgentError turnInProgress, storageFailed */
   readonly startTurn: (
     thread: StoredThread,
@@ -54,14 +55,20 @@ export class Subagents {
     if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };
     return parent.subagents.run(async () => {
       signal.throwIfAborted();
-      const { settings, startChild, startTurn, delegateOf, processes, toolsOf, library, workspacePath } = this.#options;
+      const { services, tools: threadTools, startTurn, delegateOf } = this.#options;
+      const { settings, processes, library, workspacePath } = services;
       const { thread } = parent;
       const { config = {} } = thread;
       if (order.agent !== undefined && type !== undefined && type !== 'work') {
         return { text: `Error: ${order.agent} knows no type ${type}: leave the type out.`, isError: true };
       }
       const own = childSettings(type, {
-        ...{ config, library, tools: toolsOf(thread, parent.depth), exploreModel: settings.subAgent.exploreModel },
+        ...{
+          config,
+          library,
+          tools: threadTools.of(thread, parent.depth),
+          exploreModel: settings.subAgent.exploreModel,
+        },
         workspacePath: config.workspaceOverride ?? workspacePath,
       });
       if (typeof own === 'string') return { text: `Error: ${own}`, isError: true };
@@ -71,7 +78,7 @@ export class Subagents {
       if (typeof worktree === 'string') return { text: `Error: there is no worktree: ${worktree}.`, isError: true };
       const place = worktree && { workspaceOverride: worktree.path };
       const agent = order.agent ?? config.agent;
-      const child = startChild(thread, label, {
+      const child = this.#startChild(thread, label, {
         ...own.config,
         ...place,
         ...(agent !== undefined && { agent }),
@@ -107,9 +114,28 @@ export class Subagents {
     });
   }
 
+  /** Creates the thread of a sub-agent, stored where its parent is. @param config replaces settings of the parent */
+  #startChild(parent: StoredThread, label: string | undefined, config: ThreadConfig): StoredThread {
+    const { services, registry } = this.#options;
+    const now = timestamp();
+    const isEphemeral = registry.isEphemeral(parent.id);
+    const child: StoredThread = {
+      ...parent,
+      ...(Object.keys(config).length > 0 && { config: { ...parent.config, ...config } }),
+      id: registry.newId(now, isEphemeral),
+      displayName: label ?? `sub-agent of ${parent.displayName ?? parent.id}`,
+      parentThreadId: parent.id,
+      createdAt: now,
+      lastActiveAt: now,
+    };
+    registry.add(child, isEphemeral);
+    services.tracer?.sessionStarted(child);
+    return child;
+  }
+
   /** @returns why it is missing, as a text */
   async #openWorktree({ workspaceOverride }: ThreadConfig): Promise<OpenedWorktree | string> {
-    const { openWorktree, workspacePath } = this.#options;
+    const { openWorktree, workspacePath } = this.#options.services;
     if (!openWorktree) return 'the user does not trust this workspace';
     return openWorktree(workspaceOverride ?? workspacePath, `agent-${randomUUID().slice(0, 8)}`);
   }
@@ -123,4 +149,28 @@ function resultOf(turn: Turn): ToolResult {
     text: `Error: the sub-agent ended early: ${turn.error?.message ?? turn.status}.\n${text}`.trim(),
     isError: true,
   };
+}
+
+/** Runs at most `limit` tasks at once; the others wait in order. */
+export class Semaphore {
+  readonly #limit: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#limit) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#running += 1;
+    try {
+      return await work();
+    } finally {
+      // Passes the place to the next waiting task, so that no later caller takes it.
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#running -= 1;
+    }
+  }
 }

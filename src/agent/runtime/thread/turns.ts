@@ -1,86 +1,22 @@
-import type { AnyActorRef } from 'xstate';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
   type InputPart,
   ownAgent,
-  type ThreadConfig,
   type ThreadRuntime,
   type Turn,
 } from '../../../protocol/index.ts';
 import { type Delegate, unknownAgent } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
-import type { Hooks } from '../../hooks/index.ts';
-import type { Surroundings } from '../../instructions/index.ts';
-import type { Library } from '../../library/index.ts';
-import type { ModelProvider } from '../../model.ts';
-import type { RuleBook } from '../../rules/index.ts';
-import type { StoredThread, ThreadStore } from '../../thread-store.ts';
-import { StorageError } from '../../thread-store.ts';
-import type { Tool } from '../../tool.ts';
-import type { ReadImage } from '../../tools/index.ts';
-import type { OpenWorktree } from '../../worktrees/index.ts';
-import type { Feed, Listener, ThreadEvent } from '../feed.ts';
-import type { Journal } from '../journal.ts';
-import { PendingTurnWrites } from '../pending-turn-writes.ts';
-import type { Tracer } from '../tracer.ts';
-import { ApprovalDecisions, type MadeDecision, type RuntimeSettings, type TurnHost, TurnRun } from '../turn/index.ts';
-import type { FileCheckpoints, ThreadProcesses, TurnOptions } from '../types.ts';
-import { Semaphore } from './semaphore.ts';
-import { type RunningParent, Subagents } from './subagents.ts';
-
-/** Stores a thread: on disk, or in memory when it is ephemeral. */
-export interface ThreadStorage {
-  readonly store: ThreadStore;
-  readonly journal: Journal;
-}
-
-export interface TurnsOptions {
-  readonly workspacePath: string;
-  readonly settings: RuntimeSettings;
-  readonly feed: Feed;
-  readonly tracer: Tracer | undefined;
-  readonly provider: () => Promise<ModelProvider>;
-  /** Absent: the model does the turns. */
-  readonly delegate: Delegate | undefined;
-  /** External agent by its name; absent: the user does not trust this workspace. */
-  readonly agentOf: ((name: string) => Delegate | undefined) | undefined;
-  readonly storageOf: (threadId: string) => ThreadStorage;
-  /** Permanent grants belong to the workspace. */
-  readonly mainStore: ThreadStore;
-  readonly toolsOf: (thread: StoredThread, depth: number) => readonly Tool[];
-  /** Creates the thread of a sub-agent. */
-  readonly startChild: (parent: StoredThread, label: string | undefined, config: ThreadConfig) => StoredThread;
-  readonly readImage: ReadImage;
-  readonly surroundings: Surroundings | undefined;
-  /** Absent: no rules about calls. */
-  readonly rules: RuleBook | undefined;
-  /** Absent: no background processes. */
-  readonly processes: ThreadProcesses | undefined;
-  /** Absent: no hooks. */
-  readonly hooks: Hooks | undefined;
-  /** Absent: no skills. */
-  readonly library: Library | undefined;
-  /** Absent: files are not saved. */
-  readonly checkpoints: FileCheckpoints | undefined;
-  /** Absent: sub-agents have no worktrees of their own. */
-  readonly openWorktree: OpenWorktree | undefined;
-  readonly spending: DaySpending;
-  readonly clean: (text: string) => string;
-  readonly onBug: (error: unknown) => string;
-  readonly observe:
-    | ((actor: AnyActorRef, threadId: string, turnId: string, input: readonly InputPart[]) => void)
-    | undefined;
-  /** Records when a thread was last active. */
-  readonly touch: (threadId: string, at: string) => void;
-  readonly onEnd: (thread: StoredThread, turn: Turn) => void;
-}
-
-/** Spending of the user on this local day, in US dollars. */
-export interface DaySpending {
-  add(usd: number): void;
-  today(): number;
-}
+import { StorageError, type StoredThread } from '../../thread-store.ts';
+import type { Listener, ThreadEvent } from '../feed.ts';
+import { PendingTurnWrites } from '../journal.ts';
+import type { RuntimeServices } from '../services.ts';
+import { ApprovalDecisions, type MadeDecision, TurnRun, type TurnThread } from '../turn/index.ts';
+import type { TurnOptions } from '../types.ts';
+import type { ThreadRegistry } from './registry.ts';
+import { type RunningParent, Semaphore, Subagents } from './subagents.ts';
+import type { ThreadTools } from './tools.ts';
 
 interface Running extends RunningParent {
   /** Client that receives the events of this turn without a subscription. */
@@ -89,23 +25,35 @@ interface Running extends RunningParent {
 
 /** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
 export class Turns {
-  readonly #options: TurnsOptions;
+  readonly #services: RuntimeServices;
+  readonly #registry: ThreadRegistry;
+  readonly #tools: ThreadTools;
+  readonly #onEnd: (thread: StoredThread, turn: Turn) => void;
   readonly #running = new Map<string, Running>();
   readonly #whenIdle = new Set<() => void>();
-  readonly #learnedWindows = new Map<string, number>();
   /** Threads whose turns are being taken back. */
   readonly #held = new Set<string>();
   readonly #decisions = new ApprovalDecisions();
   readonly #pendingWrites = new PendingTurnWrites();
   readonly #subagents: Subagents;
 
-  constructor(options: TurnsOptions) {
-    this.#options = options;
+  /** @param onEnd called after the last event of every turn */
+  constructor(
+    services: RuntimeServices,
+    registry: ThreadRegistry,
+    tools: ThreadTools,
+    onEnd: (thread: StoredThread, turn: Turn) => void,
+  ) {
+    this.#services = services;
+    this.#registry = registry;
+    this.#tools = tools;
+    this.#onEnd = onEnd;
     this.#subagents = new Subagents({
-      ...options,
-      startTurn: (thread, input, turnOptions, depth) => this.start(thread, input, undefined, turnOptions, depth),
+      ...{ services, registry, tools },
+      startTurn: (thread, input, options, depth) => this.start(thread, input, undefined, options, depth),
       delegateOf: (name) => this.#delegateOf(name),
     });
+    services.feed.watchApprovals((event) => this.#followApproval(event));
   }
 
   get count(): number {
@@ -124,7 +72,7 @@ export class Turns {
 
   /** Directory in which a thread works. */
   pathOf({ config }: StoredThread): string {
-    return config?.workspaceOverride ?? this.#options.workspacePath;
+    return config?.workspaceOverride ?? this.#services.workspacePath;
   }
 
   /** No turn starts in the thread while `work` runs. */
@@ -174,20 +122,17 @@ export class Turns {
     options: TurnOptions = {},
     depth = 0,
   ): TurnRun {
-    const { storageOf, settings, observe } = this.#options;
+    const { settings } = this.#services;
     const { id } = thread;
     if (this.#running.has(id) || this.#held.has(id)) throw new AgentError('turnInProgress', { threadId: id });
-    const { store, journal } = storageOf(id);
+    const { store, journal } = this.#registry.storageOf(id);
     journal.flush();
     this.#writePendingEnd(id);
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
-    const maxRounds = depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds;
     const run = new TurnRun({
-      host: this.#hostOf(thread, maxRounds, depth),
-      turnId,
-      input,
-      options,
-      observe: observe && ((actor) => observe(actor, id, turnId, input)),
+      services: this.#services,
+      thread: this.#threadOf(thread, asker, depth),
+      ...{ turnId, input, options },
     });
     const { items: _, ...turn } = run.snapshot();
     inStore(id, () =>
@@ -216,7 +161,7 @@ export class Turns {
         this.#writePendingEnd(threadId);
       } catch (error) {
         // The disk is still full, which is not a bug.
-        if (!(error instanceof AgentError)) this.#options.onBug(error);
+        if (!(error instanceof AgentError)) this.#services.onBug(error);
       }
     }
   }
@@ -232,84 +177,50 @@ export class Turns {
 
   /** @throws AgentError storageFailed */
   #writePendingEnd(threadId: string): void {
-    const { store } = this.#options.storageOf(threadId);
+    const { store } = this.#registry.storageOf(threadId);
     inStore(threadId, () => this.#pendingWrites.write(threadId, store));
   }
 
-  #hostOf(thread: StoredThread, maxRounds: number, depth: number): TurnHost {
-    const {
-      workspacePath,
-      settings,
-      tracer,
-      provider,
-      storageOf,
-      mainStore,
-      toolsOf,
-      readImage,
-      surroundings,
-      rules,
-      hooks,
-      library,
-      clean,
-      onBug,
-    } = this.#options;
-    const { spending } = this.#options;
+  #threadOf(thread: StoredThread, asker: Listener | undefined, depth: number): TurnThread {
+    const { settings, checkpoints, store: mainStore } = this.#services;
     const { id, config = {} } = thread;
-    const { store, journal } = storageOf(id);
+    const { store, journal } = this.#registry.storageOf(id);
     return {
-      threadId: id,
-      config,
-      workspacePath: config.workspaceOverride ?? workspacePath,
-      projectPath: workspacePath,
-      settings,
-      maxRounds,
-      store,
-      journal,
-      tracer,
-      provider,
+      ...{ id, config, store, journal, asker },
+      workspacePath: this.pathOf(thread),
+      maxRounds: depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds,
       delegate: this.#delegateOf(config.agent),
-      learnedWindows: this.#learnedWindows,
-      spending: {
-        add: (usd) => spending.add(usd),
-        ofThread: () => store.threadCost(id),
-        today: () => spending.today(),
-      },
-      tools: () => toolsOf(thread, depth),
-      readImage,
-      surroundings,
-      rules,
-      hooks,
-      library,
       // Changes of a sub-agent belong to the turn that spawned it.
-      checkpoints: depth === 0 ? this.#options.checkpoints : undefined,
-      publish: (event) => this.#publish(id, event),
-      clean,
+      checkpoints: depth === 0 ? checkpoints : undefined,
+      tools: () => this.#tools.of(thread, depth),
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
       spawnSubagent: (order, signal) => this.#subagents.spawn(this.#running.get(id), order, signal),
       onChange: () => this.#publishRuntime(id),
-      touch: (at) => this.#options.touch(id, at),
+      touch: (at) => this.#registry.touch(id, at),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
-      onBug,
     };
   }
 
   /** @param name agent of the thread; undefined: the workspace's agent @returns undefined: our own agent */
   #delegateOf(name: string | undefined): Delegate | undefined {
-    const { delegate, agentOf } = this.#options;
+    const { delegate, agentOf } = this.#services;
     if (name === undefined) return delegate;
     if (name === ownAgent) return undefined;
     return agentOf?.(name) ?? unknownAgent(name, agentOf !== undefined);
   }
 
-  #publish(threadId: string, event: ThreadEvent): void {
-    const running = this.#running.get(threadId);
+  /** Remembers a decision, and publishes the event to the clients of the parents: they answer for its sub-agents, too. */
+  #followApproval(event: ThreadEvent): void {
     if (event.method === 'item/approval/resolved') this.#decisions.note(event.params);
-    this.#options.feed.publish(threadId, event, running?.asker);
-    // Clients of the parent answer for its sub-agents too.
-    const parentId = running?.thread.parentThreadId;
-    if (parentId !== undefined && event.method.startsWith('item/approval/')) this.#publish(parentId, event);
+    if (event.method !== 'item/approval/request' && event.method !== 'item/approval/resolved') return;
+    let running = this.#running.get(event.params.threadId);
+    while (running?.thread.parentThreadId !== undefined) {
+      const { parentThreadId } = running.thread;
+      running = this.#running.get(parentThreadId);
+      this.#services.feed.publish(parentThreadId, event, running?.asker);
+    }
   }
 
   #isWithin({ id, parentThreadId }: StoredThread, ancestorId: string): boolean {
@@ -320,8 +231,8 @@ export class Turns {
 
   #publishRuntime(threadId: string): void {
     // Ephemeral threads are neither listed nor reported.
-    if (this.#options.storageOf(threadId).store !== this.#options.mainStore) return;
-    this.#options.feed.broadcast({
+    if (this.#registry.isEphemeral(threadId)) return;
+    this.#services.feed.broadcast({
       method: 'thread/runtimeChanged',
       params: { threadId, runtime: this.runtimeOf(threadId) },
     });
@@ -332,7 +243,7 @@ export class Turns {
     const running = this.#running.get(turn.threadId);
     this.#running.delete(turn.threadId);
     this.#publishRuntime(turn.threadId);
-    if (running) this.#options.onEnd(running.thread, turn);
+    if (running) this.#onEnd(running.thread, turn);
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle) resolve();
     this.#whenIdle.clear();

@@ -3,7 +3,9 @@ import {
   type CheckedEnd,
   type CheckedTurn,
   type Delegated,
+  type FallbackInput,
   type Inference,
+  type InferenceInput,
   type ReviewedCalls,
   type ToolRun,
   type TurnEmitted,
@@ -15,60 +17,87 @@ import {
   turnStateOf,
 } from '../../../../machines/index.ts';
 import { defaults } from '../../../protocol/index.ts';
-import type { RequestPlace } from './inference.ts';
 
-/** Effects of the machine. Every signal aborts when the machine leaves the state that invoked the effect. */
+/** Effects of a turn of the model. Every signal aborts when the machine leaves the state that invoked the effect. */
+export interface ModelEffects {
+  check(signal: AbortSignal): Promise<CheckedTurn>;
+  compact(signal: AbortSignal): Promise<void>;
+  infer(signal: AbortSignal, request: InferenceInput): Promise<Inference>;
+  fallBack(signal: AbortSignal, model: FallbackInput): Promise<void>;
+  review(signal: AbortSignal): Promise<ReviewedCalls>;
+  runTools(signal: AbortSignal): Promise<ToolRun>;
+  checkEnd(signal: AbortSignal): Promise<CheckedEnd>;
+  /** Asks the model for an answer without tools. */
+  conclude(signal: AbortSignal): Promise<void>;
+}
+
+/** Effects of the machine. */
 export interface TurnWork {
   readonly approvalTimeoutMs: number;
   prepare(signal: AbortSignal): Promise<void>;
-  check(signal: AbortSignal): Promise<CheckedTurn>;
-  /** @param index place in the list of fallback models */
-  fallBack(signal: AbortSignal, index: number): Promise<void>;
-  compact(signal: AbortSignal): Promise<void>;
-  infer(signal: AbortSignal, request: RequestPlace): Promise<Inference>;
-  review(signal: AbortSignal): Promise<ReviewedCalls>;
-  /** Resolves when the files are saved that the calls may change. */
+  /** Resolves when the files are saved that the turn may change. */
   secure(signal: AbortSignal): Promise<void>;
-  runTools(signal: AbortSignal): Promise<ToolRun>;
-  checkEnd(signal: AbortSignal): Promise<CheckedEnd>;
+  /** @throws Error when an external agent does the turn */
+  readonly model: ModelEffects;
   /** Lets the external agent do the turn. */
   delegate(signal: AbortSignal): Promise<Delegated>;
-  /** Asks the model for an answer without tools. */
-  conclude(signal: AbortSignal): Promise<void>;
-  settle(): Promise<void>;
+  /** Failure for the machine. */
+  failureOf(error: unknown): unknown;
 }
 
-/** Work of the turns of this process: the machine knows a turn by its ids only. */
-const works = new Map<string, TurnWork>();
+interface Running {
+  readonly work: TurnWork;
+  /** Latest effect, which may outlive the state that invoked it. */
+  latest: Promise<unknown>;
+}
+
+/** Turns of this process: the machine knows a turn by its ids only. */
+const running = new Map<string, Running>();
 const keyOf = ({ threadId, turnId }: TurnKey): string => `${threadId}/${turnId}`;
 
-function workOf(key: TurnKey): TurnWork {
-  const work = works.get(keyOf(key));
-  if (!work) throw new Error(`turn ${keyOf(key)} does not run`);
-  return work;
+function runningOf(key: TurnKey): Running {
+  const found = running.get(keyOf(key));
+  if (!found) throw new Error(`turn ${keyOf(key)} does not run`);
+  return found;
+}
+
+/** Actor that runs an effect of its turn. */
+function effect<T, I extends TurnKey = TurnKey>(act: (work: TurnWork, signal: AbortSignal, input: I) => Promise<T>) {
+  return fromPromise<T, I>(async ({ input, signal }) => {
+    const turn = runningOf(input);
+    const latest = act(turn.work, signal, input);
+    turn.latest = latest;
+    try {
+      return await latest;
+    } catch (error) {
+      throw turn.work.failureOf(error);
+    }
+  });
 }
 
 /** Created once: providing a machine costs more than running one. */
 const machine = turnMachine.provide({
   actors: {
-    prepare: fromPromise(({ input, signal }) => workOf(input).prepare(signal)),
-    check: fromPromise(({ input, signal }) => workOf(input).check(signal)),
-    fallBack: fromPromise(({ input, signal }) => workOf(input).fallBack(signal, input.index)),
-    compact: fromPromise(({ input, signal }) => workOf(input).compact(signal)),
-    infer: fromPromise(({ input, signal }) => workOf(input).infer(signal, input)),
-    review: fromPromise(({ input, signal }) => workOf(input).review(signal)),
-    secure: fromPromise(({ input, signal }) => workOf(input).secure(signal)),
-    runTools: fromPromise(({ input, signal }) => workOf(input).runTools(signal)),
-    checkEnd: fromPromise(({ input, signal }) => workOf(input).checkEnd(signal)),
-    delegate: fromPromise(({ input, signal }) => workOf(input).delegate(signal)),
-    conclude: fromPromise(({ input, signal }) => workOf(input).conclude(signal)),
-    settle: fromPromise(({ input }) => workOf(input).settle()),
+    prepare: effect((work, signal) => work.prepare(signal)),
+    check: effect(({ model }, signal) => model.check(signal)),
+    fallBack: effect<void, FallbackInput>(({ model }, signal, input) => model.fallBack(signal, input)),
+    compact: effect(({ model }, signal) => model.compact(signal)),
+    infer: effect<Inference, InferenceInput>(({ model }, signal, input) => model.infer(signal, input)),
+    review: effect(({ model }, signal) => model.review(signal)),
+    secure: effect((work, signal) => work.secure(signal)),
+    runTools: effect(({ model }, signal) => model.runTools(signal)),
+    checkEnd: effect(({ model }, signal) => model.checkEnd(signal)),
+    delegate: effect((work, signal) => work.delegate(signal)),
+    conclude: effect(({ model }, signal) => model.conclude(signal)),
+    settle: fromPromise(({ input }) => runningOf(input).latest.then(ignore, ignore)),
   },
   delays: {
-    approvalTimeout: ({ context }) => workOf(context).approvalTimeoutMs,
+    approvalTimeout: ({ context }) => runningOf(context).work.approvalTimeoutMs,
     cancelGrace: defaults.agent.cancelGraceMs,
   },
 });
+
+const ignore = (): void => {};
 
 export interface TurnActorOptions {
   readonly input: TurnInput;
@@ -90,7 +119,7 @@ export interface TurnActor {
 
 /** Starts the machine of one turn with its work. */
 export function startTurnActor({ input, work, onEmitted, onFault, observe }: TurnActorOptions): TurnActor {
-  const release = () => works.delete(keyOf(input));
+  const release = () => running.delete(keyOf(input));
   const actor = createActor(machine, { input, id: keyOf(input) });
   // Without this observer an error of the machine would end the process.
   actor.subscribe({
@@ -109,7 +138,7 @@ export function startTurnActor({ input, work, onEmitted, onFault, observe }: Tur
     }
   });
   observe?.(actor);
-  works.set(keyOf(input), work);
+  running.set(keyOf(input), { work, latest: Promise.resolve() });
   actor.start();
   return {
     get state() {

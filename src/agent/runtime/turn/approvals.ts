@@ -1,36 +1,48 @@
 import type { ApprovalDecision, ApprovalRequest } from '../../../protocol/index.ts';
 import type { ApprovalNeed } from '../../tool.ts';
 import type { ThreadEvent } from '../feed.ts';
-import { authorOf, type Decider, type ReviewedCall, refusalOf, requestOf, shownNeed } from './call-review.ts';
-import type { TurnHost } from './host.ts';
-import type { TurnItems } from './items.ts';
+import {
+  authorOf,
+  type DecidedBy,
+  type Decider,
+  type ReviewedCall,
+  refusalOf,
+  requestOf,
+  shownNeed,
+} from './call-review.ts';
+import type { TurnContext } from './context.ts';
 
 export interface TurnApprovalsOptions {
-  readonly host: TurnHost;
-  readonly turnId: string;
-  readonly items: TurnItems;
-  readonly expiresInMs: number;
-  /** Publishes an event of the turn after its earlier writes. */
-  readonly publish: (event: ThreadEvent) => void;
+  readonly turn: TurnContext;
   readonly onDecided: (requestId: string) => void;
   /** Called when a user answers an approval with `cancel`. */
   readonly onCancel: () => void;
 }
 
+interface OpenApproval {
+  readonly reviewed: ReviewedCall;
+  /** Absent: users have not received it yet. */
+  request?: ApprovalRequest;
+  /** Receives the decision, for an external agent that waits for it. */
+  readonly answer: ((decision: ApprovalDecision) => void) | undefined;
+}
+
 /** The approvals of one turn: requests them, takes their decisions, remembers grants and traces both. */
 export class TurnApprovals {
+  readonly #turn: TurnContext;
   readonly #options: TurnApprovalsOptions;
-  readonly #asked = new Map<string, { readonly reviewed: ReviewedCall; readonly request: ApprovalRequest }>();
+  readonly #open = new Map<string, OpenApproval>();
   /** Time at which an approval was first needed. */
   readonly #requestedAt = new WeakMap<ReviewedCall, number>();
 
   constructor(options: TurnApprovalsOptions) {
+    this.#turn = options.turn;
     this.#options = options;
   }
 
   /** Approvals without an answer. */
   get pending(): readonly ApprovalRequest[] {
-    return Array.from(this.#asked.values(), ({ request }) => request);
+    return [...this.#open.values()].flatMap(({ request }) => request ?? []);
   }
 
   /** Traces that a call needs an approval, and the decision if there is one already. */
@@ -39,76 +51,89 @@ export class TurnApprovals {
     if (need) {
       const { kind, operation, target } = need;
       this.#requestedAt.set(reviewed, performance.now());
-      this.#options.host.tracer?.approvalRequested(this.#place, call.callId, { kind, operation, target });
+      const { services, place } = this.#turn;
+      services.tracer?.approvalRequested(place, call.callId, { kind, operation, target });
     }
     if (decision) this.#traceDecision(reviewed);
   }
 
-  /** Requests the approvals of calls that need one. */
-  ask(calls: readonly ReviewedCall[]): void {
-    const { host, turnId, items, expiresInMs, publish } = this.#options;
+  /** Adds a call that needs an approval; `ask` requests it, when the machine waits. */
+  add(reviewed: ReviewedCall, answer?: OpenApproval['answer']): void {
+    this.#open.set(reviewed.requestId, { reviewed, answer });
+  }
+
+  /** Requests the added approvals. */
+  ask(): void {
+    const { thread, place, record, approvalTimeoutMs } = this.#turn;
     const now = Date.now();
-    for (const reviewed of calls) {
-      const { need, call, requestId } = reviewed;
+    const added = [...this.#open.values()].filter(({ request }) => !request);
+    for (const open of added) {
+      const { need, call, requestId } = open.reviewed;
       if (!need) continue;
-      const item = items.add({ type: 'approvalRequest', requestId, callId: call.callId, ...shownNeed(need) });
-      const request = requestOf(reviewed, {
-        threadId: host.threadId,
-        turnId,
+      const item = record.items.add({ type: 'approvalRequest', requestId, callId: call.callId, ...shownNeed(need) });
+      const request = requestOf(open.reviewed, {
+        ...place,
         itemId: item.id,
         createdAt: new Date(now).toISOString(),
-        expiresAt: new Date(now + expiresInMs).toISOString(),
+        expiresAt: new Date(now + approvalTimeoutMs).toISOString(),
       });
       if (!request) continue;
-      this.#asked.set(requestId, { reviewed, request });
-      publish({ method: 'item/approval/request', params: request });
+      open.request = request;
+      record.publish({ method: 'item/approval/request', params: request });
     }
-    host.onChange();
+    if (added.length > 0) thread.onChange();
   }
 
   /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
-    const asked = this.#asked.get(requestId);
-    if (!asked) return false;
-    this.#record(asked.reviewed, decision, decider);
+    const open = this.#open.get(requestId);
+    if (!open?.request) return false;
+    this.#record(open, decision, decider);
+    open.answer?.(decision);
     this.#options.onDecided(requestId);
     if (decision === 'cancel') this.#options.onCancel();
     return true;
   }
 
-  /** Withdraws the pending approval of this id; without an id, all of them. */
-  withdraw(requestId?: string): void {
-    for (const [id, { reviewed }] of [...this.#asked])
-      if (requestId === undefined || id === requestId) this.#record(reviewed, 'cancel', { by: 'policy' });
+  /** Withdraws the open approval of this id; without an id, all of them. @returns whether there was one */
+  withdraw(requestId?: string): boolean {
+    const withdrawn = [...this.#open].filter(([id]) => requestId === undefined || id === requestId);
+    for (const [id, open] of withdrawn) {
+      if (open.request) this.#record(open, 'cancel', { by: 'policy' });
+      this.#open.delete(id);
+      open.answer?.('cancel');
+    }
+    return withdrawn.length > 0;
   }
 
-  #record(reviewed: ReviewedCall, decision: ApprovalDecision, decider: Decider): void {
-    const { host, turnId, items, publish } = this.#options;
+  #record({ reviewed }: OpenApproval, decision: ApprovalDecision, decider: Decider): void {
+    const { thread, place, record } = this.#turn;
     const { need, call, requestId } = reviewed;
-    this.#asked.delete(requestId);
+    this.#open.delete(requestId);
     reviewed.decision = { word: decision, ...decider };
     if (need && (decision === 'decline' || decision === 'cancel')) reviewed.refusal = refusalOf(need, decider.by);
-    if (need && decision === 'acceptForSession') host.grant(need.scopeKey, 'session');
+    if (need && decision === 'acceptForSession') thread.grant(need.scopeKey, 'session');
     if (need && decision === 'acceptAlways') this.#grantAlways(need);
-    items.add({ type: 'approvalResponse', requestId, callId: call.callId, decision, ...authorOf(decider) });
+    const { callId } = call;
+    record.items.add({ type: 'approvalResponse', requestId, callId, decision, ...authorOf(decider) });
     this.#traceDecision(reviewed);
-    const params = { threadId: host.threadId, turnId, requestId, decision, ...authorOf(decider) };
-    publish({ method: 'item/approval/resolved', params });
-    host.onChange();
+    const params = { ...place, requestId, decision, ...authorOf(decider) };
+    record.publish({ method: 'item/approval/resolved', params });
+    thread.onChange();
   }
 
   /** Saves the proposed rule, or else grants exactly this call for good. */
   #grantAlways({ scopeKey, proposedRule }: ApprovalNeed): void {
-    const { host } = this.#options;
-    if (!proposedRule || !host.rules) {
-      host.grant(scopeKey, 'always');
+    const { services, thread } = this.#turn;
+    if (!proposedRule || !services.rules) {
+      thread.grant(scopeKey, 'always');
       return;
     }
     try {
-      host.rules.learn(proposedRule);
+      services.rules.learn(proposedRule);
     } catch (error) {
       // The call itself is still allowed; the next one needs a new approval.
-      host.onBug(error);
+      services.onBug(error);
     }
   }
 
@@ -116,14 +141,43 @@ export class TurnApprovals {
     const { call, decision } = reviewed;
     const requestedAt = this.#requestedAt.get(reviewed);
     if (!decision || requestedAt === undefined) return;
-    const waitedMs = performance.now() - requestedAt;
-    this.#options.host.tracer?.approvalCompleted(this.#place, call.callId, waitedMs, {
+    const { services, place } = this.#turn;
+    services.tracer?.approvalCompleted(place, call.callId, performance.now() - requestedAt, {
       decision: decision.word,
       ...authorOf(decision),
     });
   }
+}
 
-  get #place() {
-    return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
+type Resolved = Extract<ThreadEvent, { method: 'item/approval/resolved' }>;
+
+/** Number of decided approvals that are remembered for late answers. */
+const maxDecisions = 1_000;
+
+/** Decision about an approval, and its author. */
+export interface MadeDecision {
+  readonly decision: ApprovalDecision;
+  readonly decidedBy: DecidedBy;
+  /** Program through which a user decided, by the name that it introduced itself with. */
+  readonly client?: string | undefined;
+}
+
+/** The latest decisions about approvals: a late answer gets the decision that was first. */
+export class ApprovalDecisions {
+  readonly #made = new Map<string, MadeDecision>();
+
+  of(requestId: string): MadeDecision | undefined {
+    return this.#made.get(requestId);
+  }
+
+  /** Remembers a published decision, unless a client made it, which is remembered already. */
+  note({ requestId, decision, decidedBy, client }: Resolved['params']): void {
+    if (!this.#made.has(requestId)) this.remember(requestId, { decision, decidedBy, client });
+  }
+
+  remember(requestId: string, made: MadeDecision): void {
+    this.#made.set(requestId, made);
+    const [oldest] = this.#made.keys();
+    if (this.#made.size > maxDecisions && oldest !== undefined) this.#made.delete(oldest);
   }
 }

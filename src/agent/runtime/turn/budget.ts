@@ -1,21 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { dollars } from '../../../lib/index.ts';
-import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../../protocol/index.ts';
-import type { ThreadEvent } from '../feed.ts';
+import type { ApprovalDecision, ApprovalRequest } from '../../../protocol/index.ts';
 import { authorOf, type Decider } from './call-review.ts';
-import type { TurnHost } from './host.ts';
-import type { TurnItems } from './items.ts';
+import type { TurnContext } from './context.ts';
 
 export interface TurnBudgetOptions {
-  readonly host: TurnHost;
-  readonly turnId: string;
-  readonly items: TurnItems;
-  readonly policy: ApprovalPolicy;
-  readonly expiresInMs: number;
+  readonly turn: TurnContext;
   /** Cost of this turn so far, in US dollars; null: unknown. */
   readonly costUsd: () => number | null;
-  /** Publishes an event of the turn after its earlier writes. */
-  readonly publish: (event: ThreadEvent) => void;
   readonly onDecided: (isRaised: boolean) => void;
   /** Called when a user answers with `cancel`. */
   readonly onCancel: () => void;
@@ -50,8 +42,9 @@ export class TurnBudget {
 
   /** The budget that is used up, in words for people; null: none. */
   check(): string | null {
-    const { host, costUsd } = this.#options;
-    const { turnUsd, sessionUsd, dayUsd } = host.settings.budget;
+    const { turn, costUsd } = this.#options;
+    const { settings, spending } = turn.services;
+    const { turnUsd, sessionUsd, dayUsd } = settings.budget;
     if (turnUsd + sessionUsd + dayUsd === 0) return null;
     const own = costUsd();
     if (own === null) {
@@ -59,8 +52,8 @@ export class TurnBudget {
     }
     const spent: readonly (readonly [Limit, number, () => number])[] = [
       ['TurnUsd', turnUsd, () => own],
-      ['SessionUsd', sessionUsd, () => host.spending.ofThread() + own],
-      ['DayUsd', dayUsd, () => host.spending.today()],
+      ['SessionUsd', sessionUsd, () => turn.thread.store.threadCost(turn.place.threadId) + own],
+      ['DayUsd', dayUsd, () => spending.today()],
     ];
     for (const [limit, usd, total] of spent) {
       const allowed = usd * (1 + (this.#raised.get(limit) ?? 0));
@@ -73,8 +66,9 @@ export class TurnBudget {
 
   /** Asks whether the turn may continue, or answers by policy. @param budget as `check` described it */
   ask(budget: string): void {
-    const { host, turnId, items, policy, expiresInMs, publish, onDecided } = this.#options;
-    if (policy !== 'default') {
+    const { turn, onDecided } = this.#options;
+    const { thread, place, record, approvalTimeoutMs } = turn;
+    if (turn.policy !== 'default') {
       onDecided(false);
       return;
     }
@@ -88,19 +82,18 @@ export class TurnBudget {
       covers: 'the same amount once more, in this turn',
     };
     const requestId = `approval_${randomUUID()}`;
-    const item = items.add({ type: 'approvalRequest', requestId, ...shown });
+    const item = record.items.add({ type: 'approvalRequest', requestId, ...shown });
     this.#request = {
-      threadId: host.threadId,
-      turnId,
+      ...place,
       itemId: item.id,
       requestId,
       tool: 'Budget',
       ...shown,
       createdAt: new Date(now).toISOString(),
-      expiresAt: new Date(now + expiresInMs).toISOString(),
+      expiresAt: new Date(now + approvalTimeoutMs).toISOString(),
     };
-    publish({ method: 'item/approval/request', params: this.#request });
-    host.onChange();
+    record.publish({ method: 'item/approval/request', params: this.#request });
+    thread.onChange();
   }
 
   /** False: no approval of this id is pending. */
@@ -125,14 +118,14 @@ export class TurnBudget {
   }
 
   #record(decision: ApprovalDecision, decider: Decider): void {
-    const { host, turnId, items, publish } = this.#options;
+    const { thread, place, record } = this.#options.turn;
     const request = this.#request;
     this.#request = undefined;
     if (!request) return;
     const { requestId, callId } = request;
-    items.add({ type: 'approvalResponse', requestId, callId, decision, ...authorOf(decider) });
-    const params = { threadId: host.threadId, turnId, requestId, decision, ...authorOf(decider) };
-    publish({ method: 'item/approval/resolved', params });
-    host.onChange();
+    record.items.add({ type: 'approvalResponse', requestId, callId, decision, ...authorOf(decider) });
+    const params = { ...place, requestId, decision, ...authorOf(decider) };
+    record.publish({ method: 'item/approval/resolved', params });
+    thread.onChange();
   }
 }

@@ -1,28 +1,21 @@
-import { type ApprovalPolicy, defaults } from '../../../protocol/index.ts';
+import { defaults } from '../../../protocol/index.ts';
 import { NestedInstructions } from '../../instructions/index.ts';
 import type { ModelToolCall } from '../../model.ts';
 import type { Tool, ToolContext } from '../../tool.ts';
-import type { ThreadEvent } from '../feed.ts';
 import type { TurnApprovals } from './approvals.ts';
 import { type AnswerEnd, type ReviewedCall, reviewCall } from './call-review.ts';
 import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
+import type { TurnContext } from './context.ts';
 import type { TurnHooks } from './hooks.ts';
-import type { TurnHost } from './host.ts';
 import type { TurnItems } from './items.ts';
 import { RepeatGuard } from './repeat-guard.ts';
 
 export interface TurnCallsOptions {
-  readonly host: TurnHost;
-  readonly turnId: string;
-  readonly items: TurnItems;
-  readonly policy: ApprovalPolicy;
-  readonly isPlanning: boolean;
+  readonly turn: TurnContext;
   readonly approvals: TurnApprovals;
   readonly hooks: TurnHooks;
   /** Texts of the results in the conversation so far. */
   readonly results: () => Iterable<string>;
-  /** Publishes an event of the turn after its earlier writes. */
-  readonly publish: (event: ThreadEvent) => void;
 }
 
 const maxParallelReads = 8;
@@ -31,6 +24,7 @@ type Command = ReturnType<TurnItems['beginCommand']>;
 
 /** Reviews the tool calls of one answer, requests approvals, runs the calls and reports them. */
 export class TurnCalls {
+  readonly #turn: TurnContext;
   readonly #options: TurnCallsOptions;
   readonly #commands = new Map<string, { readonly command: Command; length: number }>();
   #calls: readonly ModelToolCall[] = [];
@@ -45,8 +39,11 @@ export class TurnCalls {
   readonly #nested: NestedInstructions | undefined;
 
   constructor(options: TurnCallsOptions) {
+    this.#turn = options.turn;
     this.#options = options;
-    const { surroundings, workspacePath, config } = options.host;
+    const { services, thread } = options.turn;
+    const { surroundings } = services;
+    const { workspacePath, config } = thread;
     if (surroundings && config.readOnly !== true) {
       this.#nested = new NestedInstructions({ read: surroundings.read, workspacePath, shown: options.results });
     }
@@ -66,11 +63,12 @@ export class TurnCalls {
   }
 
   async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
-    const { host, policy, isPlanning, hooks, approvals } = this.#options;
-    const { workspacePath, isGranted, rules, config } = host;
+    const { hooks, approvals } = this.#options;
+    const { services, thread, policy, isPlanning } = this.#turn;
+    const { workspacePath, isGranted, config } = thread;
     const { environment, readOnly } = config;
     const about = {
-      ...{ workspacePath, environment, policy, isGranted, rules, isPlanning },
+      ...{ workspacePath, environment, policy, isGranted, rules: services.rules, isPlanning },
       isReadOnly: readOnly === true,
       end: this.#end,
     };
@@ -82,16 +80,11 @@ export class TurnCalls {
       this.#refuseRepetition(reviewed);
       if (reviewed.decision || reviewed.refusal === undefined) approvals.note(reviewed);
     }
-    return { pending: this.#undecided.map(({ requestId }) => requestId) };
-  }
-
-  /** Requests the approvals that `review` left undecided. */
-  ask(): void {
-    this.#options.approvals.ask(this.#undecided);
-  }
-
-  get #undecided(): readonly ReviewedCall[] {
-    return this.#reviewed.filter(({ need, decision, refusal }) => need && !decision && refusal === undefined);
+    const undecided = this.#reviewed.filter(
+      ({ need, decision, refusal }) => need && !decision && refusal === undefined,
+    );
+    for (const reviewed of undecided) approvals.add(reviewed);
+    return { pending: undecided.map(({ requestId }) => requestId) };
   }
 
   /** Whether a call that is allowed may change files. */
@@ -116,14 +109,15 @@ export class TurnCalls {
   async run(
     signal: AbortSignal,
   ): Promise<{ readonly results: readonly CallResult[]; readonly repeated: string | null; readonly isCut: boolean }> {
-    const { host, items } = this.#options;
+    const { services, place, record } = this.#turn;
+    const { items } = record;
     const results = new Map<ReviewedCall, CallResult>();
     await runCalls(this.#reviewed, {
       signal,
       concurrency: maxParallelReads,
       contextOf: (reviewed) => this.#contextOf(reviewed, signal),
-      onBug: host.onBug,
-      clean: host.clean,
+      onBug: services.onBug,
+      clean: services.clean,
       appendixOf: async (reviewed, result) =>
         (await this.#instructionsFor(reviewed)) + (await this.#options.hooks.afterCall(reviewed, result, signal)),
       onStart: (reviewed) => this.#start(reviewed),
@@ -134,7 +128,7 @@ export class TurnCalls {
         const { outcome, text, durationMs } = result;
         const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
         if (result.plan) items.add<'plan'>({ type: 'plan', callId, steps: [...result.plan] });
-        if (this.#begun.has(result.reviewed)) host.tracer?.toolEnded(host.threadId, item);
+        if (this.#begun.has(result.reviewed)) services.tracer?.toolEnded(place.threadId, item);
       },
     });
     signal.throwIfAborted();
@@ -156,7 +150,7 @@ export class TurnCalls {
 
   /** Ends the calls that were never run. @param reason for the model @returns their results */
   skip(reason: string): readonly MadeResult[] {
-    const { items } = this.#options;
+    const { items } = this.#turn.record;
     const skipped = this.#calls;
     this.#calls = [];
     return skipped.map((call) => {
@@ -172,24 +166,21 @@ export class TurnCalls {
     if (refusal === undefined) return;
     reviewed.refusal ??= refusal;
     this.#refusedByGuard.add(reviewed);
-    const { host, turnId, publish } = this.#options;
+    const { place, record } = this.#turn;
     const message = `${reviewed.call.name} is called with the same arguments over and over, and its result stays the same.`;
-    publish({ method: 'system/event', params: { threadId: host.threadId, turnId, kind: 'repeatedCall', message } });
-  }
-
-  get #place() {
-    return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
+    record.publish({ method: 'system/event', params: { ...place, kind: 'repeatedCall', message } });
   }
 
   #start(reviewed: ReviewedCall): void {
     const { call, refusal, tool, args } = reviewed;
-    const { host, items } = this.#options;
+    const { services, place, record } = this.#turn;
     this.#begun.add(reviewed);
     const { callId, name, arguments: text } = call;
-    host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: text, source: tool?.source });
+    services.tracer?.toolStarted(place, { callId, tool: name, arguments: text, source: tool?.source });
     if (refusal !== undefined || tool?.name !== 'Exec' || tool.source !== 'builtin') return;
     const { command } = args as { readonly command: string };
-    this.#commands.set(call.callId, { command: items.beginCommand(call.callId, host.clean(command)), length: 0 });
+    const item = record.items.beginCommand(callId, services.clean(command));
+    this.#commands.set(callId, { command: item, length: 0 });
   }
 
   #endCommand({ reviewed, outcome, exitCode }: CallResult): void {
@@ -199,19 +190,18 @@ export class TurnCalls {
   }
 
   #contextOf({ call, hasNetwork, onlyReads }: ReviewedCall, signal: AbortSignal): ToolContext {
-    const { host, turnId, policy } = this.#options;
+    const { thread, place, policy } = this.#turn;
     return {
-      workspacePath: host.workspacePath,
-      threadId: host.threadId,
-      turnId,
+      workspacePath: thread.workspacePath,
+      ...place,
       callId: call.callId,
       signal,
       hasNetwork,
       onlyReads,
-      environment: host.config.environment,
+      environment: thread.config.environment,
       onOutput: (text) => this.#output(call.callId, text),
-      isApproved: (scopeKey) => policy === 'autoApprove' || host.isGranted(scopeKey),
-      spawnSubagent: (order) => host.spawnSubagent(order, signal),
+      isApproved: (scopeKey) => policy === 'autoApprove' || thread.isGranted(scopeKey),
+      spawnSubagent: (order) => thread.spawnSubagent(order, signal),
     };
   }
 
@@ -221,6 +211,6 @@ export class TurnCalls {
     if (!open || open.length >= defaults.agent.commandOutputChars) return;
     const piece = text.slice(0, defaults.agent.commandOutputChars - open.length);
     open.length += piece.length;
-    open.command.append(this.#options.host.clean(piece));
+    open.command.append(this.#turn.services.clean(piece));
   }
 }

@@ -9,25 +9,17 @@ import {
 } from '../../context/index.ts';
 import type { ModelMessage } from '../../model.ts';
 import type { ModelUse } from '../../model-call.ts';
-import type { ThreadEvent } from '../feed.ts';
-import type { TurnHost } from './host.ts';
-import type { TurnItems } from './items.ts';
+import type { TurnContext } from './context.ts';
 import type { TurnModel } from './model.ts';
 import type { TurnPast } from './past.ts';
 
-export interface TurnRoomOptions {
-  readonly host: TurnHost;
-  readonly turnId: string;
-  readonly items: TurnItems;
+export interface ContextWindowOptions {
+  readonly turn: TurnContext;
   readonly past: TurnPast;
   readonly model: TurnModel;
   readonly count: TokenCount;
-  /** Publishes an event of the turn after its earlier writes. */
-  readonly publish: (event: ThreadEvent) => void;
   /** Called with the usage of a summary. */
   readonly onSummaryUsed: (use: ModelUse) => void;
-  /** False for a conversation that the caller sends. */
-  readonly canSummarise: boolean;
   /** Estimated tokens of the conversation. */
   readonly tokens: () => number;
   readonly messages: () => readonly ModelMessage[];
@@ -52,13 +44,13 @@ const regrowShare = 0.1;
 
 /** Makes a conversation fit the window of its model: leaves out old results, then replaces the older part by a summary. */
 export class ContextWindow {
-  readonly #options: TurnRoomOptions;
+  readonly #options: ContextWindowOptions;
   /** The provider's refusal of the conversation since the last answer. */
   #refusal: Error | undefined;
   /** Tokens below which no compaction is tried. */
   #noCompactionBelow = 0;
 
-  constructor(options: TurnRoomOptions) {
+  constructor(options: ContextWindowOptions) {
     this.#options = options;
   }
 
@@ -69,7 +61,7 @@ export class ContextWindow {
 
   /** Makes room by leaving out old results. True: the conversation still exceeds the window, and can be summarised. */
   check(): boolean {
-    const { isAutomatic } = this.#options.host.settings.compaction;
+    const { isAutomatic } = this.#options.turn.services.settings.compaction;
     if (!isAutomatic || this.#options.tokens() <= this.#options.model.room) return false;
     this.#prune(keptShare, pruneShare);
     return (
@@ -101,11 +93,10 @@ export class ContextWindow {
 
   /** Replaces the older part by a summary. The requests of the running turn stay verbatim. */
   async compact(signal: AbortSignal): Promise<void> {
-    const { host, turnId, publish, onSummaryUsed, items, past, model, count } = this.#options;
-    const { threadId, provider, tracer } = host;
-    const place = { threadId, turnId };
+    const { turn, onSummaryUsed, past, model, count } = this.#options;
+    const { services, place, record } = turn;
     const report = (kind: string, message: string) =>
-      publish({ method: 'system/event', params: { ...place, kind, message } });
+      record.publish({ method: 'system/event', params: { ...place, kind, message } });
     const all = past.items();
     const cut = this.#cut();
     const last = all[cut - 1];
@@ -119,7 +110,7 @@ export class ContextWindow {
     const began = performance.now();
     const earlier = past.compaction;
     const summary = await summarise({
-      provider: await provider(),
+      provider: await services.provider(),
       model: model.name,
       items: all.slice(0, cut),
       earlier: earlier?.summary,
@@ -131,7 +122,7 @@ export class ContextWindow {
     const requests = requestsOf(
       all.slice(0, cut),
       earlier?.requests ?? [],
-      (item) => item.turnId === turnId,
+      (item) => item.turnId === place.turnId,
       Math.min(olderRequestTokens, model.window * olderRequestShare) / count.ratio,
     );
     const at = new Date().toISOString();
@@ -141,14 +132,14 @@ export class ContextWindow {
     const after = this.#options.tokens();
     this.#noCompactionBelow = before - after < model.window * leastWin ? after + model.window * regrowShare : 0;
     const text = `The older part of the conversation was summarised: about ${before} tokens became ${after}.`;
-    items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
-    tracer?.contextCompacted(place, performance.now() - began, before, after);
+    record.items.add({ type: 'systemNotice', kind: 'contextCompacted', text });
+    services.tracer?.contextCompacted(place, performance.now() - began, before, after);
     report('compacted', text);
   }
 
   /** Index of the first item that a compaction leaves unchanged. A conversation that the caller sends cannot be summarised. */
   #cut(): number {
-    if (!this.#options.canSummarise) return 0;
+    if (this.#options.turn.options.history !== undefined) return 0;
     const items = this.#options.past.items();
     const bytesIn = (share: number) => (this.#options.model.window * share) / this.#options.count.ratio;
     // A refused conversation may be far shorter than the window that was assumed.

@@ -1,5 +1,5 @@
 import { count } from '../../../lib/index.ts';
-import type { ApprovalPolicy, InputPart, ItemOf } from '../../../protocol/index.ts';
+import type { ItemOf } from '../../../protocol/index.ts';
 import { TokenCount } from '../../context/index.ts';
 import {
   hookMessage,
@@ -25,41 +25,28 @@ import type {
 import type { ModelUse } from '../../model-call.ts';
 import type { Briefing } from '../../thread-store.ts';
 import type { Tool } from '../../tool.ts';
-import type { ThreadEvent } from '../feed.ts';
-import type { TurnOptions } from '../types.ts';
 import type { MadeResult } from './call-runner.ts';
+import type { TurnContext } from './context.ts';
 import { ContextWindow } from './context-window.ts';
 import type { TurnHooks } from './hooks.ts';
-import type { TurnHost } from './host.ts';
 import { TurnImages } from './images.ts';
-import type { TurnItems } from './items.ts';
 import { TurnModel } from './model.ts';
 import { TurnPast } from './past.ts';
 import { planNote } from './plan-mode.ts';
-import { RefusedPictures } from './refused-pictures.ts';
-import { refusedTool } from './refused-tools.ts';
+import { RefusedPictures, refusedTool } from './refused-parts.ts';
 import { TurnTools } from './tools.ts';
 
 export interface TurnConversationOptions {
-  readonly host: TurnHost;
-  readonly turnId: string;
-  readonly options: TurnOptions;
-  readonly items: TurnItems;
-  readonly policy: ApprovalPolicy;
-  readonly isPlanning: boolean;
-  /** Prompt of the turn. */
-  readonly input: readonly InputPart[];
+  readonly turn: TurnContext;
   readonly hooks: TurnHooks;
-  /** Publishes an event of the turn after its earlier writes. */
-  readonly publish: (event: ThreadEvent) => void;
   /** Called with the usage of a summary. */
   readonly onSummaryUsed: (use: ModelUse) => void;
 }
 
 /** Conversation of one turn and its tools: collected at the start, then extended, and made to fit the model's window. */
 export class TurnConversation {
-  readonly #options: TurnConversationOptions;
-  readonly #host: TurnHost;
+  readonly #turn: TurnContext;
+  readonly #hooks: TurnHooks;
   readonly tools: TurnTools;
   /** Room for it in the window of the model. */
   readonly room: ContextWindow;
@@ -72,19 +59,15 @@ export class TurnConversation {
   /** Tools left out since the last answer. */
   readonly #refusedTools: string[] = [];
 
-  constructor(options: TurnConversationOptions) {
-    const { host, turnId, items, options: turn } = options;
-    this.#options = options;
-    this.#host = host;
-    this.tools = new TurnTools(turn.clientTools);
-    this.#past = new TurnPast({ host, turnId, items });
-    this.#images = new TurnImages(host);
-    this.#model = new TurnModel(host, turn);
+  constructor({ turn, hooks, onSummaryUsed }: TurnConversationOptions) {
+    this.#turn = turn;
+    this.#hooks = hooks;
+    this.tools = new TurnTools(turn.options.clientTools);
+    this.#past = new TurnPast(turn);
+    this.#images = new TurnImages(turn);
+    this.#model = new TurnModel(turn);
     this.room = new ContextWindow({
-      ...{ host, turnId, items, past: this.#past, model: this.#model, count: this.#count },
-      publish: options.publish,
-      onSummaryUsed: options.onSummaryUsed,
-      canSummarise: turn.history === undefined,
+      ...{ turn, past: this.#past, model: this.#model, count: this.#count, onSummaryUsed },
       tokens: () => this.tokens,
       messages: () => this.#messages,
       replace: (messages) => {
@@ -94,22 +77,14 @@ export class TurnConversation {
     });
   }
 
-  /** Tool of a call of an earlier turn, which the caller has run since. */
-  nameOfCall(callId: string): string {
-    const { store, threadId } = this.#host;
-    const items = store.turns(threadId, { limit: 5 }).flatMap((turn) => turn.items);
-    const call = items.find((item) => item.type === 'toolCall' && item.callId === callId);
-    return call?.type === 'toolCall' ? call.tool : 'unknown';
-  }
-
   /** Collects messages and tools. */
   async prepare(signal: AbortSignal): Promise<void> {
     await this.#model.know();
     signal.throwIfAborted();
-    const { hooks, input } = this.#options;
+    const { input, isPlanning, record } = this.#turn;
     const briefing = await this.#briefing(signal);
-    await hooks.submitPrompt(input, signal);
-    if (this.#options.isPlanning) this.#options.items.add({ type: 'systemNotice', kind: modeNotice, text: planNote });
+    await this.#hooks.submitPrompt(input, signal);
+    if (isPlanning) record.items.add({ type: 'systemNotice', kind: modeNotice, text: planNote });
     this.tools.offer(this.#offered(briefing));
     this.tools.leaveOut(refusedToolsIn(this.#past.items()));
     for (const message of this.tools.takeProblems()) this.#publishToolProblem(message);
@@ -118,27 +93,27 @@ export class TurnConversation {
   }
 
   #publishToolProblem(message: string): void {
-    const { turnId, publish } = this.#options;
-    const { threadId } = this.#host;
-    publish({ method: 'system/event', params: { threadId, turnId, kind: 'toolProblem', message } });
+    const { place, record } = this.#turn;
+    record.publish({ method: 'system/event', params: { ...place, kind: 'toolProblem', message } });
   }
 
   #offered({ skills }: Briefing): readonly Tool[] {
-    const { tools } = this.#options.options;
+    const { thread, options } = this.#turn;
+    const { tools } = options;
     if (tools === 'none') return [];
     if (tools !== 'standard')
-      return this.#host.tools().filter(({ name }) => skills !== undefined || name !== skillToolName);
-    const named = new Set(this.#host.config.enabledTools?.map((name) => name.toLowerCase()));
-    return this.#host.tools().filter(({ name, isExtra }) => isExtra !== true || named.has(name.toLowerCase()));
+      return thread.tools().filter(({ name }) => skills !== undefined || name !== skillToolName);
+    const named = new Set(thread.config.enabledTools?.map((name) => name.toLowerCase()));
+    return thread.tools().filter(({ name, isExtra }) => isExtra !== true || named.has(name.toLowerCase()));
   }
 
   /** Records states that a model other than the one of the newest answer cannot read. */
   #traceForeignStates(): void {
     const newest = this.#messages.findLast((message) => message.role === 'assistant' && message.state !== undefined);
-    const { host, turnId } = this.#options;
+    const { services, place } = this.#turn;
     const { owner } = this.#model;
     if (newest?.role !== 'assistant' || owner === undefined || newest.state?.owner === owner) return;
-    host.tracer?.modelReplaced({ threadId: host.threadId, turnId }, owner, this.foreignStates);
+    services.tracer?.modelReplaced(place, owner, this.foreignStates);
   }
 
   /** Changes the model of the later requests. The state of another model's answers is left out, and the trace records that. */
@@ -173,7 +148,7 @@ export class TurnConversation {
   ];
 
   #leaveOutTool(refusal: ModelError): string | undefined {
-    const { toolChoice } = this.#options.options;
+    const { toolChoice } = this.#turn.options;
     const names = this.tools.declarations.map(({ name }) => name);
     // A request that demands one tool cannot do without it.
     const wanted = typeof toolChoice === 'object' ? toolChoice.name : undefined;
@@ -233,7 +208,12 @@ export class TurnConversation {
   #notePictures(itemIds: readonly string[]): void {
     if (itemIds.length === 0) return;
     const notice = 'The service of the model refused pictures of this conversation; the model no longer gets them.';
-    this.#options.items.add({ type: 'systemNotice', kind: pictureRefusedNotice, text: notice, itemIds: [...itemIds] });
+    this.#turn.record.items.add({
+      type: 'systemNotice',
+      kind: pictureRefusedNotice,
+      text: notice,
+      itemIds: [...itemIds],
+    });
   }
 
   #noteTools(tools: readonly string[]): void {
@@ -242,7 +222,7 @@ export class TurnConversation {
     const text =
       `The service of the model refused the ${subject} ${tools.join(', ')}; the model no longer gets ` +
       `${tools.length === 1 ? 'it' : 'them'} in this conversation. Correct the schema where the tool is defined, then start a new conversation.`;
-    this.#options.items.add({ type: 'systemNotice', kind: toolRefusedNotice, text, tools: [...tools] });
+    this.#turn.record.items.add({ type: 'systemNotice', kind: toolRefusedNotice, text, tools: [...tools] });
     this.#publishToolProblem(text);
   }
 
@@ -261,7 +241,7 @@ export class TurnConversation {
 
   /** Adds words about the mode of the turn, which later turns contain, too. */
   addModeText(text: string): void {
-    this.#options.items.add({ type: 'systemNotice', kind: modeNotice, text });
+    this.#turn.record.items.add({ type: 'systemNotice', kind: modeNotice, text });
     this.addNote(text);
   }
 
@@ -278,8 +258,8 @@ export class TurnConversation {
   }
 
   request(toolChoice: ToolChoice | undefined): ModelRequest {
-    const { responseFormat, sampling, effort } = this.#options.options;
-    const { config, threadId } = this.#host;
+    const { thread, place, options } = this.#turn;
+    const { responseFormat, sampling, effort } = options;
     const tools = this.tools.declarations;
     return {
       model: this.#model.name,
@@ -287,9 +267,9 @@ export class TurnConversation {
       ...(tools.length > 0 && { tools, toolChoice }),
       responseFormat,
       sampling,
-      effort: effort ?? config.effort,
+      effort: effort ?? thread.config.effort,
       maxOutputTokens: this.#model.maxOutputTokens,
-      cacheKey: threadId,
+      cacheKey: place.threadId,
     };
   }
 
@@ -304,20 +284,22 @@ export class TurnConversation {
 
   /** Facts that the thread has started with; collected with its first turn. */
   async #briefing(signal: AbortSignal): Promise<Briefing> {
-    const { store, threadId, surroundings, workspacePath, config } = this.#host;
+    const { services, thread } = this.#turn;
+    const { id: threadId, store, workspacePath, config } = thread;
     const known = store.briefing(threadId);
     if (known) return known;
     // A read-only thread works on untrusted files, such as a pull request: their instructions do not count.
-    const context = await this.#options.hooks.startSession(signal);
-    const facts = await brief(surroundings, workspacePath, config.readOnly !== true);
-    const briefing = context === '' ? facts : { ...facts, context: this.#host.clean(context) };
+    const context = await this.#hooks.startSession(signal);
+    const facts = await brief(services.surroundings, workspacePath, config.readOnly !== true);
+    const briefing = context === '' ? facts : { ...facts, context: services.clean(context) };
     store.putBriefing(threadId, briefing);
     return briefing;
   }
 
   async #collect(briefing: Briefing): Promise<void> {
-    const { workspacePath, settings, config, surroundings } = this.#host;
-    const { policy, options } = this.#options;
+    const { services, thread, policy, options } = this.#turn;
+    const { settings, surroundings } = services;
+    const { workspacePath, config } = thread;
     const { history, instructions = [] } = options;
     const withoutPictures = this.#refusedPictures.itemIds;
     const text = systemPrompt({

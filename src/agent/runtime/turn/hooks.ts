@@ -3,32 +3,22 @@ import type { InputPart } from '../../../protocol/index.ts';
 import { hookContextNotice, promptBlockedNotice, textOf } from '../../history.ts';
 import type { HookInput, HookOutcome } from '../../hooks/index.ts';
 import type { ToolResult } from '../../tool.ts';
-import type { ThreadEvent } from '../feed.ts';
 import type { ReviewedCall } from './call-review.ts';
-import type { TurnHost } from './host.ts';
-import type { TurnItems } from './items.ts';
+import type { TurnContext } from './context.ts';
 
 /** A hook of the user refused the prompt of a turn. */
 export class PromptBlockedError extends Error {
   override readonly name = 'PromptBlockedError';
 }
 
-export interface TurnHooksOptions {
-  readonly host: TurnHost;
-  readonly turnId: string;
-  readonly items: TurnItems;
-  /** Publishes an event of the turn after its earlier writes. */
-  readonly publish: (event: ThreadEvent) => void;
-}
-
 type Facts = Omit<HookInput, 'hook_event_name' | 'session_id' | 'turn_id' | 'cwd' | 'workspace_path'>;
 
 /** Hooks at the moments of one turn. A hook that fails is reported and changes nothing. */
 export class TurnHooks {
-  readonly #options: TurnHooksOptions;
+  readonly #turn: TurnContext;
 
-  constructor(options: TurnHooksOptions) {
-    this.#options = options;
+  constructor(turn: TurnContext) {
+    this.#turn = turn;
   }
 
   /** @returns words of the hooks for a new conversation; empty: none */
@@ -45,7 +35,7 @@ export class TurnHooks {
    */
   async submitPrompt(input: readonly InputPart[], signal: AbortSignal): Promise<string> {
     if (input.length === 0) return '';
-    const { items } = this.#options;
+    const { items } = this.#turn.record;
     const { context, reasons } = await this.#run('UserPromptSubmit', { prompt: textOf(input) }, signal);
     if (reasons.length > 0) {
       const text = `A hook blocked the prompt: ${this.#clean(reasons)}`;
@@ -87,24 +77,25 @@ export class TurnHooks {
   async endTurn(lastMessage: string, signal: AbortSignal): Promise<string> {
     const { reasons } = await this.#run('TurnEnd', { last_message: lastMessage }, signal);
     const text = this.#clean(reasons);
-    if (text !== '') this.#options.items.add({ type: 'systemNotice', kind: hookContextNotice, text });
+    if (text !== '') this.#turn.record.items.add({ type: 'systemNotice', kind: hookContextNotice, text });
     return text;
   }
 
   async #run(event: HookEvent, facts: Facts, signal: AbortSignal): Promise<HookOutcome> {
-    const { host, turnId, publish } = this.#options;
-    const { hooks, threadId, workspacePath } = host;
+    const { services, thread, place, record } = this.#turn;
+    const { hooks, workspacePath, clean } = services;
     if (!hooks?.has(event)) return { context: [], reasons: [], failures: [] };
-    const place = { session_id: threadId, turn_id: turnId, cwd: workspacePath, workspace_path: host.projectPath };
-    const outcome = await hooks.run({ hook_event_name: event, ...place, ...facts }, signal);
+    const { threadId, turnId } = place;
+    const about = { session_id: threadId, turn_id: turnId, cwd: thread.workspacePath, workspace_path: workspacePath };
+    const outcome = await hooks.run({ hook_event_name: event, ...about, ...facts }, signal);
     for (const failure of outcome.failures) {
-      const message = host.clean(`${event}: ${failure}.`);
-      publish({ method: 'system/event', params: { threadId, turnId, kind: 'hookFailed', message } });
+      const message = clean(`${event}: ${failure}.`);
+      record.publish({ method: 'system/event', params: { ...place, kind: 'hookFailed', message } });
     }
     return outcome;
   }
 
   #clean(texts: readonly string[]): string {
-    return this.#options.host.clean(texts.join('\n\n'));
+    return this.#turn.services.clean(texts.join('\n\n'));
   }
 }

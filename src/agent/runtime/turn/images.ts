@@ -1,15 +1,15 @@
 import type { Images } from '../../history.ts';
 import type { ContentPart } from '../../model.ts';
-import type { TurnHost } from './host.ts';
+import type { TurnContext } from './context.ts';
 
 /** Images of a conversation by path, each read once in a turn. */
 export class TurnImages {
-  readonly #host: Pick<TurnHost, 'readImage' | 'workspacePath'>;
+  readonly #turn: TurnContext;
   readonly #images = new Map<string, ContentPart>();
   readonly #tried = new Set<string>();
 
-  constructor(host: Pick<TurnHost, 'readImage' | 'workspacePath'>) {
-    this.#host = host;
+  constructor(turn: TurnContext) {
+    this.#turn = turn;
   }
 
   /** Images that could be read. */
@@ -17,7 +17,7 @@ export class TurnImages {
     for (const path of paths) {
       if (this.#tried.has(path)) continue;
       this.#tried.add(path);
-      const image = await this.#host.readImage(path, this.#host.workspacePath);
+      const image = await this.#turn.services.readImage(path, this.#turn.thread.workspacePath);
       if (image) this.#images.set(path, image);
     }
     return this.#images;

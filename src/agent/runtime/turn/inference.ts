@@ -5,20 +5,15 @@ import type { ModelEvent, ModelFacts, ModelState, ModelToolCall, ModelUsage, Too
 import { type ModelUse, streamCounted } from '../../model-call.ts';
 import { printedCall } from '../../printed-call.ts';
 import { costOf } from '../../providers/index.ts';
-import type { TurnOptions } from '../types.ts';
 import { plainArguments } from './call-review.ts';
 import type { TurnCalls } from './calls.ts';
+import type { TurnContext } from './context.ts';
 import type { TurnConversation } from './conversation.ts';
 import { PromptBlockedError, type TurnHooks } from './hooks.ts';
-import type { TurnHost } from './host.ts';
-import type { TurnRecord } from './record.ts';
 import { TurnVolume } from './volume.ts';
 
 export interface TurnInferenceOptions {
-  readonly host: TurnHost;
-  readonly turnId: string;
-  readonly options: TurnOptions;
-  readonly record: TurnRecord;
+  readonly turn: TurnContext;
   readonly conversation: TurnConversation;
   readonly calls: TurnCalls;
   readonly hooks: TurnHooks;
@@ -29,7 +24,7 @@ export interface TurnInferenceOptions {
 type AnswerEvent = Exclude<ModelEvent, { type: 'received' }>;
 
 /** Place of a request in its turn. */
-export interface RequestPlace extends Pick<InferenceInput, 'isFirstRequest' | 'retries'> {
+interface RequestPlace extends Pick<InferenceInput, 'isFirstRequest' | 'retries'> {
   /** No tool may be called any more. */
   readonly isLast?: boolean;
 }
@@ -44,6 +39,7 @@ interface Answer {
 
 /** Sends the requests of one turn to the model and turns its answers into items, calls and messages. */
 export class TurnInference {
+  readonly #turn: TurnContext;
   readonly #options: TurnInferenceOptions;
   /** Input of users since the last request. */
   readonly #steered: (readonly InputPart[])[] = [];
@@ -53,8 +49,9 @@ export class TurnInference {
   #price: ModelFacts['price'];
 
   constructor(options: TurnInferenceOptions) {
+    this.#turn = options.turn;
     this.#options = options;
-    this.#volume = new TurnVolume(options.record.items);
+    this.#volume = new TurnVolume(options.turn.record.items);
   }
 
   /** Output limit of the latest answer that reached it, in tokens; undefined: unknown. */
@@ -77,10 +74,11 @@ export class TurnInference {
    * @throws ModelError; the reason of `signal` when it aborts
    */
   async infer(signal: AbortSignal, { isFirstRequest, retries, isLast = false }: RequestPlace): Promise<Inference> {
-    const { host, record, conversation, calls: turnCalls } = this.#options;
+    const { conversation, calls: turnCalls } = this.#options;
+    const { services, place, record } = this.#turn;
     for (const input of this.#steered.splice(0)) await this.#addSteered(input, signal);
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop', outputTokens: undefined };
-    const provider = await host.provider();
+    const provider = await services.provider();
     const request = conversation.request(isLast ? 'none' : this.#toolChoice(isFirstRequest));
     record.items.beginAnswer();
     this.#volume.beginAnswer();
@@ -89,13 +87,13 @@ export class TurnInference {
       onUsed: (use) => {
         // The trace has the answer before its usage.
         record.items.close();
-        host.tracer?.tokensUsed(this.#place, use, { retries });
+        services.tracer?.tokensUsed(place, use, { retries });
         this.#options.onTokensUsed(tokensOf(use));
         conversation.noteUsage(use, request);
       },
       onFailed: (call, error) => {
         record.items.close();
-        host.tracer?.modelFailed(this.#place, call, { error, retries });
+        services.tracer?.modelFailed(place, call, { error, retries });
       },
     });
     signal.throwIfAborted();
@@ -132,7 +130,8 @@ export class TurnInference {
 
   /** A prompt that a hook blocks is left out; the turn continues. */
   async #addSteered(input: readonly InputPart[], signal: AbortSignal): Promise<void> {
-    const { record, conversation, hooks } = this.#options;
+    const { conversation, hooks } = this.#options;
+    const { record } = this.#turn;
     const item = record.items.addUserMessage(input);
     try {
       const context = await hooks.submitPrompt(input, signal);
@@ -145,14 +144,14 @@ export class TurnInference {
 
   /** A forced choice holds for the first request only: forced each time the turn would never end. */
   #toolChoice(isFirstRequest: boolean): ToolChoice | undefined {
-    const { toolChoice } = this.#options.options;
+    const { toolChoice } = this.#turn.options;
     return isFirstRequest || toolChoice === 'none' ? toolChoice : undefined;
   }
 
   #take(event: AnswerEvent, answer: Answer, signal: AbortSignal): void {
     // A provider that ignores the signal must not change an interrupted turn.
     if (signal.aborted) return;
-    const { record } = this.#options;
+    const { place, record } = this.#turn;
     const { items } = record;
     this.#volume.take(event);
     switch (event.type) {
@@ -183,7 +182,7 @@ export class TurnInference {
       case 'usage': {
         answer.outputTokens = event.isEstimated ? undefined : event.outputTokens;
         const usage = { ...usageOf(event), ...this.#costOf(event) };
-        record.add(undefined, { method: 'item/usage/delta', params: { ...this.#place, usage } });
+        record.publish({ method: 'item/usage/delta', params: { ...place, usage } });
         return;
       }
       case 'finish':
@@ -192,23 +191,20 @@ export class TurnInference {
   }
 
   #addCall({ callId, name, arguments: args }: ModelToolCall): void {
-    const { host, record, conversation } = this.#options;
+    const { conversation } = this.#options;
+    const { services, place, record } = this.#turn;
     const source = conversation.tools.isClientTool(name)
       ? 'client'
       : (conversation.tools.toolOf(name)?.source ?? 'builtin');
     record.items.add({ type: 'toolCall', callId, tool: name, source, arguments: args });
     // The start of a server call is traced later, after its approval.
-    if (source === 'client') host.tracer?.toolStarted(this.#place, { callId, tool: name, arguments: args, source });
+    if (source === 'client') services.tracer?.toolStarted(place, { callId, tool: name, arguments: args, source });
   }
 
   /** Cost of one request; absent: the price is unknown. */
   #costOf(usage: ModelUsage): Pick<TokenUsage, 'costUsd'> {
     const costUsd = usage.costUsd ?? (this.#price && costOf(usage, this.#price));
     return costUsd === undefined ? {} : { costUsd };
-  }
-
-  get #place() {
-    return { threadId: this.#options.host.threadId, turnId: this.#options.turnId };
   }
 }
 

@@ -1,7 +1,10 @@
 import { WellFormedStream, wellFormed } from '../../../lib/index.ts';
-import type { InputPart, Item, ItemOf, Turn, TurnError } from '../../../protocol/index.ts';
+import type { InputPart, Item, ItemOf, TurnError } from '../../../protocol/index.ts';
+import type { ThreadStore } from '../../thread-store.ts';
 import { timestamp } from '../clock.ts';
 import type { ThreadEvent } from '../feed.ts';
+import type { Journal, JournalOwner } from '../journal.ts';
+import type { TurnPlace } from './context.ts';
 
 type GrowingType = 'agentMessage' | 'reasoningContent' | 'commandExecution';
 
@@ -9,6 +12,8 @@ type GrowingType = 'agentMessage' | 'reasoningContent' | 'commandExecution';
 interface OpenItem {
   readonly item: ItemOf<GrowingType>;
   text: string;
+  /** End of the text that no write of the journal has yet. */
+  unwritten: string;
   /** A piece may end in the middle of a character. */
   readonly pieces: WellFormedStream;
 }
@@ -25,25 +30,18 @@ export type Content<T extends Item['type']> = T extends Item['type']
   : never;
 
 export interface TurnItemsOptions {
-  readonly turn: Pick<Turn, 'threadId' | 'id'>;
-  /** Number of the next item in this thread; numbers continue through all its turns. */
-  readonly firstNumber: number;
-  /** Publishes `event` once the write is done; undefined: the write has no event. */
-  readonly publish: (write: ItemWrite, event: ThreadEvent | undefined) => void;
+  readonly place: TurnPlace;
+  readonly store: ThreadStore;
+  readonly journal: Journal;
+  readonly owner: JournalOwner;
   /** Called with each completed item and its duration in milliseconds. */
   readonly onCompleted: (item: Item, durationMs: number) => void;
 }
 
-/** Write to the store. */
-export type ItemWrite =
-  | { readonly put: Item }
-  | { readonly append: string; readonly text: string }
-  /** Nothing is written; the complete item follows. */
-  | undefined;
-
 /**
- * Items of one running turn and their events: started, deltas, completed. Text of the model is one open item at a time;
- * several commands can be open. Every text is well-formed, also one of an external agent or a tool.
+ * Items of one running turn and their events: started, deltas, completed. Each is written by the journal before it is published. Text
+ * of the model is one open item at a time; several commands can be open. Every text is well-formed, also one of an external agent or a
+ * tool.
  */
 export class TurnItems {
   readonly #options: TurnItemsOptions;
@@ -52,14 +50,25 @@ export class TurnItems {
   readonly #began = new Map<string, number>();
   /** Arguments of calls that the model is writing, by call id. */
   readonly #arguments = new Map<string, WellFormedStream>();
+  /** Number of the next item in this thread; numbers continue through all its turns. */
   #number: number;
+  #isSealed = false;
   #openText: OpenItem | undefined;
   /** Number of items before the present answer. */
   #answerStart = 0;
 
   constructor(options: TurnItemsOptions) {
     this.#options = options;
-    this.#number = options.firstNumber;
+    this.#number = options.store.nextItemNumber(options.place.threadId);
+  }
+
+  /** After `seal` nothing is written or published: late output of a tool or a model is dropped. */
+  get isSealed(): boolean {
+    return this.#isSealed;
+  }
+
+  seal(): void {
+    this.#isSealed = true;
   }
 
   /** All current items, open ones included. */
@@ -97,7 +106,7 @@ export class TurnItems {
   add<T extends Item['type']>(content: Content<T>): ItemOf<T> {
     this.close();
     const item = this.make(content);
-    this.#add(item, { put: item });
+    this.#add(item, true);
     return item;
   }
 
@@ -108,7 +117,7 @@ export class TurnItems {
 
   addStored(item: Item): void {
     this.close();
-    this.#add(item, undefined);
+    this.#add(item, false);
   }
 
   /** Appends text of the model to the open item of this type; another type closes that item and opens a new one. */
@@ -118,7 +127,8 @@ export class TurnItems {
       this.close();
       this.#openText = this.#begin({ type, text: '' });
     }
-    this.#grow(this.#openText, delta);
+    const open = this.#openText;
+    if (open) this.#append(open, open.pieces.write(delta));
   }
 
   /** Completes the open message as a thought, which it turned out to be. */
@@ -134,7 +144,7 @@ export class TurnItems {
     if (!this.#openText) return;
     const open = this.#openText;
     this.#openText = undefined;
-    this.#flush(open);
+    this.#append(open, open.pieces.end());
     this.#complete({ ...open.item, status: 'completed', text: open.text } as Item);
   }
 
@@ -153,11 +163,15 @@ export class TurnItems {
       const discarded = { ...item, discarded: true as const };
       this.#items[index] = discarded;
       itemIds.push(item.id);
-      this.#options.publish({ put: discarded }, undefined);
+      this.#write(discarded, undefined);
     }
     if (itemIds.length === 0) return;
-    const { turn, publish } = this.#options;
-    publish(undefined, { method: 'item/discarded', params: { threadId: turn.threadId, turnId: turn.id, itemIds } });
+    this.publish({ method: 'item/discarded', params: { ...this.#options.place, itemIds } });
+  }
+
+  /** Publishes an event of the turn after its earlier writes. */
+  publish(event: ThreadEvent): void {
+    this.#write(undefined, event);
   }
 
   /** Opens the item of a command. */
@@ -165,11 +179,11 @@ export class TurnItems {
     const open = this.#begin({ type: 'commandExecution', callId, command: command.toWellFormed(), output: '' });
     return {
       append: (text) => {
-        if (text !== '' && this.#open.has(open.item.id)) this.#grow(open, text);
+        if (text !== '' && this.#open.has(open.item.id)) this.#append(open, open.pieces.write(text));
       },
       end: (end) => {
         if (this.#open.has(open.item.id)) {
-          this.#flush(open);
+          this.#append(open, open.pieces.end());
           this.#complete({ ...open.item, status: 'completed', output: open.text, ...end } as Item);
         }
       },
@@ -178,74 +192,71 @@ export class TurnItems {
 
   /** Publishes a piece of a call's arguments; the call becomes an item when it is complete. */
   publishArguments(callId: string, tool: string, delta: string): void {
-    const { turn, publish } = this.#options;
     const pieces = this.#arguments.get(callId) ?? new WellFormedStream();
     this.#arguments.set(callId, pieces);
     const whole = pieces.write(delta);
     if (whole === '') return;
     const params = {
-      threadId: turn.threadId,
-      turnId: turn.id,
+      ...this.#options.place,
       itemId: callId.toWellFormed(),
       deltaKind: 'toolCallArguments',
       delta: whole,
       tool: tool.toWellFormed(),
     };
-    publish(undefined, { method: 'item/toolCall/argumentsDelta', params });
+    this.publish({ method: 'item/toolCall/argumentsDelta', params });
   }
 
   /** Completes all open items at the end of the turn. */
   closeAll(): void {
     this.close();
     for (const open of [...this.#open.values()]) {
-      this.#flush(open);
+      this.#append(open, open.pieces.end());
       this.#complete({ ...open.item, status: 'completed', output: open.text, outcome: 'cancelled' } as Item);
     }
   }
 
-  #add(item: Item, write: ItemWrite): void {
+  #add(item: Item, isNew: boolean): void {
     this.#items.push(item);
     // Calls are written before the first of them becomes an item.
     this.#arguments.clear();
     // One write serves both events.
-    this.#publish('item/started', write, { ...item, status: 'started' });
-    this.#publish('item/completed', undefined, item);
+    this.#write(isNew ? item : undefined, this.#event('item/started', { ...item, status: 'started' }));
+    this.#write(undefined, this.#event('item/completed', item));
     this.#options.onCompleted(item, 0);
   }
 
   #begin(content: Content<GrowingType>): OpenItem {
     const item = { ...this.#base('started'), ...content } as ItemOf<GrowingType>;
-    const open: OpenItem = { item, text: '', pieces: new WellFormedStream() };
+    const open: OpenItem = { item, text: '', unwritten: '', pieces: new WellFormedStream() };
     this.#items.push(item);
     this.#open.set(item.id, open);
     this.#began.set(item.id, performance.now());
-    this.#publish('item/started', { put: { ...item, status: 'streaming' } }, item);
+    this.#write({ ...item, status: 'streaming' }, this.#event('item/started', item));
     return open;
   }
 
-  #grow(open: OpenItem | undefined, piece: string): void {
-    if (open) this.#append(open, open.pieces.write(piece));
-  }
-
-  /** Appends the half of a character that the last piece ended with. */
-  #flush(open: OpenItem): void {
-    this.#append(open, open.pieces.end());
-  }
-
+  /** Hot path: called for each piece of an answer. Pieces of one turn of the event loop become one write. */
   #append(open: OpenItem, delta: string): void {
     if (delta === '') return;
     open.text += delta;
-    const { turn, publish } = this.#options;
+    if (this.#isSealed) return;
+    const { place, journal, store, owner } = this.#options;
     const { id, type } = open.item;
     const { method, kind } = deltas[type];
-    const params = { threadId: turn.threadId, turnId: turn.id, itemId: id, deltaKind: kind, delta };
-    publish({ append: id, text: delta }, { method, params });
+    const event = { method, params: { ...place, itemId: id, deltaKind: kind, delta } } as ThreadEvent;
+    const isPending = open.unwritten !== '' || !journal.keepsPieces;
+    if (journal.keepsPieces) open.unwritten += delta;
+    const write = () => {
+      store.appendItemText(place.threadId, id, open.unwritten);
+      open.unwritten = '';
+    };
+    journal.add(owner, isPending ? undefined : write, event);
   }
 
   #complete(item: Item): void {
     this.#open.delete(item.id);
     this.#items[this.#items.findIndex(({ id }) => id === item.id)] = item;
-    this.#publish('item/completed', { put: item }, item);
+    this.#write(item, this.#event('item/completed', item));
     const began = this.#began.get(item.id) ?? performance.now();
     this.#began.delete(item.id);
     this.#options.onCompleted(item, performance.now() - began);
@@ -254,12 +265,18 @@ export class TurnItems {
   #base(status: Item['status']) {
     const id = `item_${String(this.#number).padStart(3, '0')}`;
     this.#number += 1;
-    return { id, turnId: this.#options.turn.id, status, createdAt: timestamp() };
+    return { id, turnId: this.#options.place.turnId, status, createdAt: timestamp() };
   }
 
-  #publish(method: 'item/started' | 'item/completed', write: ItemWrite, item: Item): void {
-    const { turn, publish } = this.#options;
-    publish(write, { method, params: { threadId: turn.threadId, turnId: turn.id, item } });
+  #event(method: 'item/started' | 'item/completed', item: Item): ThreadEvent {
+    return { method, params: { ...this.#options.place, item } };
+  }
+
+  /** Writes the item, then publishes the event. */
+  #write(item: Item | undefined, event: ThreadEvent | undefined): void {
+    if (this.#isSealed) return;
+    const { journal, store, owner, place } = this.#options;
+    journal.add(owner, item && (() => store.putItem(place.threadId, item)), event);
   }
 }
 

@@ -3,15 +3,7 @@ import { conversationOf } from '../../context/index.ts';
 import { type Additions, imagePathsOf } from '../../history.ts';
 import type { ModelMessage, ModelState } from '../../model.ts';
 import type { Compaction } from '../../thread-store.ts';
-import type { TurnHost } from './host.ts';
-import type { TurnItems } from './items.ts';
-
-export interface TurnPastOptions {
-  readonly host: Pick<TurnHost, 'store' | 'threadId' | 'journal'>;
-  readonly turnId: string;
-  /** Items of the running turn. */
-  readonly items: TurnItems;
-}
+import type { TurnContext } from './context.ts';
 
 /** Earlier turns after the latest summary, and that summary. */
 interface Past {
@@ -22,13 +14,13 @@ interface Past {
 
 /** Stored part of a conversation: the latest summary, the turns since, the items of the running turn, states of answers. */
 export class TurnPast {
-  readonly #options: TurnPastOptions;
+  readonly #turn: TurnContext;
   #past: Past | undefined;
   /** States of answers of this turn by their last items. */
   readonly #states = new Map<string, ModelState>();
 
-  constructor(options: TurnPastOptions) {
-    this.#options = options;
+  constructor(turn: TurnContext) {
+    this.#turn = turn;
   }
 
   get compaction(): Compaction | undefined {
@@ -42,9 +34,9 @@ export class TurnPast {
 
   /** Items of this turn that no summary covers yet. */
   ownItems(): readonly Item[] {
-    const { turnId, items } = this.#options;
+    const { turnId } = this.#turn.place;
     const { compaction } = this.#read();
-    const own = items.snapshot();
+    const own = this.#turn.record.items.snapshot();
     if (compaction?.throughTurnId !== turnId) return own;
     return own.slice(own.findIndex(({ id }) => id === compaction.throughItemId) + 1);
   }
@@ -67,7 +59,7 @@ export class TurnPast {
 
   /** Replaces everything up to an item by a summary. */
   summarise(compaction: Compaction): void {
-    const { store, threadId, journal } = this.#options.host;
+    const { id: threadId, store, journal } = this.#turn.thread;
     journal.flush();
     store.putCompaction(threadId, compaction);
     this.#past = undefined;
@@ -75,7 +67,7 @@ export class TurnPast {
 
   /** Deletes the states of all answers. */
   dropStates(): void {
-    const { store, threadId, journal } = this.#options.host;
+    const { id: threadId, store, journal } = this.#turn.thread;
     journal.flush();
     store.deleteAnswerStates(threadId);
     this.#past = undefined;
@@ -88,8 +80,9 @@ export class TurnPast {
 
   /** Read once: earlier turns do not change while this turn runs. */
   #read(): Past {
-    const { host, turnId } = this.#options;
-    const { store, threadId } = host;
+    const { thread, place } = this.#turn;
+    const { threadId, turnId } = place;
+    const { store } = thread;
     if (!this.#past) {
       const compaction = store.compaction(threadId);
       const turns = store.turnsSince(threadId, compaction).filter(({ id }) => id !== turnId);

@@ -3,13 +3,15 @@ import type { InputPart, TokenUsage, Turn } from '../../../protocol/index.ts';
 import type { ModelState } from '../../model.ts';
 import { StorageError, type StoredTurn } from '../../thread-store.ts';
 import { timestamp } from '../clock.ts';
-import type { ThreadEvent } from '../feed.ts';
+import type { Listener, ThreadEvent } from '../feed.ts';
 import type { JournalOwner } from '../journal.ts';
-import type { TurnHost } from './host.ts';
-import { type ItemWrite, TurnItems } from './items.ts';
+import type { RuntimeServices } from '../services.ts';
+import type { TurnThread } from './context.ts';
+import { TurnItems } from './items.ts';
 
 export interface TurnRecordOptions {
-  readonly host: TurnHost;
+  readonly services: RuntimeServices;
+  readonly thread: TurnThread;
   readonly turnId: string;
   /** State of the turn's machine now. */
   readonly stateOf: () => TurnState;
@@ -22,28 +24,30 @@ export interface TurnRecordOptions {
  * nothing after `saveEnd` or `refuseWrites`, so that late output of a tool or a model is dropped.
  */
 export class TurnRecord implements JournalOwner {
+  readonly threadId: string;
+  readonly asker: Listener | undefined;
   readonly items: TurnItems;
-  readonly #host: TurnHost;
+  readonly #services: RuntimeServices;
+  readonly #thread: TurnThread;
   readonly #turnId: string;
   readonly #stateOf: () => TurnState;
   readonly #onStorageFailed: (message: string) => void;
   readonly #startedAt = timestamp();
-  /** Text of growing items that is not written yet, by item id. */
-  readonly #unwritten = new Map<string, string>();
   #completedAt: string | undefined;
-  #isSealed = false;
   #isEndPublished = false;
 
-  constructor({ host, turnId, stateOf, onStorageFailed }: TurnRecordOptions) {
-    this.#host = host;
+  constructor({ services, thread, turnId, stateOf, onStorageFailed }: TurnRecordOptions) {
+    const { id: threadId, asker, store, journal } = thread;
+    this.threadId = threadId;
+    this.asker = asker;
+    this.#services = services;
+    this.#thread = thread;
     this.#turnId = turnId;
     this.#stateOf = stateOf;
     this.#onStorageFailed = onStorageFailed;
     this.items = new TurnItems({
-      turn: { threadId: host.threadId, id: turnId },
-      firstNumber: host.store.nextItemNumber(host.threadId),
-      publish: (write, event) => this.add(write, event),
-      onCompleted: (item, durationMs) => host.tracer?.segment(host.threadId, item, durationMs),
+      ...{ place: { threadId, turnId }, store, journal, owner: this },
+      onCompleted: (item, durationMs) => services.tracer?.segment(threadId, item, durationMs),
     });
   }
 
@@ -55,81 +59,80 @@ export class TurnRecord implements JournalOwner {
 
   /** Publishes and traces the start. @param input as given by the caller */
   publishStart(input: readonly InputPart[]): void {
-    const { threadId, journal, publish, tracer, onChange } = this.#host;
+    const { threadId } = this;
+    const { journal, onChange } = this.#thread;
     const turn = this.snapshot();
-    tracer?.turnStarted(turn, input);
+    this.#services.tracer?.turnStarted(turn, input);
     onChange();
-    journal.add(this, undefined, () => publish({ method: 'turn/started', params: { threadId, turn } }));
+    journal.add(this, undefined, { method: 'turn/started', params: { threadId, turn } });
   }
 
-  /** Publishes `event` after `write`. */
-  add(write: ItemWrite, event: ThreadEvent | undefined): void {
-    if (this.#isSealed) return;
-    const { journal, publish } = this.#host;
-    journal.add(this, write && this.#writing(write), event && (() => publish(event)));
+  /** Publishes an event of the turn after its earlier writes. */
+  publish(event: ThreadEvent): void {
+    this.items.publish(event);
   }
 
   /** Writes the opaque state of an answer, which clients are not shown, after its last item. */
   saveAnswerState(itemId: string, state: ModelState): void {
-    const { journal, store, threadId } = this.#host;
-    journal.add(this, () => store.putAnswerState(threadId, itemId, state), undefined);
+    const { journal, store } = this.#thread;
+    journal.add(this, () => store.putAnswerState(this.threadId, itemId, state), undefined);
   }
 
   /** Writes the present status. */
   saveStatus(): void {
-    const { journal, store, onChange } = this.#host;
+    const { journal, store, onChange } = this.#thread;
     journal.add(this, () => store.putTurn(this.#row()), undefined);
     onChange();
   }
 
   /** Writes the usage so far, in one commit with the answer before it: a kill loses no cost that was paid. */
   saveUsage(): void {
-    if (this.#isSealed) return;
-    const { journal, store } = this.#host;
+    if (this.items.isSealed) return;
+    const { journal, store } = this.#thread;
     const write = () => {
       // The end of the turn, in the same commit, has the usage, too.
-      if (!this.#isSealed) store.putTurn(this.#runningRow());
+      if (!this.items.isSealed) store.putTurn(this.#runningRow());
     };
     journal.add(this, write, undefined);
   }
 
   /** Completes the items and writes the end of the turn. @param onSaved called after the commit */
   saveEnd(onSaved: () => void): void {
-    const { journal, store, touch } = this.#host;
+    const { journal, store, touch } = this.#thread;
     const completedAt = this.#complete();
     const write = () => {
       store.putTurn(this.#row());
       touch(completedAt);
     };
-    journal.add(this, write, onSaved);
+    journal.add(this, write, undefined, onSaved);
   }
 
   /** Drops everything from now on: the store fails, and the end of the turn reports it once. */
   refuseWrites(): void {
-    this.#isSealed = true;
+    this.items.seal();
   }
 
   /** Publishes the end and releases the thread. @param isStored false: the thread stores the turn later */
   publishEnd(isStored: boolean): void {
-    const { publish, tracer, onEnd } = this.#host;
+    const { feed, tracer } = this.#services;
     if (!isStored) this.#complete();
     this.#isEndPublished = true;
     const turn = this.snapshot();
     tracer?.turnEnded(turn);
-    publish(this.#endEvent(turn));
-    onEnd(turn, isStored);
+    feed.publish(this.threadId, this.#endEvent(turn), this.asker);
+    this.#thread.onEnd(turn, isStored);
   }
 
   onStorageFault(error: unknown): void {
     const isExpected = error instanceof StorageError;
-    if (!isExpected) this.#host.onBug(error);
+    if (!isExpected) this.#services.onBug(error);
     this.#onStorageFailed(isExpected ? error.message : 'The turn could not be saved.');
   }
 
   /** Ends the items and the turn. Returns the time. */
   #complete(): string {
     this.items.closeAll();
-    this.#isSealed = true;
+    this.items.seal();
     this.#completedAt = timestamp();
     return this.#completedAt;
   }
@@ -153,27 +156,12 @@ export class TurnRecord implements JournalOwner {
     const tokenUsage = usageOf(state);
     return {
       id: this.#turnId,
-      threadId: this.#host.threadId,
+      threadId: this.threadId,
       startedAt: this.#startedAt,
       status: state.status,
       ...(this.#completedAt !== undefined && { completedAt: this.#completedAt }),
       ...(tokenUsage.totalTokens > 0 && { tokenUsage }),
       ...state.end,
-    };
-  }
-
-  /** Pieces of one item within one turn of the event loop become one write. */
-  #writing(write: NonNullable<ItemWrite>): (() => void) | undefined {
-    const { store, threadId, journal } = this.#host;
-    if ('put' in write) return () => store.putItem(threadId, write.put);
-    if (!journal.keepsPieces) return undefined;
-    const { append: itemId, text } = write;
-    const waiting = this.#unwritten.get(itemId);
-    this.#unwritten.set(itemId, (waiting ?? '') + text);
-    if (waiting !== undefined) return undefined;
-    return () => {
-      store.appendItemText(threadId, itemId, this.#unwritten.get(itemId) ?? '');
-      this.#unwritten.delete(itemId);
     };
   }
 }
