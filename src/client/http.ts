@@ -1,7 +1,6 @@
 import * as v from 'valibot';
-import { isLoopback, messageOf } from '../lib/index.ts';
+import { askLocal, type HttpAnswer, isLoopback, messageOf } from '../lib/index.ts';
 import { ErrorAnswer } from './answers.ts';
-import { askHttp, type HttpAnswer } from './ask-http.ts';
 import { HubInvalidResponseError, HubRequestError, HubUnavailableError } from './errors.ts';
 
 /** Address and token of a Hub. */
@@ -43,7 +42,7 @@ function send(address: HubAddress, request: HubRequest): Promise<HttpAnswer> {
   for (const [name, value] of Object.entries(request.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, value);
   }
-  return askHttp(url, {
+  return askLocal(url, {
     method: request.method,
     headers: {
       ...(address.token !== undefined && { authorization: `Bearer ${address.token}` }),

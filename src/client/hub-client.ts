@@ -1,5 +1,6 @@
 import superjson from 'superjson';
 import * as v from 'valibot';
+import type { HttpAnswer } from '../lib/index.ts';
 import {
   Chart,
   type DelegatedRequest,
@@ -32,7 +33,6 @@ import {
   ScopedTokenListAnswer,
   StatusAnswer,
 } from './answers.ts';
-import type { HttpAnswer } from './ask-http.ts';
 import { HubInvalidResponseError, HubUnavailableError, ServerNotProvenError } from './errors.ts';
 import { readStream, type StreamOptions } from './event-stream.ts';
 import { callHub, callHubJson, type HubAddress, type HubRequest, isLoopbackHttp } from './http.ts';

@@ -1,6 +1,7 @@
 /** The client's side of the server proof (docs/server-proof.md). */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import * as v from 'valibot';
+import { askLocal } from '../lib/index.ts';
 import {
   authorityOf,
   defaults,
@@ -12,7 +13,6 @@ import {
   ServerProof,
   shortestProofToken,
 } from '../protocol/index.ts';
-import { askHttp, type HttpAnswer } from './ask-http.ts';
 import { ServerNotProvenError } from './errors.ts';
 
 export interface ProofRequest {
@@ -55,8 +55,8 @@ export async function proveServer(request: ProofRequest): Promise<void> {
   url.searchParams.set('key', keyId.slice(0, keyIdLength));
   const timeout = AbortSignal.timeout(timeoutMs);
   const ending = signal ? AbortSignal.any([signal, timeout]) : timeout;
-  const answer = await askHttp(url, { signal: ending })
-    .then(async (head) => ({ status: head.status, text: await readShort(head) }))
+  const answer = await askLocal(url, { signal: ending })
+    .then(async (head) => ({ status: head.status, text: await head.text(maxAnswerBytes) }))
     .catch((error: unknown) => {
       signal?.throwIfAborted();
       const why = timeout.aborted ? 'it does not answer in time' : `it does not answer (${codeOf(error)})`;
@@ -71,19 +71,6 @@ export async function proveServer(request: ProofRequest): Promise<void> {
   const wanted = macOf(proofMessage({ role, nonce, authority }));
   const isProven = given.length === wanted.length && timingSafeEqual(given, wanted);
   if (!isProven || parsed.output.use !== 'token') refuse('wrongProof', 'another program serves this address');
-}
-
-/** Text of an answer that may be without end. */
-async function readShort(answer: HttpAnswer): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const chunk of answer.chunks()) {
-    bytes += chunk.byteLength;
-    if (bytes > maxAnswerBytes) return '';
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
 }
 
 function codeOf(error: unknown): string {

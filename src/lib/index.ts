@@ -1,7 +1,7 @@
 /**
  * Leaf functions that several rooms need and that know nothing of the product: reading and writing files safely, making
- * text safe to show, back-off, redaction, texts of errors, frames of event streams. Every room may import it; the page and `machines`
- * through `browser.ts`, which needs no Node. Never here: settings, processes, HTTP.
+ * text safe to show, back-off, redaction, texts of errors, frames of event streams, requests to servers of this machine. Every room may import it; the page and `machines`
+ * through `browser.ts`, which needs no Node. Never here: settings, processes, HTTP servers.
  */
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export {
@@ -31,6 +31,15 @@ export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, lineOf, setMember } from './json-edit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from './listen-address.ts';
+export {
+  askLocal,
+  type HttpAnswer,
+  type HttpProbeResult,
+  type HttpQuestion,
+  keepConnection,
+  type LocalConnection,
+  probeHttp,
+} from './local-http.ts';
 export { messageOf } from './message-of.ts';
 export { isMissingPart, replacedProgramAdvice } from './missing-part.ts';
 export { dollars } from './money.ts';

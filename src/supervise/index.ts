@@ -53,7 +53,6 @@ export { knownPageToken, pageToken, pageTokenFile, revokePageToken, watchedPageT
 export { type PipedExit, PipedProcess, type PipedProcessOptions } from './piped-process.ts';
 export { type PollOptions, type PollResult, pollUntil } from './poll.ts';
 export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from './ports.ts';
-export { type HttpProbeOptions, type HttpProbeResult, keepConnection, probeHttp } from './probe-http.ts';
 export { endRecorded, ProcessRecord, processRecords } from './process-record.ts';
 export { killGroupVerified, ProcessTree, type SweepReport } from './process-tree.ts';
 export { commandLine, runsThisProgram } from './procfs.ts';

@@ -204,15 +204,13 @@ t.test('every file that makes requests of its own uses the proxy, or asks this m
   const direct = [
     'src/cli/commands/backend-api.ts',
     'src/client/app-server-client.ts',
-    'src/client/ask-http.ts',
     'src/deploy/doctor/checks/backend.ts',
     'src/deploy/doctor/gateway.ts',
     'src/deploy/operations/status.ts',
-    'src/hub/inbox/agent-server.ts',
     'src/hub/pages/forward.ts',
     'src/hub/pages/tunnel.ts',
+    'src/lib/local-http.ts',
     'src/review/demo/source.ts',
-    'src/supervise/probe-http.ts',
   ];
   const makesRequests =
     /(?<![.\w#])fetch\(|new WebSocket\(|import (?!type)[^;]*\b(?:request|get|Agent)\b[^;]* from 'node:https?'|import\('node:https?'\)|getBuiltinModule\('node:https?'\)/;

@@ -5,47 +5,10 @@ import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { type Probing, probeRegularly } from '../../src/hub/actors/liveness.ts';
 import { FeedConnection } from '../../src/hub/contact.ts';
-import { ChunkDecoder } from '../../src/hub/inbox/chunks.ts';
-import { type FeedRequest, readFeed } from '../../src/hub/inbox/feed-socket.ts';
-
-function decode(pieces: readonly Buffer[]): { readonly body: Buffer; readonly isOver: boolean } {
-  const decoder = new ChunkDecoder();
-  const body: Buffer[] = [];
-  for (const piece of pieces) decoder.push(piece, (data) => body.push(Buffer.from(data)));
-  return { body: Buffer.concat(body), isOver: decoder.isOver };
-}
+import { type FeedEvent, readInbox } from '../../src/hub/inbox/agent-server.ts';
 
 const chunk = (data: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')]);
-
-t.test('a chunked body is the same, wherever it is cut', async () => {
-  const chunks = fc.array(fc.uint8Array({ minLength: 1, maxLength: 40 }), { maxLength: 6 });
-  fc.assert(
-    fc.property(chunks, fc.boolean(), fc.array(fc.nat(300), { maxLength: 8 }), (parts, isWhole, cuts) => {
-      const sent = Buffer.concat([...parts.map(chunk), Buffer.from(isWhole ? '0\r\n\r\n' : '')]);
-      const at = [0, ...cuts.map((cut) => cut % (sent.length + 1)).sort((a, b) => a - b), sent.length];
-      const pieces = at.slice(1).map((end, index) => sent.subarray(at[index], end));
-      const read = decode(pieces);
-      return read.body.equals(Buffer.concat(parts)) && read.isOver === isWhole;
-    }),
-    { seed: 11 },
-  );
-});
-
-t.test('bytes that are not a chunk are an error', async (t) => {
-  for (const bytes of [
-    'x\r\n',
-    '-1\r\n',
-    '\r\n',
-    '5\n',
-    '1\r\nab',
-    '1\r\na\r\r',
-    `${'0'.repeat(2_000)}`,
-    '123456789\r\n',
-  ])
-    t.throws(() => decode([Buffer.from(bytes)]), Error, JSON.stringify(bytes.slice(0, 20)));
-  t.same(decode([Buffer.from('1 ;name=value\r\na\r\n')]).body.toString(), 'a', 'extensions are passed over');
-});
 
 /** A server that answers each connection with `answer`; resolves with its requests. */
 async function serve(t: Test, answer: (socket: Socket) => void) {
@@ -64,74 +27,101 @@ async function serve(t: Test, answer: (socket: Socket) => void) {
   return { origin, asked };
 }
 
-function read(origin: URL, changes: Partial<FeedRequest> = {}) {
-  const heard = { signs: 0, text: '' };
-  const { signal } = new AbortController();
-  const ended = readFeed(
-    { origin, path: '/v1/inbox', token: 'secret', signal, silenceMs: 60_000, ...changes },
+const closed = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n';
+const head = `${closed}\r\n`;
+
+function read(origin: URL, { signal = new AbortController().signal, token = 'secret', silenceMs = 60_000 } = {}) {
+  const heard = { signs: 0, events: [] as FeedEvent[] };
+  const ended = readInbox(
+    `ws://${origin.host}/ws?token=${encodeURIComponent(token)}`,
+    signal,
     {
       onSign: () => {
         heard.signs += 1;
       },
-      onData: (piece) => {
-        heard.text += piece.toString();
-      },
+      onEvent: (event) => heard.events.push(event),
     },
+    silenceMs,
   );
   return { heard, ended };
 }
 
-const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n';
+/** One event of the feed, as the agent server writes it. */
+const healthEvent = (incarnation: string): Buffer => {
+  const data = JSON.stringify({ status: 'ok', incarnation, idleMs: 0 });
+  return Buffer.from(`event: health\ndata: ${data}\n\n`);
+};
 
-t.test('a feed is read to its end, and begins behind the head', async (t) => {
-  const { origin, asked } = await serve(t, (socket) => socket.end(`${head}4\r\n:\n\n\n\r\n0\r\n\r\n`));
-  const { heard, ended } = read(origin);
-  t.equal(await ended, null);
-  t.same(heard.text, ':\n\n\n');
-  t.ok(heard.signs > 0);
-  t.match(
-    asked[0],
-    /^GET \/v1\/inbox HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n(?:.*\r\n)*Authorization: Bearer secret\r\n\r\n$/,
+t.test('a feed is read to its end, wherever its bytes are cut', async (t) => {
+  let bytes: readonly Buffer[] = [];
+  const { origin, asked } = await serve(t, async (socket) => {
+    for (const piece of bytes) {
+      socket.write(piece);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    socket.end();
+  });
+  const texts = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 9 }), { maxLength: 4 });
+  await fc.assert(
+    fc.asyncProperty(texts, fc.array(fc.nat(400), { maxLength: 5 }), async (incarnations, cuts) => {
+      const parts = incarnations.map((each) => chunk(healthEvent(each)));
+      const sent = Buffer.concat([Buffer.from(head), ...parts, Buffer.from('0\r\n\r\n')]);
+      const at = [0, ...cuts.map((cut) => cut % (sent.length + 1)).sort((a, b) => a - b), sent.length];
+      bytes = at.slice(1).map((end, index) => sent.subarray(at[index], end));
+      const { heard, ended } = read(origin);
+      t.equal(await ended, null);
+      t.ok(heard.signs > 0);
+      t.same(
+        heard.events.map(({ data }) => (data as { incarnation: string }).incarnation),
+        incarnations,
+      );
+    }),
+    { seed: 11, numRuns: 60 },
   );
+  const [first = ''] = asked;
+  t.match(first, /^GET \/v1\/inbox\S* HTTP\/1\.1\r\n/);
+  t.match(first, /\r\nhost: 127\.0\.0\.1:\d+\r\n/i);
+  t.match(first, /\r\nauthorization: Bearer secret\r\n/i);
 });
 
 t.test('a response that is not a feed ends with its status, or as an error', async (t) => {
   const missing = await serve(t, (socket) => socket.write('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'));
   t.equal(await read(missing.origin).ended, 404);
   const answers = {
-    'SSH-2.0-OpenSSH_9.2\r\n\r\n': /not of HTTP/,
-    'HTTP/1.1 200 OK\r\n\r\ndata: x\n\n': /not in chunks/,
-    [`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}`]: /too long a head/,
-    [`${head}data: x\n`]: /not in chunks/,
+    'SSH-2.0-OpenSSH_9.2\r\n\r\n': 'HPE_INVALID_CONSTANT',
+    [`HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}`]: 'HPE_HEADER_OVERFLOW',
+    [`${head}data: x\n`]: 'ECONNRESET',
+    [`${head}-1\r\n`]: 'ECONNRESET',
+    [`${head}1\r\nab`]: 'ECONNRESET',
+    [`${closed}Content-Length: 4\r\n\r\nabcd`]: 'HPE_INVALID_CONTENT_LENGTH',
   };
-  for (const [answer, message] of Object.entries(answers)) {
+  for (const [answer, code] of Object.entries(answers)) {
     const { origin } = await serve(t, (socket) => socket.write(answer));
-    await t.rejects(read(origin).ended, { message }, answer.slice(0, 30));
+    await t.rejects(read(origin).ended, { code }, answer.slice(0, 30));
   }
 });
 
 t.test('an error of the reader ends the feed, and so do an abort and silence', async (t) => {
   const { origin } = await serve(t, (socket) => socket.write(`${head}1\r\na\r\n`));
-  const fault = { onSign: () => {}, onData: () => t.fail('unreachable') };
-  const { signal } = new AbortController();
-  const request = { origin, path: '/', token: '', signal, silenceMs: 60_000 };
-  const broken = readFeed(request, {
-    ...fault,
-    onData() {
-      throw new RangeError('an event of the stream is too long');
+  const event = await serve(t, (socket) => socket.write(Buffer.concat([Buffer.from(head), chunk(healthEvent('a'))])));
+  const broken = readInbox(`ws://${event.origin.host}/ws?token=x`, new AbortController().signal, {
+    onSign: () => {},
+    onEvent() {
+      throw new RangeError('the reader has a bug');
     },
   });
   await t.rejects(broken, RangeError);
   const cut = new AbortController();
-  const feed = readFeed({ ...request, signal: cut.signal }, { ...fault, onData: () => cut.abort() });
-  t.equal(await feed, null);
-  t.equal(await readFeed({ ...request, signal: AbortSignal.abort() }, fault), null);
+  const { ended } = read(origin, { signal: cut.signal });
+  cut.abort();
+  t.equal(await ended, null);
+  t.equal(await read(origin, { signal: AbortSignal.abort() }).ended, null);
   await t.rejects(read(origin, { silenceMs: 1 }).ended, /silent/);
 });
 
 t.test('a token that would begin a header of its own is never sent', async (t) => {
   const { origin, asked } = await serve(t, (socket) => socket.end());
-  await t.rejects(read(origin, { token: 'a\r\nx: y' }).ended, /token/);
+  await t.rejects(read(origin, { token: 'a\r\nx: y' }).ended, { code: 'ERR_INVALID_CHAR' });
   t.same(asked, []);
 });
 

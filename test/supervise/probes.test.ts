@@ -3,11 +3,13 @@ import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
-import { keepConnection, monotonicMs, pollUntil, probeHttp } from '../../src/supervise/index.ts';
+import { type HttpProbeResult, keepConnection, probeHttp } from '../../src/lib/index.ts';
+import { monotonicMs, pollUntil } from '../../src/supervise/index.ts';
 import { firstLine, nothingLeft, start, until } from './helpers.ts';
 
 /** These servers are well, however long a busy machine makes them wait. */
-const probe: typeof probeHttp = (url, options) => probeHttp(url, { timeoutMs: 120_000, ...options });
+const probe = (url: string, options: Partial<Parameters<typeof probeHttp>[1]> = {}): Promise<HttpProbeResult> =>
+  probeHttp(url, { timeoutMs: 120_000, ...options });
 
 /** A server with one way to answer, its URL and the number of its open connections. */
 async function serve(t: Test, answer: RequestListener) {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
+import { probeHttp } from '../../lib/index.ts';
 import { SettingsView as FullSettings, BackendStatus as FullStatus } from '../../protocol/index.ts';
-import { probeHttp } from '../../supervise/index.ts';
 import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import type { DoctorContext } from './context.ts';

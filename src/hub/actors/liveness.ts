@@ -1,8 +1,9 @@
 import * as v from 'valibot';
 import { type EventObject, fromCallback } from 'xstate';
 import type { OfWorkspace } from '../../../machines/index.ts';
+import { keepConnection, type LocalConnection, probeHttp } from '../../lib/index.ts';
 import { defaults, type FeedHealth } from '../../protocol/index.ts';
-import { isAlive, keepConnection, monotonicMs, probeHttp } from '../../supervise/index.ts';
+import { isAlive, monotonicMs } from '../../supervise/index.ts';
 import type { FeedConnection } from '../contact.ts';
 import type { FactsOf, WorkspaceFacts } from '../facts.ts';
 import { introduce } from '../probe.ts';
@@ -44,11 +45,7 @@ function hasEnded({ stored }: WorkspaceFacts): boolean {
 }
 
 /** Asks once. A server that was not started by a Hub may know no health route: it is asked as a client would. */
-async function ask(
-  facts: WorkspaceFacts,
-  connection: ReturnType<typeof keepConnection>,
-  signal: AbortSignal,
-): Promise<ProbeResult> {
+async function ask(facts: WorkspaceFacts, connection: LocalConnection, signal: AbortSignal): Promise<ProbeResult> {
   const url = facts.endpoints['appServerWebSocket'];
   if (!url) return { error: 'it has no address' };
   // The address carries a token, and another program may have taken the port of a server that has ended.
@@ -69,7 +66,7 @@ async function ask(
 }
 
 /** One question to a process that is asked again and again. */
-type Ask = (connection: ReturnType<typeof keepConnection>, signal: AbortSignal) => Promise<ProbeResult>;
+type Ask = (connection: LocalConnection, signal: AbortSignal) => Promise<ProbeResult>;
 
 type ProbeEvent =
   | {

@@ -4,19 +4,17 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventObject, fromCallback, fromPromise } from 'xstate';
 import { apiProxyMachine, type SidecarActorInput } from '../../../machines/index.ts';
-import type { ListenAddress } from '../../lib/index.ts';
+import { type ListenAddress, probeHttp } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
   adoptManaged,
   childEnvironment,
-  type HttpProbeOptions,
   isAlive,
   ListenerCheck,
   logFiles,
   monotonicMs,
   occupantOf,
   outsideEnvironment,
-  probeHttp,
   spawnManaged,
 } from '../../supervise/index.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
@@ -53,7 +51,7 @@ const otherListener = (otherProgram: string, { endpoint }: Sidecar): string =>
 /** Asks for the model list with the key; some proxies serve it under /v1 only. Null: answered; else the failure. */
 async function problemOf(
   { endpoint, apiKey }: Sidecar,
-  options: Pick<HttpProbeOptions, 'timeoutMs' | 'signal' | 'connection'>,
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<string | null> {
   const headers = { authorization: `Bearer ${apiKey}` };
   let problem: string | null = null;
@@ -132,14 +130,10 @@ export function sidecarMachine(hub: HubServices, factsOf: FactsOf) {
     const facts = factsOf(input.workspacePath);
     const sidecar = requested(facts, input.sidecar);
     const check = listenerCheck(facts, sidecar);
-    const ask = async (connection: HttpProbeOptions['connection'], signal: AbortSignal) => {
+    const ask = async (_: unknown, signal: AbortSignal) => {
       const found = check.poll();
       if (typeof found === 'object') return { error: `${found.otherProgram} listens at its address` };
-      const error = await problemOf(sidecar, {
-        timeoutMs: facts.probe.timeoutMs,
-        signal,
-        ...(connection && { connection }),
-      });
+      const error = await problemOf(sidecar, { timeoutMs: facts.probe.timeoutMs, signal });
       return error === null ? { idleMs: 0 } : { error };
     };
     return probeRegularly({ facts, incarnation: input.incarnation, ask, report: sendBack });

@@ -1,9 +1,7 @@
 /** The inbox of one agent server, over HTTP on the listener of its WebSocket. */
-import { request } from 'node:http';
-import { text as textOf } from 'node:stream/consumers';
-import { StringDecoder } from 'node:string_decoder';
 import * as v from 'valibot';
 import { SseParser } from '../../client/index.ts';
+import { askLocal } from '../../lib/index.ts';
 import {
   defaults,
   type InboxAnswer,
@@ -12,7 +10,6 @@ import {
   inboxFeed,
   inboxFeedPath,
 } from '../../protocol/index.ts';
-import { readFeed } from './feed-socket.ts';
 
 /** `ws://127.0.0.1:41235/ws?token=…`, as an agent server publishes it. */
 type Endpoint = string;
@@ -39,7 +36,13 @@ export interface InboxReader {
  *
  * @throws Error when the connection fails or is silent for too long
  */
-export function readInbox(endpoint: Endpoint, signal: AbortSignal, reader: InboxReader): Promise<number | null> {
+export async function readInbox(
+  endpoint: Endpoint,
+  signal: AbortSignal,
+  reader: InboxReader,
+  // Three heartbeats.
+  silenceMs = 3 * defaults.sse.heartbeatMs,
+): Promise<number | null> {
   const { origin, token } = addressOf(endpoint);
   const parser = new SseParser({
     onMessage({ event, data }) {
@@ -47,12 +50,25 @@ export function readInbox(endpoint: Endpoint, signal: AbortSignal, reader: Inbox
       if (parsed) reader.onEvent(parsed);
     },
   });
-  const decoder = new StringDecoder('utf8');
-  return readFeed(
-    // Three heartbeats.
-    { origin, path: inboxFeedPath, token, signal, silenceMs: 3 * defaults.sse.heartbeatMs },
-    { onSign: reader.onSign, onData: (piece) => parser.push(decoder.write(piece)) },
-  );
+  const decoder = new TextDecoder();
+  try {
+    const answer = await askLocal(new URL(inboxFeedPath, origin), {
+      headers: { accept: 'text/event-stream', authorization: `Bearer ${token}` },
+      ...{ signal, silenceMs, connection: false, takesRedirect: true },
+    });
+    reader.onSign();
+    if (answer.status !== 200) {
+      answer.cancel();
+      return answer.status;
+    }
+    for await (const chunk of answer.chunks()) {
+      reader.onSign();
+      parser.push(decoder.decode(chunk, { stream: true }));
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return null;
 }
 
 /** Undefined for an event that this version does not know. */
@@ -79,11 +95,14 @@ export async function answerRequest(
   signal: AbortSignal,
 ): Promise<AnswerOutcome> {
   const { origin, token } = addressOf(endpoint);
-  const { status, text } = await post(new URL(`${inboxFeedPath}/${encodeURIComponent(requestId)}`, origin), {
-    token,
+  const response = await askLocal(new URL(`${inboxFeedPath}/${encodeURIComponent(requestId)}`, origin), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify(answer),
-    signal: AbortSignal.any([signal, AbortSignal.timeout(defaults.supervise.probeTimeoutMs)]),
+    ...{ signal, deadlineMs: defaults.supervise.probeTimeoutMs, connection: false, takesRedirect: true },
   });
+  const { status } = response;
+  const text = await response.text(answerBytes);
   if (status === 200) {
     return { kind: 'decided', made: v.parse(v.pipe(v.string(), v.parseJson(), InboxDecision), text) };
   }
@@ -93,32 +112,4 @@ export async function answerRequest(
     return { kind: 'alreadyDecided', made: v.parse(InboxDecision, details) };
   if (status === 404 && code === 'approvalNotFound') return { kind: 'unknown' };
   throw new Error(`it answered ${status}`);
-}
-
-interface Posting {
-  readonly token: string;
-  readonly body: string;
-  readonly signal: AbortSignal;
-}
-
-/** One POST on a connection of its own. @throws Error when the connection fails, or the answer is too long */
-function post(url: URL, { token, body, signal }: Posting): Promise<{ readonly status: number; readonly text: string }> {
-  return new Promise((resolve, reject) => {
-    const headers = {
-      authorization: `Bearer ${token}`,
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-    };
-    const outgoing = request(url, { method: 'POST', agent: false, signal, headers });
-    outgoing.on('error', reject);
-    outgoing.once('response', (response) => {
-      let length = 0;
-      response.on('data', (chunk: Buffer) => {
-        length += chunk.length;
-        if (length > answerBytes) response.destroy(new Error('its answer is too long'));
-      });
-      textOf(response).then((text) => resolve({ status: response.statusCode ?? 0, text }), reject);
-    });
-    outgoing.end(body);
-  });
 }

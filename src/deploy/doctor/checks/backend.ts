@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { probeHttp } from '../../../supervise/index.ts';
+import { probeHttp } from '../../../lib/index.ts';
 import { backendUrl, jsonOf } from '../backend.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok } from '../finding.ts';
