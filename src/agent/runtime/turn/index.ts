@@ -1,5 +1,5 @@
 /** One turn: its driver and machine, its model requests, calls, approvals, budget, files and end. Begin with `TurnRun`. */
 export { ApprovalDecisions, type MadeDecision } from './approvals.ts';
-export type { TurnThread } from './context.ts';
 export { preloadTurnParts } from './driver.ts';
 export { TurnRun } from './run.ts';
+export type { TurnThread } from './thread.ts';

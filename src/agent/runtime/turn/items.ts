@@ -4,7 +4,7 @@ import type { ThreadStore } from '../../thread-store.ts';
 import { timestamp } from '../clock.ts';
 import type { ThreadEvent } from '../feed.ts';
 import type { Journal, JournalOwner } from '../journal.ts';
-import type { TurnPlace } from './context.ts';
+import type { TurnPlace } from './thread.ts';
 
 type GrowingType = 'agentMessage' | 'reasoningContent' | 'commandExecution';
 

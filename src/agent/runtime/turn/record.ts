@@ -6,8 +6,8 @@ import { timestamp } from '../clock.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import type { JournalOwner } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
-import type { TurnThread } from './context.ts';
 import { TurnItems } from './items.ts';
+import type { TurnThread } from './thread.ts';
 
 export interface TurnRecordOptions {
   readonly services: RuntimeServices;

@@ -7,7 +7,7 @@ import type { TurnWork } from './actor.ts';
 import { TurnApprovals } from './approvals.ts';
 import { TurnBudget } from './budget.ts';
 import type { Decider } from './call-review.ts';
-import type { TurnContext, TurnThread } from './context.ts';
+import type { TurnContext } from './context.ts';
 import { TurnDelegation } from './delegation.ts';
 import { bugFailure, codedFailureOf, TurnDriver } from './driver.ts';
 import { TurnEnding } from './ending.ts';
@@ -17,6 +17,7 @@ import { userMessage } from './items.ts';
 import { ModelTurn } from './model-turn.ts';
 import { TurnRecord } from './record.ts';
 import { report } from './reports.ts';
+import type { TurnThread } from './thread.ts';
 
 export interface TurnRunOptions {
   readonly services: RuntimeServices;

@@ -1,0 +1,42 @@
+import type { ThreadConfig, Turn } from '../../../protocol/index.ts';
+import type { Delegate } from '../../delegate.ts';
+import type { ThreadStore } from '../../thread-store.ts';
+import type { SubagentOrder, Tool, ToolResult } from '../../tool.ts';
+import type { Listener } from '../feed.ts';
+import type { Journal } from '../journal.ts';
+import type { FileCheckpoints } from '../types.ts';
+
+/** Thread of a turn, as far as the turn uses it and reports to it. */
+export interface TurnThread {
+  readonly id: string;
+  readonly config: ThreadConfig;
+  /** Directory of the conversation: the workspace of the server, or a worktree. */
+  readonly workspacePath: string;
+  /** Answers of the model that the turn may use. */
+  readonly maxRounds: number;
+  readonly store: ThreadStore;
+  readonly journal: Journal;
+  /** Client that receives the events of this turn without a subscription. */
+  readonly asker: Listener | undefined;
+  /** External agent that does the turn; absent: the model does it. */
+  readonly delegate: Delegate | undefined;
+  /** Absent: the files are not saved. */
+  readonly checkpoints: FileCheckpoints | undefined;
+  /** Tools that this thread may use at the time of the call. */
+  readonly tools: () => readonly Tool[];
+  readonly isGranted: (scopeKey: string) => boolean;
+  readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
+  readonly spawnSubagent: (order: SubagentOrder, signal: AbortSignal) => Promise<ToolResult>;
+  /** Called when the turn starts, waits for approval, or resumes. */
+  readonly onChange: () => void;
+  /** Records when the thread was last active; part of the write at the end of the turn. */
+  readonly touch: (at: string) => void;
+  /** Called once, after the turn's last event. `isStored`: its end is in the store. */
+  readonly onEnd: (turn: Turn, isStored: boolean) => void;
+}
+
+/** Ids of a turn, as its events and traces have them. */
+export interface TurnPlace {
+  readonly threadId: string;
+  readonly turnId: string;
+}
