@@ -30,9 +30,21 @@ const objectOf = (properties: Readonly<Record<string, unknown>>, ...required: re
   additionalProperties: false,
 });
 
+type ScopedTool = readonly [scope: DelegationScope, tool: McpTool];
+
 /** The tools that a token with these scopes can use. */
 export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegated): McpTool[] {
-  const all: readonly (readonly [scope: DelegationScope, tool: McpTool])[] = [
+  const all = [
+    ...workspaceTools(delegated),
+    ...conversationTools(delegated, scopes.includes('read')),
+    ...requestTools(delegated),
+  ];
+  return all.flatMap(([scope, tool]) => (scopes.includes(scope) ? [tool] : []));
+}
+
+/** Tools that list and start workspaces. */
+function workspaceTools(delegated: Delegated): readonly ScopedTool[] {
+  return [
     [
       'list',
       {
@@ -53,6 +65,12 @@ export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegate
         run: (args, signal) => delegated({ do: 'start', ...parse(v.object({ workspacePath: id }), args) }, signal),
       },
     ],
+  ];
+}
+
+/** Tools that prompt an agent and read its conversations. */
+function conversationTools(delegated: Delegated, canRead: boolean): readonly ScopedTool[] {
+  return [
     [
       'prompt',
       {
@@ -73,7 +91,7 @@ export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegate
         async run(args, signal) {
           const { waitSeconds, ...request } = parse(Prompt, args);
           const begun = await delegated({ do: 'prompt', ...request }, signal);
-          if (waitSeconds === 0 || !scopes.includes('read')) return begun;
+          if (waitSeconds === 0 || !canRead) return begun;
           const { threadId } = v.parse(Begun, begun);
           return ended(delegated, { workspaceId: request.workspaceId, threadId }, waitSeconds, signal);
         },
@@ -89,6 +107,12 @@ export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegate
         run: (args, signal) => delegated({ do: 'read', ...parse(Read, args) }, signal),
       },
     ],
+  ];
+}
+
+/** Tools that list and decide approval requests. */
+function requestTools(delegated: Delegated): readonly ScopedTool[] {
+  return [
     [
       'approve',
       {
@@ -133,7 +157,6 @@ export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegate
       },
     ],
   ];
-  return all.flatMap(([scope, tool]) => (scopes.includes(scope) ? [tool] : []));
 }
 
 /** Resolves with the conversation when its turn has ended, or waits for an approval, or when the time is over. */
