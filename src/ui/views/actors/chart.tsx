@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import {
   type Detail,
@@ -46,22 +46,10 @@ export function ChartView({ store, actor: real, chart }: ChartProps) {
   const simulated = store.simulation.simulated.value;
   const actor = simulated ? copyOf(simulated) : real;
   const pane = useRef<HTMLDivElement>(null);
-  const size = useSignal<Size>({ width: 0, height: 0 });
+  const size = useSize(pane);
   const mode = useSignal<Mode>('fit');
   const isAll = useSignal(false);
   const free = useSignal<Camera>({ x: 0, y: 0, scale: 1 });
-
-  useLayoutEffect(() => {
-    const element = pane.current;
-    if (!element) return;
-    const measure = () => {
-      size.value = { width: element.clientWidth, height: element.clientHeight };
-    };
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [size]);
 
   const drawings = store.drawings.value;
   const isWhole = isAll.value || drawings === null;
@@ -150,6 +138,23 @@ export function ChartView({ store, actor: real, chart }: ChartProps) {
       </p>
     </figure>
   );
+}
+
+/** Current size of an element, in CSS pixels. */
+function useSize(pane: { readonly current: HTMLDivElement | null }): Signal<Size> {
+  const size = useSignal<Size>({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const element = pane.current;
+    if (!element) return;
+    const measure = () => {
+      size.value = { width: element.clientWidth, height: element.clientHeight };
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [size]);
+  return size;
 }
 
 /** Begins a simulation of an actor; undefined where its machine is not that of this page, or one runs. */

@@ -16,28 +16,7 @@ export function FilterBar({ store }: { readonly store: Store }) {
   const input = useRef<HTMLInputElement>(null);
   const { tones, machines, inTrouble } = store.counts.value;
   const filter = store.filter.value;
-  useCommands(store.app, [
-    {
-      id: 'actors.filter',
-      title: 'Filter actors by name or state',
-      group: 'Actors',
-      keys: ['/'],
-      run: () => input.current?.focus(),
-    },
-    {
-      id: 'actors.filterTrouble',
-      title: 'Show only actors in trouble',
-      group: 'Actors',
-      keys: ['x'],
-      run: () => store.setFilter({ isInTrouble: !store.filter.peek().isInTrouble }),
-    },
-    {
-      id: 'actors.filterClear',
-      title: 'Show all actors',
-      group: 'Actors',
-      run: () => store.setFilter(everything),
-    },
-  ]);
+  useFilterCommands(store, () => input.current?.focus());
   return (
     <div class="filter">
       <div class="find">
@@ -113,6 +92,31 @@ export function FilterBar({ store }: { readonly store: Store }) {
       </fieldset>
     </div>
   );
+}
+
+function useFilterCommands(store: Store, focus: () => void): void {
+  useCommands(store.app, [
+    {
+      id: 'actors.filter',
+      title: 'Filter actors by name or state',
+      group: 'Actors',
+      keys: ['/'],
+      run: () => focus(),
+    },
+    {
+      id: 'actors.filterTrouble',
+      title: 'Show only actors in trouble',
+      group: 'Actors',
+      keys: ['x'],
+      run: () => store.setFilter({ isInTrouble: !store.filter.peek().isInTrouble }),
+    },
+    {
+      id: 'actors.filterClear',
+      title: 'Show all actors',
+      group: 'Actors',
+      run: () => store.setFilter(everything),
+    },
+  ]);
 }
 
 interface PillProps {

@@ -1,4 +1,4 @@
-import { batch, computed, effect, type ReadonlySignal, signal } from '@preact/signals';
+import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { Drawings } from '../../../inspect/browser.ts';
 import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
@@ -16,6 +16,12 @@ import { type Counts, countsOf, everything, type Filter, type TreeRow, TreeRows 
 export type Extra = 'counts' | 'heat';
 
 export type Action = 'ensure' | 'restart' | 'stop';
+
+/** Command that the Hub has not answered yet, and its actor. */
+interface Running {
+  readonly id: string;
+  readonly action: Action;
+}
 
 /** Something opened from a file: it is shown in place of the server's actors. */
 export interface Opened {
@@ -50,7 +56,7 @@ export interface Store {
   /** The page asks whether the selected actor shall be stopped. */
   readonly asksToStop: ReadonlySignal<boolean>;
   readonly opened: ReadonlySignal<Opened | null>;
-  readonly busy: ReadonlySignal<{ readonly id: string; readonly action: Action } | null>;
+  readonly busy: ReadonlySignal<Running | null>;
   readonly notice: ReadonlySignal<string | null>;
   /** Milliseconds since the epoch: now, the selected moment, or the time of the recording. */
   readonly clock: ReadonlySignal<number>;
@@ -77,10 +83,10 @@ export interface Store {
 
 export function createStore(app: App): Store {
   const feed = createFeed(app.live);
-  const fetched = signal<ReadonlyMap<string, Chart>>(new Map());
   const opened = signal<Opened | null>(null);
-  const busy = signal<{ readonly id: string; readonly action: Action } | null>(null);
+  const busy = signal<Running | null>(null);
   const notice = signal<string | null>(null);
+  const fetched = fetchCharts(app, feed.isLoaded, notice);
   const closed = signal<ReadonlySet<string>>(new Set());
   const shows = signal<Readonly<Record<Extra, boolean>>>({ counts: false, heat: false });
   const compared = signal<{ readonly a: number | null; readonly b: number | null }>({ a: null, b: null });
@@ -90,7 +96,7 @@ export function createStore(app: App): Store {
   const selectedId = computed(() => link.actor.value ?? firstOf(present.value));
   const travel = createTravel({ present, selectedId });
   const charts = computed(() =>
-    opened.value ? new Map(opened.value.recording.charts.map((chart) => [chart.name, chart])) : fetched.value,
+    opened.value ? new Map(opened.value.recording.charts.map((chart) => [chart.name, chart])) : fetched.charts.value,
   );
   const isLoaded = computed(() => opened.value !== null || feed.isLoaded.value);
   const of = (actors: Actors) => (selectedId.value === null ? null : (actors.byId.get(selectedId.value) ?? null));
@@ -99,36 +105,8 @@ export function createStore(app: App): Store {
   const machine = computed(() => whole.value?.machine ?? '');
   const treeRows = new TreeRows();
 
-  async function loadCharts(): Promise<void> {
-    try {
-      const list = await app.api.get<Chart[]>(app.server.machines);
-      fetched.value = new Map(list.map((chart) => [chart.name, chart]));
-    } catch (error) {
-      // Before the start of the stream there is no notice: the start loads the charts again.
-      if (feed.isLoaded.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
-    }
-  }
-  // At once, and again when the server comes back after it could not be reached.
-  let isLoading = false;
-  const stopCharts = effect(() => {
-    void feed.isLoaded.value;
-    if (isLoading || fetched.peek().size > 0) return;
-    isLoading = true;
-    void loadCharts().finally(() => {
-      isLoading = false;
-    });
-  });
   const chart = computed(() => charts.value.get(machine.value));
-  const drawings = signal<Drawings | null | undefined>(undefined);
-  const stopDrawings = effect(() => {
-    const shown = chart.value;
-    drawings.value = undefined;
-    if (shown) {
-      void drawingsOf(shown).then((made) => {
-        if (chart.peek() === shown) drawings.value = made;
-      });
-    }
-  });
+  const { drawings, stop: stopDrawings } = followDrawings(chart);
   const simulation = createSimulation();
   const stopSimulation = effect(() => {
     if (simulation.simulated.value?.actor.id !== selectedId.value) simulation.leave();
@@ -185,18 +163,87 @@ export function createStore(app: App): Store {
     dismiss() {
       notice.value = null;
     },
-    /** Sends a command to the Hub; the stream reports its effect. */
-    async act(action, id, workspacePath) {
-      busy.value = { id, action };
-      notice.value = null;
-      try {
-        await app.api.send('POST', `/v1/appservers/${action}`, { workspacePath });
-      } catch (error) {
-        notice.value = messageOf(error);
-      } finally {
-        busy.value = null;
-      }
+    act: commandAction(app, busy, notice),
+    ...recordingActions({ app, travel, charts, opened, notice }),
+    close() {
+      travel.pause();
+      stopLink();
+      fetched.stop();
+      stopDrawings();
+      stopSimulation();
+      feed.close();
     },
+  };
+}
+
+/** Fetches the charts at once, and again when the server comes back after it could not be reached. */
+function fetchCharts(app: App, isLoaded: ReadonlySignal<boolean>, notice: Signal<string | null>) {
+  const charts = signal<ReadonlyMap<string, Chart>>(new Map());
+  async function load(): Promise<void> {
+    try {
+      const list = await app.api.get<Chart[]>(app.server.machines);
+      charts.value = new Map(list.map((chart) => [chart.name, chart]));
+    } catch (error) {
+      // Before the start of the stream there is no notice: the start loads the charts again.
+      if (isLoaded.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
+    }
+  }
+  let isLoading = false;
+  const stop = effect(() => {
+    void isLoaded.value;
+    if (isLoading || charts.peek().size > 0) return;
+    isLoading = true;
+    void load().finally(() => {
+      isLoading = false;
+    });
+  });
+  return { charts, stop };
+}
+
+/** Fetches the drawings of the shown chart. */
+function followDrawings(chart: ReadonlySignal<Chart | undefined>) {
+  const drawings = signal<Drawings | null | undefined>(undefined);
+  const stop = effect(() => {
+    const shown = chart.value;
+    drawings.value = undefined;
+    if (shown) {
+      void drawingsOf(shown).then((made) => {
+        if (chart.peek() === shown) drawings.value = made;
+      });
+    }
+  });
+  return { drawings, stop };
+}
+
+/** Sends commands to the Hub; the stream reports their effect. */
+function commandAction(app: App, busy: Signal<Running | null>, notice: Signal<string | null>): Store['act'] {
+  return async (action, id, workspacePath) => {
+    busy.value = { id, action };
+    notice.value = null;
+    try {
+      await app.api.send('POST', `/v1/appservers/${action}`, { workspacePath });
+    } catch (error) {
+      notice.value = messageOf(error);
+    } finally {
+      busy.value = null;
+    }
+  };
+}
+
+interface RecordingParts extends Pick<Store, 'app' | 'travel' | 'charts'> {
+  readonly opened: Signal<Opened | null>;
+  readonly notice: Signal<string | null>;
+}
+
+/** Writes, opens and closes recordings. */
+function recordingActions({
+  app,
+  travel,
+  charts,
+  opened,
+  notice,
+}: RecordingParts): Pick<Store, 'record' | 'open' | 'closeRecording'> {
+  return {
     record() {
       const { kind, version, workspacePath } = app.page.peek() ?? { kind: 'hub', version: '' };
       const about = opened.peek()?.recording.about ?? { kind, version, ...(workspacePath && { workspacePath }) };
@@ -220,14 +267,6 @@ export function createStore(app: App): Store {
         travel.leave();
         opened.value = null;
       });
-    },
-    close() {
-      travel.pause();
-      stopLink();
-      stopCharts();
-      stopDrawings();
-      stopSimulation();
-      feed.close();
     },
   };
 }

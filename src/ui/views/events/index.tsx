@@ -70,28 +70,7 @@ export default function EventsView({ app }: { readonly app: App }) {
           box={box}
           summary={`${shown.length.toLocaleString()} of ${firehose.size.toLocaleString()}`}
         />
-        {older && (
-          <button type="button" onClick={older}>
-            Older events
-          </button>
-        )}
-        <button type="button" aria-pressed={firehose.isPaused} onClick={togglePause} title="Pause or resume (p)">
-          <Glyph name={firehose.isPaused ? 'play' : 'pause'} />
-          {firehose.isPaused ? `Paused · ${firehose.unseen.toLocaleString()} waiting` : 'Pause'}
-        </button>
-        <button type="button" onClick={exportLines} disabled={shown.length === 0} title="Save the shown events (x)">
-          <Glyph name="save" />
-          JSON lines
-        </button>
-        <button
-          type="button"
-          class="bare"
-          onClick={() => copyText(app, streamCurl(app), 'Command')}
-          title="Copy as curl"
-        >
-          <Glyph name="copy" />
-          curl
-        </button>
+        <Buttons app={app} firehose={firehose} older={older} togglePause={togglePause} exportLines={exportLines} />
       </div>
       {firehose.evicted > 0 && (
         <p class="banner neutral">
@@ -103,32 +82,18 @@ export default function EventsView({ app }: { readonly app: App }) {
         {shown.length === 0 ? (
           <NothingYet app={app} isFiltered={filter !== ''} />
         ) : (
-          <div class="tail">
-            <VirtualList
-              label="Events, oldest first"
-              count={shown.length}
-              rowHeight={rowHeights[app.preferences.density.value]}
-              rowKey={(index) => shown[index]?.seq ?? index}
-              renderRow={(index) => {
-                const entry = shown[index];
-                return entry && <EventRow entry={entry} />;
-              }}
-              selected={selected}
-              onSelect={select}
-              followsTail={!firehose.isPaused}
-              onAtEnd={(atEnd) => {
-                isAtEnd.value = atEnd;
-                seenUpTo.value = shown.at(-1)?.seq ?? 0;
-              }}
-              handle={list}
-            />
-            {newer > 0 && (
-              <button type="button" class="main newer" onClick={() => list.current?.scrollToEnd()}>
-                <Glyph name="down" />
-                {newer.toLocaleString()} new
-              </button>
-            )}
-          </div>
+          <Tail
+            app={app}
+            firehose={firehose}
+            selected={selected}
+            onSelect={select}
+            newer={newer}
+            onAtEnd={(atEnd) => {
+              isAtEnd.value = atEnd;
+              seenUpTo.value = shown.at(-1)?.seq ?? 0;
+            }}
+            handle={list}
+          />
         )}
         {chosen.value && (
           <EventDetails
@@ -143,6 +108,86 @@ export default function EventsView({ app }: { readonly app: App }) {
       <p class="unseen" role="status">
         {said}
       </p>
+    </div>
+  );
+}
+
+interface ButtonsProps {
+  readonly app: App;
+  readonly firehose: Firehose;
+  /** Fetches earlier events; undefined: the first event is loaded. */
+  readonly older: (() => void) | undefined;
+  readonly togglePause: () => void;
+  readonly exportLines: () => void;
+}
+
+function Buttons({ app, firehose, older, togglePause, exportLines }: ButtonsProps) {
+  return (
+    <>
+      {older && (
+        <button type="button" onClick={older}>
+          Older events
+        </button>
+      )}
+      <button type="button" aria-pressed={firehose.isPaused} onClick={togglePause} title="Pause or resume (p)">
+        <Glyph name={firehose.isPaused ? 'play' : 'pause'} />
+        {firehose.isPaused ? `Paused · ${firehose.unseen.toLocaleString()} waiting` : 'Pause'}
+      </button>
+      <button
+        type="button"
+        onClick={exportLines}
+        disabled={firehose.shown.length === 0}
+        title="Save the shown events (x)"
+      >
+        <Glyph name="save" />
+        JSON lines
+      </button>
+      <button type="button" class="bare" onClick={() => copyText(app, streamCurl(app), 'Command')} title="Copy as curl">
+        <Glyph name="copy" />
+        curl
+      </button>
+    </>
+  );
+}
+
+interface TailProps {
+  readonly app: App;
+  readonly firehose: Firehose;
+  /** Index of the selected event; -1: none. */
+  readonly selected: number;
+  readonly onSelect: (index: number) => void;
+  /** Number of events below the visible ones. */
+  readonly newer: number;
+  readonly onAtEnd: (atEnd: boolean) => void;
+  readonly handle: { current: ListHandle | null };
+}
+
+/** List of the events, which follows the newest one. */
+function Tail({ app, firehose, selected, onSelect, newer, onAtEnd, handle }: TailProps) {
+  const { shown } = firehose;
+  return (
+    <div class="tail">
+      <VirtualList
+        label="Events, oldest first"
+        count={shown.length}
+        rowHeight={rowHeights[app.preferences.density.value]}
+        rowKey={(index) => shown[index]?.seq ?? index}
+        renderRow={(index) => {
+          const entry = shown[index];
+          return entry && <EventRow entry={entry} />;
+        }}
+        selected={selected}
+        onSelect={onSelect}
+        followsTail={!firehose.isPaused}
+        onAtEnd={onAtEnd}
+        handle={handle}
+      />
+      {newer > 0 && (
+        <button type="button" class="main newer" onClick={() => handle.current?.scrollToEnd()}>
+          <Glyph name="down" />
+          {newer.toLocaleString()} new
+        </button>
+      )}
     </div>
   );
 }

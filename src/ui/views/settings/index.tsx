@@ -62,7 +62,7 @@ function Form({
   readonly loaded: Loaded;
 }) {
   const editing = useEditing(app, resource, sections);
-  const { edits, issues, fault, isBusy, restartFor, edit, discard, save, readAgain } = editing;
+  const { edits, issues, isBusy, edit, discard, save } = editing;
   const text = app.router.route.value.query['q'] ?? '';
   const box = useRef<HTMLInputElement>(null);
   const shown = useMemo(() => search(sections, text), [sections, text]);
@@ -98,32 +98,7 @@ function Form({
           </span>
         )}
       </div>
-      {readOnly !== undefined && (
-        <Banner tone="neutral">
-          <p>These settings cannot be changed here: {readOnly}</p>
-        </Banner>
-      )}
-      <FaultBanner error={resource.error.value} at={resource.at.value} retry={resource.reload} />
-      {fault.value !== null && (
-        <Banner tone="danger">
-          <p>{[fault.value, ...issues.value.rest].join(' ')}</p>
-          <button type="button" onClick={readAgain}>
-            Read the file again
-          </button>
-        </Banner>
-      )}
-      {config.warnings.map((warning) => (
-        <Banner key={warning} tone="warn">
-          <p>{warning}</p>
-        </Banner>
-      ))}
-      {restartFor.value.length > 0 && (
-        <Banner tone="warn">
-          <p>
-            Saved. Restart to apply: <code>{restartFor.value.join(', ')}</code>
-          </p>
-        </Banner>
-      )}
+      <Notices resource={resource} config={config} readOnly={readOnly} editing={editing} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
       <section class="scroll" aria-label="All settings" tabIndex={0}>
         {reasons.length > 0 && <Locks reasons={reasons} />}
@@ -151,6 +126,48 @@ function Form({
         )}
       </section>
     </div>
+  );
+}
+
+interface NoticesProps {
+  readonly resource: Resource<Loaded>;
+  readonly config: ConfigView;
+  /** Reason why no setting can be changed; undefined: settings can be changed. */
+  readonly readOnly: string | undefined;
+  readonly editing: ReturnType<typeof useEditing>;
+}
+
+/** Banners above the settings: locks, faults, warnings and a needed restart. */
+function Notices({ resource, config, readOnly, editing: { fault, issues, restartFor, readAgain } }: NoticesProps) {
+  return (
+    <>
+      {readOnly !== undefined && (
+        <Banner tone="neutral">
+          <p>These settings cannot be changed here: {readOnly}</p>
+        </Banner>
+      )}
+      <FaultBanner error={resource.error.value} at={resource.at.value} retry={resource.reload} />
+      {fault.value !== null && (
+        <Banner tone="danger">
+          <p>{[fault.value, ...issues.value.rest].join(' ')}</p>
+          <button type="button" onClick={readAgain}>
+            Read the file again
+          </button>
+        </Banner>
+      )}
+      {config.warnings.map((warning) => (
+        <Banner key={warning} tone="warn">
+          <p>{warning}</p>
+        </Banner>
+      ))}
+      {restartFor.value.length > 0 && (
+        <Banner tone="warn">
+          <p>
+            Saved. Restart to apply: <code>{restartFor.value.join(', ')}</code>
+          </p>
+        </Banner>
+      )}
+    </>
   );
 }
 

@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { messageOf as textOfError } from '../../../../lib/browser.ts';
 import type { InputPart, ThreadConfig } from '../../../../protocol/index.ts';
@@ -26,94 +26,31 @@ interface ComposerProps {
  * Enter makes a line.
  */
 export function Composer({ app, chat, conversation }: ComposerProps) {
-  const { threadId } = conversation;
   const box = useRef<HTMLTextAreaElement>(null);
-  const [kept] = useState(() => ({ text: draftOf(threadId), pictures: takePictures(threadId) }));
-  const text = useSignal(kept.text);
-  const pictures = useSignal(kept.pictures);
   const config = useSignal<ThreadConfig>({});
-  const offer = useSignal<Offer | null>(null);
-  const chosen = useSignal(0);
   const list = useId();
   const state = conversation.state;
   const isRunning = state.context.turnId !== null;
   const isGone = state.hasTag('gone');
+  const { text, pictures, write, take, giveBack, attach } = useMessage(app, chat, conversation);
+  const { offer, chosen, look, accept } = useSuggestions(chat, conversation, box, text, write);
 
   useHeight(box, text.value);
-  const write = (next: string) => {
-    text.value = next;
-    keepDraft(threadId, next);
-  };
-  useEffect(() => {
-    conversation.onReturned = (input) => {
-      write([writtenIn(input), text.peek()].filter((part) => part !== '').join('\n\n'));
-      pictures.value = [...picturesIn(input), ...pictures.peek()].slice(0, maxPictures);
-    };
-    const leave = () => {
-      keepDraft(threadId, [...unsentTexts(conversation), text.peek()].filter(Boolean).join('\n\n'));
-      keepPictures(threadId, pictures.peek());
-    };
-    addEventListener('pagehide', leave);
-    return () => {
-      removeEventListener('pagehide', leave);
-      keepPictures(threadId, pictures.peek());
-    };
-  }, [conversation]);
-
-  const take = (): readonly InputPart[] | null => {
-    const input = messageOf(text.peek(), pictures.peek(), chat.commands.peek());
-    if (input.length === 0) return null;
-    if (text.peek().length > maxMessageChars) {
-      app.toast({ text: 'The message is too long: at most 1.2 million characters.', tone: 'danger' });
-      return null;
-    }
-    write('');
-    pictures.value = [];
-    offer.value = null;
+  const takeMessage = () => {
+    const input = take();
+    if (input) offer.value = null;
     return input;
   };
-  const giveBack = (input: readonly InputPart[], error: unknown) => {
-    conversation.onReturned?.(input);
-    app.toast({ text: `Not sent: ${textOfError(error)}`, tone: 'danger' });
-  };
   const send = () => {
-    const input = take();
+    const input = takeMessage();
     if (!input) return;
-    if (threadId !== null) conversation.send(input);
+    if (conversation.threadId !== null) conversation.send(input);
     else chat.begin(conversation, input, config.peek()).catch((error: unknown) => giveBack(input, error));
   };
   const steer = async () => {
     if (!isRunning) return send();
-    const input = take();
+    const input = takeMessage();
     if (input) await conversation.steer(input).catch((error: unknown) => giveBack(input, error));
-  };
-  const offerWith = (found: readonly string[]) => {
-    const { selectionStart = 0 } = box.current ?? {};
-    const files = () => [...new Set([...filesOf(conversation.transcript), ...found])];
-    offer.value = offerFor(text.peek(), selectionStart, { commands: chat.commands.peek(), files });
-    chosen.value = 0;
-  };
-  const mention = () => mentionBefore(text.peek(), box.current?.selectionStart ?? 0);
-  const look = () => {
-    offerWith([]);
-    const query = mention();
-    if (query === null) return;
-    // Without an answer, the files named in the conversation are still offered; a banner reports a lost connection.
-    const found = chat.files(conversation, query).catch((): readonly string[] => []);
-    void found.then((paths) => {
-      if (paths.length > 0 && mention() === query) offerWith(paths);
-    });
-  };
-  const accept = (index: number) => {
-    const suggestion = offer.peek()?.suggestions[index];
-    const element = box.current;
-    if (!suggestion || !element) return;
-    const from = offer.peek()?.from ?? 0;
-    write(text.peek().slice(0, from) + suggestion.text + text.peek().slice(element.selectionStart));
-    offer.value = null;
-    const cursor = from + suggestion.text.length;
-    queueMicrotask(() => element.setSelectionRange(cursor, cursor));
-    element.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (isComposing(event)) return;
@@ -126,20 +63,6 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
     else if (event.key === 'Enter' && !event.shiftKey && !entersLines()) send();
     else return;
     event.preventDefault();
-  };
-  const attach = async (files: Iterable<File>) => {
-    for (const file of [...files].filter(isPicture)) {
-      if (pictures.peek().length >= maxPictures) {
-        app.toast({ text: `At most ${maxPictures} pictures fit a message.`, tone: 'danger' });
-        return;
-      }
-      try {
-        const picture = await pictureOf(file);
-        pictures.value = [...pictures.peek(), picture];
-      } catch {
-        app.toast({ text: `${file.name} is not a readable picture.`, tone: 'danger' });
-      }
-    }
   };
 
   const suggestions = offer.value?.suggestions ?? [];
@@ -158,42 +81,8 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
         void attach(event.dataTransfer?.files ?? []);
       }}
     >
-      {suggestions.length > 0 && (
-        <div class="offer" role="listbox" id={list} aria-label="Suggestions">
-          {suggestions.map((suggestion, index) => (
-            // biome-ignore lint/a11y/useKeyWithClickEvents: the text box has the keys
-            // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the text box
-            <div
-              key={suggestion.text}
-              id={`${list}-${index}`}
-              role="option"
-              aria-selected={index === chosen.value}
-              onClick={() => accept(index)}
-            >
-              <b class="mono">{suggestion.text}</b> <span class="quiet cut">{suggestion.detail}</span>
-            </div>
-          ))}
-        </div>
-      )}
-      {pictures.value.length > 0 && (
-        <ul class="attached" aria-label="Pictures">
-          {pictures.value.map((url, index) => (
-            <li key={url}>
-              <Picture url={url} />
-              <button
-                type="button"
-                class="bare"
-                aria-label={`Remove picture ${index + 1}`}
-                onClick={() => {
-                  pictures.value = pictures.peek().filter((each) => each !== url);
-                }}
-              >
-                <Glyph name="close" />
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
+      <Suggestions id={list} suggestions={suggestions} chosen={chosen.value} accept={accept} />
+      <Attached pictures={pictures} />
       <textarea
         ref={box}
         name="message"
@@ -235,6 +124,158 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
       </div>
     </form>
   );
+}
+
+interface SuggestionsProps {
+  readonly id: string;
+  readonly suggestions: Offer['suggestions'];
+  /** Index of the chosen suggestion. */
+  readonly chosen: number;
+  readonly accept: (index: number) => void;
+}
+
+function Suggestions({ id, suggestions, chosen, accept }: SuggestionsProps) {
+  if (suggestions.length === 0) return null;
+  return (
+    <div class="offer" role="listbox" id={id} aria-label="Suggestions">
+      {suggestions.map((suggestion, index) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the text box has the keys
+        // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the text box
+        <div
+          key={suggestion.text}
+          id={`${id}-${index}`}
+          role="option"
+          aria-selected={index === chosen}
+          onClick={() => accept(index)}
+        >
+          <b class="mono">{suggestion.text}</b> <span class="quiet cut">{suggestion.detail}</span>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+/** Pictures of the message, each with a button that removes it. */
+function Attached({ pictures }: { readonly pictures: Signal<readonly string[]> }) {
+  if (pictures.value.length === 0) return null;
+  return (
+    <ul class="attached" aria-label="Pictures">
+      {pictures.value.map((url, index) => (
+        <li key={url}>
+          <Picture url={url} />
+          <button
+            type="button"
+            class="bare"
+            aria-label={`Remove picture ${index + 1}`}
+            onClick={() => {
+              pictures.value = pictures.peek().filter((each) => each !== url);
+            }}
+          >
+            <Glyph name="close" />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Text and pictures of the message. They are stored as a draft, and come back when they cannot be sent. */
+function useMessage(app: App, chat: ChatWorkspace, conversation: Conversation) {
+  const { threadId } = conversation;
+  const [kept] = useState(() => ({ text: draftOf(threadId), pictures: takePictures(threadId) }));
+  const text = useSignal(kept.text);
+  const pictures = useSignal<readonly string[]>(kept.pictures);
+  const write = (next: string) => {
+    text.value = next;
+    keepDraft(threadId, next);
+  };
+  useEffect(() => {
+    conversation.onReturned = (input) => {
+      write([writtenIn(input), text.peek()].filter((part) => part !== '').join('\n\n'));
+      pictures.value = [...picturesIn(input), ...pictures.peek()].slice(0, maxPictures);
+    };
+    const leave = () => {
+      keepDraft(threadId, [...unsentTexts(conversation), text.peek()].filter(Boolean).join('\n\n'));
+      keepPictures(threadId, pictures.peek());
+    };
+    addEventListener('pagehide', leave);
+    return () => {
+      removeEventListener('pagehide', leave);
+      keepPictures(threadId, pictures.peek());
+    };
+  }, [conversation]);
+
+  const take = (): readonly InputPart[] | null => {
+    const input = messageOf(text.peek(), pictures.peek(), chat.commands.peek());
+    if (input.length === 0) return null;
+    if (text.peek().length > maxMessageChars) {
+      app.toast({ text: 'The message is too long: at most 1.2 million characters.', tone: 'danger' });
+      return null;
+    }
+    write('');
+    pictures.value = [];
+    return input;
+  };
+  const giveBack = (input: readonly InputPart[], error: unknown) => {
+    conversation.onReturned?.(input);
+    app.toast({ text: `Not sent: ${textOfError(error)}`, tone: 'danger' });
+  };
+  const attach = async (files: Iterable<File>) => {
+    for (const file of [...files].filter(isPicture)) {
+      if (pictures.peek().length >= maxPictures) {
+        app.toast({ text: `At most ${maxPictures} pictures fit a message.`, tone: 'danger' });
+        return;
+      }
+      try {
+        const picture = await pictureOf(file);
+        pictures.value = [...pictures.peek(), picture];
+      } catch {
+        app.toast({ text: `${file.name} is not a readable picture.`, tone: 'danger' });
+      }
+    }
+  };
+  return { text, pictures, write, take, giveBack, attach };
+}
+
+/** Commands and files that complete the word at the cursor. */
+function useSuggestions(
+  chat: ChatWorkspace,
+  conversation: Conversation,
+  box: { readonly current: HTMLTextAreaElement | null },
+  text: ReadonlySignal<string>,
+  write: (next: string) => void,
+) {
+  const offer = useSignal<Offer | null>(null);
+  const chosen = useSignal(0);
+  const offerWith = (found: readonly string[]) => {
+    const { selectionStart = 0 } = box.current ?? {};
+    const files = () => [...new Set([...filesOf(conversation.transcript), ...found])];
+    offer.value = offerFor(text.peek(), selectionStart, { commands: chat.commands.peek(), files });
+    chosen.value = 0;
+  };
+  const mention = () => mentionBefore(text.peek(), box.current?.selectionStart ?? 0);
+  const look = () => {
+    offerWith([]);
+    const query = mention();
+    if (query === null) return;
+    // Without an answer, the files named in the conversation are still offered; a banner reports a lost connection.
+    const found = chat.files(conversation, query).catch((): readonly string[] => []);
+    void found.then((paths) => {
+      if (paths.length > 0 && mention() === query) offerWith(paths);
+    });
+  };
+  const accept = (index: number) => {
+    const suggestion = offer.peek()?.suggestions[index];
+    const element = box.current;
+    if (!suggestion || !element) return;
+    const from = offer.peek()?.from ?? 0;
+    write(text.peek().slice(0, from) + suggestion.text + text.peek().slice(element.selectionStart));
+    offer.value = null;
+    const cursor = from + suggestion.text.length;
+    queueMicrotask(() => element.setSelectionRange(cursor, cursor));
+    element.focus();
+  };
+  return { offer, chosen, look, accept };
 }
 
 const unsentTexts = (conversation: Conversation): readonly string[] =>

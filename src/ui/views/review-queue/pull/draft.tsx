@@ -21,6 +21,9 @@ interface DraftProps {
   readonly acts: DraftActs;
 }
 
+/** Question to the user before a decision; `override` is the server's reason for a refused publication. */
+type Asked = 'discard' | 'publish' | { readonly override: string } | undefined;
+
 /** Result of a review, and the decision about it. */
 export function Draft({ app, item, draft, acts }: DraftProps) {
   const isOpen = isOpenDraft(draft);
@@ -28,7 +31,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
   const chosenId = app.router.route.value.query['finding'];
   const hunks = useResource((signal) => reviewApi(app.api).hunks(draft.draftId, signal), [draft.draftId]);
   const editingId = useSignal<string | undefined>(undefined);
-  const asked = useSignal<'discard' | 'publish' | { readonly override: string } | undefined>(undefined);
+  const asked = useSignal<Asked>(undefined);
   const close = () => {
     asked.value = undefined;
   };
@@ -88,43 +91,64 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
           />
         ))}
       </ol>
-      {asked.value === 'discard' && (
-        <Confirm
-          title="Discard this draft?"
-          action="Discard it"
-          onClose={close}
-          onConfirm={() => {
-            close();
-            void acts.discard(draft);
-          }}
-        >
+      <Question
+        asked={asked.value}
+        title={titleOf(item)}
+        action={publishWords(findings)}
+        onClose={close}
+        onDiscard={() => {
+          close();
+          void acts.discard(draft);
+        }}
+        onPublish={(override) => void publish(override)}
+      />
+    </section>
+  );
+}
+
+interface QuestionProps {
+  readonly asked: Asked;
+  /** Title of the pull request. */
+  readonly title: string;
+  /** Words of the button that publishes. */
+  readonly action: string;
+  readonly onClose: () => void;
+  readonly onDiscard: () => void;
+  readonly onPublish: (override: boolean) => void;
+}
+
+function Question({ asked, title, action, onClose, onDiscard, onPublish }: QuestionProps) {
+  return (
+    <>
+      {asked === 'discard' && (
+        <Confirm title="Discard this draft?" action="Discard it" onClose={onClose} onConfirm={onDiscard}>
           <p>It is not published, and cannot be changed any more. A new review can be asked for.</p>
         </Confirm>
       )}
-      {asked.value === 'publish' && (
+      {asked === 'publish' && (
         <Confirm
-          title={`${publishWords(findings)}?`}
-          action={publishWords(findings)}
+          title={`${action}?`}
+          action={action}
           cancel="Not yet"
-          onClose={close}
-          onConfirm={() => void publish(false)}
+          onClose={onClose}
+          onConfirm={() => onPublish(false)}
         >
           <p>
-            It is written to <b>{titleOf(item)}</b> where everybody with access reads it, and cannot be taken back here.
+            It is written to <b>{title}</b> where everybody with access reads it, and cannot be taken back here.
           </p>
         </Confirm>
       )}
-      {typeof asked.value === 'object' && (
+      {typeof asked === 'object' && (
         <Confirm
           title="This draft cannot be published unchanged"
           action="Publish all the same"
-          onClose={close}
-          onConfirm={() => void publish(true)}
+          onClose={onClose}
+          onConfirm={() => onPublish(true)}
         >
-          <p>{asked.value.override}</p>
+          <p>{asked.override}</p>
         </Confirm>
       )}
-    </section>
+    </>
   );
 }
 
