@@ -18,7 +18,7 @@ import { Facts } from './facts.tsx';
 import { Problems } from './problems.tsx';
 import { Restriction } from './restriction.tsx';
 import { Answering, capital, LastTurn } from './words.tsx';
-import { type Action, createWorkspaces, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
+import { type Action, type Shown, troubleOf, Workspaces } from './workspaces.ts';
 
 /** Filters by the state of a workspace. */
 const groups = [
@@ -32,7 +32,7 @@ const maxBanners = 3;
 
 /** Every workspace of this Hub: its state, and the actions on it. */
 export function HubOverview({ app }: { readonly app: App }) {
-  const store = useMemo(() => createWorkspaces(app), [app]);
+  const store = useMemo(() => new Workspaces(app), [app]);
   const { query } = app.router.route.value;
   const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
@@ -69,7 +69,7 @@ export function HubOverview({ app }: { readonly app: App }) {
   return (
     <div class="view home">
       <HubStrip app={app} store={store} all={all} box={box} shown={shown.length} />
-      <FaultBanner error={store.fault.value} at={null} retry={store.refresh} />
+      <FaultBanner error={store.fault.value} at={null} retry={() => store.refresh()} />
       <Problems problems={store.status.value?.problems ?? []} tone="warn" />
       {selected === undefined &&
         store.restricted.value

@@ -41,148 +41,158 @@ export interface Shown extends Workspace {
 export type Action = 'ensure' | 'restart' | 'stop';
 
 /** All workspaces of a Hub, and the actions on them. */
-export function createWorkspaces(app: App) {
-  const byId = new Map<string, Workspace>();
-  const version = signal(0);
-  const isLoaded = signal(false);
-  const status = signal<HubStatus | null>(null);
-  const facts = signal<ReadonlyMap<string, AppServerRecord>>(new Map());
-  const fault = signal<string | null>(null);
-  const busy = signal<ReadonlyMap<string, Action>>(new Map());
-  const abort = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let idleTimer: ReturnType<typeof setTimeout> | undefined;
-  let drawTimer: ReturnType<typeof setTimeout> | undefined;
+export class Workspaces {
+  readonly #app: App;
+  readonly #byId = new Map<string, Workspace>();
+  readonly #version = signal(0);
+  readonly #isLoaded = signal(false);
+  readonly #status = signal<HubStatus | null>(null);
+  readonly #facts = signal<ReadonlyMap<string, AppServerRecord>>(new Map());
+  readonly #fault = signal<string | null>(null);
+  readonly #busy = signal<ReadonlyMap<string, Action>>(new Map());
+  readonly #abort = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #idleTimer: ReturnType<typeof setTimeout> | undefined;
+  #drawTimer: ReturnType<typeof setTimeout> | undefined;
 
-  const all = computed(() => {
-    version.value;
-    const live = [...byId.values()];
+  readonly all = computed(() => {
+    this.#version.value;
+    const live = [...this.#byId.values()];
     const reported = new Set(live.map(({ path }) => path));
     // A workspace that has not moved since this Hub began may be known only from the list.
-    const rest = [...facts.value.values()].filter(
+    const rest = [...this.#facts.value.values()].filter(
       ({ canonicalWorkspacePath }) => !reported.has(canonicalWorkspacePath),
     );
-    const shown = [...live, ...rest.map(fromRecord)].map((each) => shownOf(each, facts.value.get(each.path)));
+    const shown = [...live, ...rest.map(fromRecord)].map((each) => shownOf(each, this.#facts.value.get(each.path)));
     return shown.sort(inOrder);
   });
+  readonly status: ReadonlySignal<HubStatus | null> = this.#status;
+  readonly fault: ReadonlySignal<string | null> = this.#fault;
+  /** Whether every workspace has been received once. */
+  readonly isLoaded: ReadonlySignal<boolean> = this.#isLoaded;
+  readonly busy: ReadonlySignal<ReadonlyMap<string, Action>> = this.#busy;
+  /** Records of workspaces that ask for more than the user has allowed. */
+  readonly restricted = computed(() =>
+    [...this.#facts.value.values()].filter(({ restrictedSettings = [] }) => restrictedSettings.length > 0),
+  );
 
-  function onEvents(events: readonly StreamEvent[]): void {
-    for (const { data } of events) take(superjson.parse<InspectionRecord>(data));
-    drawTimer ??= setTimeout(draw, drawMs);
-    refreshSoon();
+  constructor(app: App) {
+    this.#app = app;
   }
 
-  function refreshSoon(): void {
-    timer ??= setTimeout(refreshFacts, factsMs);
+  factsOf(path: string): AppServerRecord | undefined {
+    return this.#facts.value.get(path);
   }
 
-  function draw(): void {
-    drawTimer = undefined;
-    batch(() => {
-      version.value += 1;
-      isLoaded.value = true;
+  refresh(): void {
+    void this.#refreshFacts();
+  }
+
+  start(): () => void {
+    const stop = this.#app.live.listen('inspect', {
+      onEvents: (events) => this.#onEvents(events),
+      onReset: () => {
+        this.#byId.clear();
+        this.#version.value += 1;
+        this.#refreshSoon();
+      },
     });
+    // The end of a turn is not a transition of an agent server.
+    const stopEvents = this.#app.live.listen('events', {
+      onEvents: () => this.#refreshSoon(),
+      onReset: () => this.#refreshSoon(),
+    });
+    void this.#refreshFacts();
+    return () => {
+      stop();
+      stopEvents();
+      this.#abort.abort();
+      clearTimeout(this.#timer);
+      clearTimeout(this.#idleTimer);
+      clearTimeout(this.#drawTimer);
+    };
   }
 
-  function take(record: InspectionRecord): void {
-    if (record.type === 'actor' && record.machine === machine) {
-      if (record.endedAt === undefined) byId.set(record.id, fromActor(record));
-    } else if (record.type === 'transition') {
-      const known = byId.get(record.id);
-      if (known) byId.set(record.id, fromTransition(known, record));
-    } else if (record.type === 'gone') byId.delete(record.id);
-    else if (record.type === 'dropped') byId.clear();
-  }
-
-  async function refreshFacts(): Promise<void> {
-    clearTimeout(timer);
-    timer = undefined;
-    clearTimeout(idleTimer);
-    idleTimer = setTimeout(refreshFacts, idleFactsMs);
+  /** Sends a command to the Hub; the stream reports its effect. */
+  async act(action: Action, path: string): Promise<void> {
+    this.#mark(path, action);
     try {
-      const [reported, records] = await Promise.all([
-        status.peek() ?? app.api.get<HubStatus>('/v1/status', abort.signal),
-        app.api.get<readonly AppServerRecord[]>('/v1/appservers', abort.signal),
-      ]);
-      batch(() => {
-        status.value = reported;
-        facts.value = new Map(records.map((record) => [record.canonicalWorkspacePath, record]));
-        fault.value = null;
-        isLoaded.value = true;
-      });
+      await this.#app.api.send('POST', `/v1/appservers/${action}`, { workspacePath: path });
     } catch (error) {
-      if (!abort.signal.aborted) fault.value = messageOf(error);
+      this.#app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 });
+    } finally {
+      this.#mark(path, undefined);
     }
   }
 
-  const mark = (path: string, action: Action | undefined) => {
-    const next = new Map(busy.peek());
+  /** Opens the page of a workspace in a tab of its own, which gets its token from this one. */
+  async openDashboard(path: string): Promise<void> {
+    try {
+      const { url } = await this.#app.api.get<{ url: string }>(
+        `/v1/appservers/dashboard?${new URLSearchParams({ path })}`,
+      );
+      open(url, '_blank', 'noopener,noreferrer');
+    } catch (error) {
+      this.#app.toast({ text: `The Dashboard cannot be opened: ${messageOf(error)}`, tone: 'danger' });
+    }
+  }
+
+  #onEvents(events: readonly StreamEvent[]): void {
+    for (const { data } of events) this.#take(superjson.parse<InspectionRecord>(data));
+    this.#drawTimer ??= setTimeout(() => this.#draw(), drawMs);
+    this.#refreshSoon();
+  }
+
+  #refreshSoon(): void {
+    this.#timer ??= setTimeout(() => this.#refreshFacts(), factsMs);
+  }
+
+  #draw(): void {
+    this.#drawTimer = undefined;
+    batch(() => {
+      this.#version.value += 1;
+      this.#isLoaded.value = true;
+    });
+  }
+
+  #take(record: InspectionRecord): void {
+    if (record.type === 'actor' && record.machine === machine) {
+      if (record.endedAt === undefined) this.#byId.set(record.id, fromActor(record));
+    } else if (record.type === 'transition') {
+      const known = this.#byId.get(record.id);
+      if (known) this.#byId.set(record.id, fromTransition(known, record));
+    } else if (record.type === 'gone') this.#byId.delete(record.id);
+    else if (record.type === 'dropped') this.#byId.clear();
+  }
+
+  async #refreshFacts(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    clearTimeout(this.#idleTimer);
+    this.#idleTimer = setTimeout(() => this.#refreshFacts(), idleFactsMs);
+    try {
+      const [reported, records] = await Promise.all([
+        this.#status.peek() ?? this.#app.api.get<HubStatus>('/v1/status', this.#abort.signal),
+        this.#app.api.get<readonly AppServerRecord[]>('/v1/appservers', this.#abort.signal),
+      ]);
+      batch(() => {
+        this.#status.value = reported;
+        this.#facts.value = new Map(records.map((record) => [record.canonicalWorkspacePath, record]));
+        this.#fault.value = null;
+        this.#isLoaded.value = true;
+      });
+    } catch (error) {
+      if (!this.#abort.signal.aborted) this.#fault.value = messageOf(error);
+    }
+  }
+
+  #mark(path: string, action: Action | undefined): void {
+    const next = new Map(this.#busy.peek());
     if (action) next.set(path, action);
     else next.delete(path);
-    busy.value = next;
-  };
-
-  return {
-    all,
-    status: status as ReadonlySignal<HubStatus | null>,
-    fault: fault as ReadonlySignal<string | null>,
-    /** Whether every workspace has been received once. */
-    isLoaded: isLoaded as ReadonlySignal<boolean>,
-    busy: busy as ReadonlySignal<ReadonlyMap<string, Action>>,
-    /** Records of workspaces that ask for more than the user has allowed. */
-    restricted: computed(() =>
-      [...facts.value.values()].filter(({ restrictedSettings = [] }) => restrictedSettings.length > 0),
-    ),
-    factsOf: (path: string): AppServerRecord | undefined => facts.value.get(path),
-    refresh: () => void refreshFacts(),
-
-    start(): () => void {
-      const stop = app.live.listen('inspect', {
-        onEvents,
-        onReset: () => {
-          byId.clear();
-          version.value += 1;
-          refreshSoon();
-        },
-      });
-      // The end of a turn is not a transition of an agent server.
-      const stopEvents = app.live.listen('events', { onEvents: refreshSoon, onReset: refreshSoon });
-      void refreshFacts();
-      return () => {
-        stop();
-        stopEvents();
-        abort.abort();
-        clearTimeout(timer);
-        clearTimeout(idleTimer);
-        clearTimeout(drawTimer);
-      };
-    },
-
-    /** Sends a command to the Hub; the stream reports its effect. */
-    async act(action: Action, path: string): Promise<void> {
-      mark(path, action);
-      try {
-        await app.api.send('POST', `/v1/appservers/${action}`, { workspacePath: path });
-      } catch (error) {
-        app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 });
-      } finally {
-        mark(path, undefined);
-      }
-    },
-
-    /** Opens the page of a workspace in a tab of its own, which gets its token from this one. */
-    async openDashboard(path: string): Promise<void> {
-      try {
-        const { url } = await app.api.get<{ url: string }>(`/v1/appservers/dashboard?${new URLSearchParams({ path })}`);
-        open(url, '_blank', 'noopener,noreferrer');
-      } catch (error) {
-        app.toast({ text: `The Dashboard cannot be opened: ${messageOf(error)}`, tone: 'danger' });
-      }
-    },
-  };
+    this.#busy.value = next;
+  }
 }
-
-export type Workspaces = ReturnType<typeof createWorkspaces>;
 
 type Actor = Extract<InspectionRecord, { type: 'actor' }>;
 type Transition = Extract<InspectionRecord, { type: 'transition' }>;

@@ -11,7 +11,7 @@ import { Mark } from '../../parts/icons.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime } from '../../parts/time.ts';
 import { paths } from './paths.ts';
-import type { Table } from './table-store.ts';
+import type { SessionTable } from './table-store.ts';
 import { entryOf } from './trace/entry.ts';
 import { amount, costOf, notReported, segments, span, stateOf, titleOf } from './words.ts';
 
@@ -19,7 +19,7 @@ const lastEvents = 40;
 
 interface PeekProps {
   readonly app: App;
-  readonly table: Table;
+  readonly table: SessionTable;
   readonly session: DashboardSession;
   readonly onRemove: () => void;
 }

@@ -4,7 +4,7 @@ import { href } from '../../app/router.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../parts/grid.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { distance } from '../../parts/time.ts';
-import type { Table } from './table-store.ts';
+import type { SessionTable } from './table-store.ts';
 import { amount, costOf, counted, moment, notReported, roughly, segments, span, stateOf, titleOf } from './words.ts';
 
 /** Columns of the table of sessions; the style sheet defines their widths, and which of them a narrow screen hides. */
@@ -32,7 +32,7 @@ export const SessionHeader = () => (
 );
 
 interface CellsProps {
-  readonly table: Table;
+  readonly table: SessionTable;
   readonly session: DashboardSession;
   readonly now: number;
 }

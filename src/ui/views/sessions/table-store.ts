@@ -1,10 +1,10 @@
-import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
+import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import { messageOf } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { DashboardSession, SessionPage } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
-import { deletionsOf } from './deletions.ts';
+import { type Deletions, deletionsOf } from './deletions.ts';
 import { eventPageOf } from './event-page.ts';
 import { paths } from './paths.ts';
 
@@ -19,203 +19,218 @@ export const statuses = ['running', 'failed'] as const;
 export type Status = (typeof statuses)[number];
 
 /** The list of sessions: loaded by page while scrolling, updated by the stream. */
-export function createTable(app: App) {
-  const { query } = app.router.route.peek();
-  const sessions = signal<readonly DashboardSession[]>([]);
-  const text = signal(query['q'] ?? '');
-  const status = signal<Status | undefined>(statuses.find((each) => each === query['status']));
-  const selectedKey = signal<string | undefined>(query['peek']);
-  const isPeeking = signal(query['peek'] !== undefined);
-  const isLoaded = signal(false);
-  const fault = signal<string | null>(null);
-  const loadedAt = signal<number | null>(null);
+export class SessionTable {
+  readonly text: Signal<string>;
+  readonly status: Signal<Status | undefined>;
+  readonly selectedKey: Signal<string | undefined>;
+  readonly isPeeking: Signal<boolean>;
   /** Whether the rows keep their places, because the user reads further down; a button shows the new ones. */
-  const isHeld = signal(false);
-  const isOutOfOrder = signal(false);
-  const next = signal<string | undefined>(undefined);
-  const deletions = deletionsOf(app);
-  const touched = new Set<string>();
+  readonly isHeld = signal(false);
+  readonly deletions: Deletions;
+  readonly #app: App;
+  readonly #sessions = signal<readonly DashboardSession[]>([]);
+  readonly #isLoaded = signal(false);
+  readonly #fault = signal<string | null>(null);
+  readonly #loadedAt = signal<number | null>(null);
+  readonly #isOutOfOrder = signal(false);
+  readonly #next = signal<string | undefined>(undefined);
+  readonly #touched = new Set<string>();
 
-  let abort = new AbortController();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let typing: ReturnType<typeof setTimeout> | undefined;
-  let isFetchingMore = false;
-  let isLoading = false;
-  /** Whether events were missed during the running request. */
-  let isStale = false;
-
-  const shown = computed(() => {
-    const hidden = deletions.hidden.value;
-    return hidden.size === 0 ? sessions.value : sessions.value.filter(({ sessionKey }) => !hidden.has(sessionKey));
+  readonly sessions = computed(() => {
+    const hidden = this.deletions.hidden.value;
+    const loaded = this.#sessions.value;
+    return hidden.size === 0 ? loaded : loaded.filter(({ sessionKey }) => !hidden.has(sessionKey));
   });
+  readonly isLoaded: ReadonlySignal<boolean> = this.#isLoaded;
+  readonly fault: ReadonlySignal<string | null> = this.#fault;
+  readonly loadedAt: ReadonlySignal<number | null> = this.#loadedAt;
+  readonly isOutOfOrder: ReadonlySignal<boolean> = this.#isOutOfOrder;
+  readonly hasMore = computed(() => this.#next.value !== undefined);
 
-  const filters = () => ({ q: text.peek().trim(), status: status.peek(), limit: pageSize });
+  #abort = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #typing: ReturnType<typeof setTimeout> | undefined;
+  #isFetchingMore = false;
+  #isLoading = false;
+  /** Whether events were missed during the running request. */
+  #isStale = false;
 
-  async function attempt(work: () => Promise<void>): Promise<void> {
-    const { signal: aborted } = abort;
+  constructor(app: App) {
+    const { query } = app.router.route.peek();
+    this.#app = app;
+    this.text = signal(query['q'] ?? '');
+    this.status = signal(statuses.find((each) => each === query['status']));
+    this.selectedKey = signal(query['peek']);
+    this.isPeeking = signal(query['peek'] !== undefined);
+    this.deletions = deletionsOf(app);
+  }
+
+  start(): () => void {
+    const stop = this.#app.live.listen('events', {
+      onEvents: (events) => this.#onEvents(events),
+      onReset: () => this.#onReset(),
+    });
+    const stopDeletions = this.deletions.onKept(this.reload);
+    this.reload();
+    return () => {
+      stop();
+      stopDeletions();
+      this.#abort.abort();
+      clearTimeout(this.#timer);
+      clearTimeout(this.#typing);
+    };
+  }
+
+  readonly search = (query: string): void => {
+    this.text.value = query;
+    clearTimeout(this.#typing);
+    this.#typing = setTimeout(() => {
+      this.#remember();
+      this.reload();
+    }, typingMs);
+  };
+
+  filter(chosen: Status | undefined): void {
+    this.status.value = chosen;
+    this.#remember();
+    this.reload();
+  }
+
+  /** @param peek whether to look into it; undefined: as before */
+  select(key: string | undefined, peek = this.isPeeking.peek()): void {
+    batch(() => {
+      this.selectedKey.value = key;
+      this.isPeeking.value = peek && key !== undefined;
+    });
+    clearTimeout(this.#typing);
+    this.#typing = setTimeout(() => this.#remember(), typingMs);
+  }
+
+  #filters() {
+    return { q: this.text.peek().trim(), status: this.status.peek(), limit: pageSize };
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    const { signal: aborted } = this.#abort;
     try {
       await work();
-      fault.value = null;
-      loadedAt.value = Date.now();
+      this.#fault.value = null;
+      this.#loadedAt.value = Date.now();
     } catch (error) {
-      if (!aborted.aborted) fault.value = messageOf(error);
+      if (!aborted.aborted) this.#fault.value = messageOf(error);
     }
   }
 
   /** Fetches everything again, from the top. The shown rows stay until the answer arrives. */
-  function reload(): void {
-    abort.abort();
-    abort = new AbortController();
-    isFetchingMore = false;
-    touched.clear();
-    const { signal: aborted } = abort;
-    isLoading = true;
-    isStale = false;
-    void attempt(async () => {
-      const page = await app.api.get<SessionPage>(paths.sessions(filters()), aborted);
+  readonly reload = (): void => {
+    this.#abort.abort();
+    this.#abort = new AbortController();
+    this.#isFetchingMore = false;
+    this.#touched.clear();
+    const { signal: aborted } = this.#abort;
+    this.#isLoading = true;
+    this.#isStale = false;
+    void this.#attempt(async () => {
+      const page = await this.#app.api.get<SessionPage>(paths.sessions(this.#filters()), aborted);
       batch(() => {
-        sessions.value = page.sessions;
-        next.value = page.next;
-        isLoaded.value = true;
-        isOutOfOrder.value = false;
+        this.#sessions.value = page.sessions;
+        this.#next.value = page.next;
+        this.#isLoaded.value = true;
+        this.#isOutOfOrder.value = false;
       });
     }).finally(() => {
       if (aborted.aborted) return;
-      isLoading = false;
-      if (isStale) reload();
+      this.#isLoading = false;
+      if (this.#isStale) this.reload();
     });
-  }
+  };
 
   /** The stream restarted or dropped events: the answer to a running request may be outdated. */
-  function onReset(): void {
-    if (isLoading) isStale = true;
-    else reload();
+  #onReset(): void {
+    if (this.#isLoading) this.#isStale = true;
+    else this.reload();
   }
 
-  function more(): void {
-    const cursor = next.peek();
-    if (cursor === undefined || isFetchingMore) return;
-    isFetchingMore = true;
-    const { signal: aborted } = abort;
-    void attempt(async () => {
-      const page = await app.api.get<SessionPage>(paths.sessions({ ...filters(), cursor }), aborted);
+  readonly more = (): void => {
+    const cursor = this.#next.peek();
+    if (cursor === undefined || this.#isFetchingMore) return;
+    this.#isFetchingMore = true;
+    const { signal: aborted } = this.#abort;
+    void this.#attempt(async () => {
+      const page = await this.#app.api.get<SessionPage>(paths.sessions({ ...this.#filters(), cursor }), aborted);
       // Rows that have moved up since are loaded already.
-      const known = new Set(sessions.peek().map(({ sessionKey }) => sessionKey));
+      const known = new Set(this.#sessions.peek().map(({ sessionKey }) => sessionKey));
       batch(() => {
-        sessions.value = [...sessions.peek(), ...page.sessions.filter(({ sessionKey }) => !known.has(sessionKey))];
-        next.value = page.next;
+        this.#sessions.value = [
+          ...this.#sessions.peek(),
+          ...page.sessions.filter(({ sessionKey }) => !known.has(sessionKey)),
+        ];
+        this.#next.value = page.next;
       });
     }).finally(() => {
-      if (!aborted.aborted) isFetchingMore = false;
+      if (!aborted.aborted) this.#isFetchingMore = false;
     });
-  }
+  };
 
   /** Fetches only the sessions with new events. */
-  function refresh(): void {
-    timer = undefined;
-    const keys = [...touched];
-    touched.clear();
-    const isNew = keys.some((key) => !sessions.peek().some(({ sessionKey }) => sessionKey === key));
+  #refresh(): void {
+    this.#timer = undefined;
+    const keys = [...this.#touched];
+    this.#touched.clear();
+    const isNew = keys.some((key) => !this.#sessions.peek().some(({ sessionKey }) => sessionKey === key));
     // Only the server knows whether a new session matches the filter.
-    const isFiltered = text.peek().trim() !== '' || status.peek() !== undefined;
+    const isFiltered = this.text.peek().trim() !== '' || this.status.peek() !== undefined;
     if (keys.length > atOnce || (isNew && isFiltered)) {
-      if (isHeld.peek()) isOutOfOrder.value = true;
-      else reload();
+      if (this.isHeld.peek()) this.#isOutOfOrder.value = true;
+      else this.reload();
       return;
     }
-    void attempt(async () => {
-      const found = await Promise.all(keys.map(fetchOne));
-      put(found.filter((session) => session !== undefined));
+    void this.#attempt(async () => {
+      const found = await Promise.all(keys.map((key) => this.#fetchOne(key)));
+      this.#put(found.filter((session) => session !== undefined));
     });
   }
 
-  async function fetchOne(key: string): Promise<DashboardSession | undefined> {
-    return (await eventPageOf(app, key, { limit: 1, bodies: 'none' }, abort.signal)).session;
+  async #fetchOne(key: string): Promise<DashboardSession | undefined> {
+    return (await eventPageOf(this.#app, key, { limit: 1, bodies: 'none' }, this.#abort.signal)).session;
   }
 
-  function put(found: readonly DashboardSession[]): void {
+  #put(found: readonly DashboardSession[]): void {
     const fresh = new Map(found.map((session) => [session.sessionKey, session]));
-    const updated = sessions.peek().map((session) => fresh.get(session.sessionKey) ?? session);
+    const updated = this.#sessions.peek().map((session) => fresh.get(session.sessionKey) ?? session);
     const known = new Set(updated.map(({ sessionKey }) => sessionKey));
     const added = found.filter(({ sessionKey }) => !known.has(sessionKey));
     const ordered = [...added, ...updated].sort((a, b) => b.lastActivityAt.localeCompare(a.lastActivityAt));
     const isMoved = ordered.some((session, index) => session !== updated[index]);
-    const isOnlyRunning = status.peek() === 'running';
+    const isOnlyRunning = this.status.peek() === 'running';
     batch(() => {
-      sessions.value = (isHeld.peek() ? updated : ordered).filter(({ isRunning }) => isRunning || !isOnlyRunning);
-      if (isHeld.peek() && isMoved) isOutOfOrder.value = true;
+      this.#sessions.value = (this.isHeld.peek() ? updated : ordered).filter(
+        ({ isRunning }) => isRunning || !isOnlyRunning,
+      );
+      if (this.isHeld.peek() && isMoved) this.#isOutOfOrder.value = true;
     });
   }
 
-  function onEvents(events: readonly StreamEvent[]): void {
-    for (const event of events) take(event);
-    if (touched.size > 0) timer ??= setTimeout(refresh, refreshMs);
+  #onEvents(events: readonly StreamEvent[]): void {
+    for (const event of events) this.#take(event);
+    if (this.#touched.size > 0) this.#timer ??= setTimeout(() => this.#refresh(), refreshMs);
   }
 
-  function take({ event, data }: StreamEvent): void {
+  #take({ event, data }: StreamEvent): void {
     if (event === streamEvents.gap) {
-      onReset();
+      this.#onReset();
       return;
     }
     const { sessionKey } = JSON.parse(data) as { sessionKey?: string | null };
     if (event !== streamEvents.deleted) {
-      if (typeof sessionKey === 'string') touched.add(sessionKey);
-    } else if (sessionKey === null) reload();
-    else sessions.value = sessions.peek().filter((session) => session.sessionKey !== sessionKey);
+      if (typeof sessionKey === 'string') this.#touched.add(sessionKey);
+    } else if (sessionKey === null) this.reload();
+    else this.#sessions.value = this.#sessions.peek().filter((session) => session.sessionKey !== sessionKey);
   }
 
   /** The selection is in the address. */
-  function remember(): void {
-    const peek = isPeeking.peek() ? selectedKey.peek() : undefined;
-    app.router.set({ q: text.peek().trim(), status: status.peek(), peek });
+  #remember(): void {
+    const peek = this.isPeeking.peek() ? this.selectedKey.peek() : undefined;
+    this.#app.router.set({ q: this.text.peek().trim(), status: this.status.peek(), peek });
   }
-
-  return {
-    ...{ sessions: shown, text, status, selectedKey, isPeeking, isHeld, deletions, reload, more },
-    isLoaded: isLoaded as ReadonlySignal<boolean>,
-    fault: fault as ReadonlySignal<string | null>,
-    loadedAt: loadedAt as ReadonlySignal<number | null>,
-    isOutOfOrder: isOutOfOrder as ReadonlySignal<boolean>,
-    hasMore: computed(() => next.value !== undefined),
-
-    start(): () => void {
-      const stop = app.live.listen('events', { onEvents, onReset });
-      const stopDeletions = deletions.onKept(reload);
-      reload();
-      return () => {
-        stop();
-        stopDeletions();
-        abort.abort();
-        clearTimeout(timer);
-        clearTimeout(typing);
-      };
-    },
-
-    search(next: string): void {
-      text.value = next;
-      clearTimeout(typing);
-      typing = setTimeout(() => {
-        remember();
-        reload();
-      }, typingMs);
-    },
-
-    filter(next: Status | undefined): void {
-      status.value = next;
-      remember();
-      reload();
-    },
-
-    /** @param peek whether to look into it; undefined: as before */
-    select(key: string | undefined, peek = isPeeking.peek()): void {
-      batch(() => {
-        selectedKey.value = key;
-        isPeeking.value = peek && key !== undefined;
-      });
-      clearTimeout(typing);
-      typing = setTimeout(remember, typingMs);
-    },
-  };
 }
-
-export type Table = ReturnType<typeof createTable>;

@@ -11,12 +11,12 @@ import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
 import { Peek } from './peek.tsx';
 import { RemoveAll, RemoveOne } from './remove.tsx';
 import { SessionCells, SessionHeader } from './row.tsx';
-import { createTable, type Table } from './table-store.ts';
+import { SessionTable } from './table-store.ts';
 import { amount, titleOf } from './words.ts';
 
 /** Every session with a trace. */
 export function SessionsPage({ app }: { readonly app: App }) {
-  const table = useMemo(() => createTable(app), [app]);
+  const table = useMemo(() => new SessionTable(app), [app]);
   const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
   const asked = useSignal<DashboardSession | 'all' | undefined>(undefined);
@@ -69,7 +69,7 @@ export function SessionsPage({ app }: { readonly app: App }) {
 
 interface ToolsProps {
   readonly app: App;
-  readonly table: Table;
+  readonly table: SessionTable;
   readonly box: { current: HTMLInputElement | null };
   readonly onClear: () => void;
 }
@@ -110,7 +110,7 @@ function Tools({ app, table, box, onClear }: ToolsProps) {
 
 interface RowsProps {
   readonly app: App;
-  readonly table: Table;
+  readonly table: SessionTable;
   readonly list: { current: ListHandle | null };
 }
 
@@ -155,7 +155,7 @@ function open(app: App, session: DashboardSession | undefined): void {
   if (session) app.router.go({ view: 'sessions', path: [session.sessionKey] });
 }
 
-function NoSessions({ table }: { readonly table: Table }) {
+function NoSessions({ table }: { readonly table: SessionTable }) {
   if (table.text.value.trim() !== '' || table.status.value !== undefined) {
     return (
       <Empty title="No session matches">
@@ -184,7 +184,7 @@ interface Reach {
   readonly remove: (what: DashboardSession | 'all') => void;
 }
 
-function tableCommands(app: App, table: Table, { focusFilter, focusList, remove }: Reach): Command[] {
+function tableCommands(app: App, table: SessionTable, { focusFilter, focusList, remove }: Reach): Command[] {
   const group = 'Sessions';
   const selected = () => table.sessions.peek().find(({ sessionKey }) => sessionKey === table.selectedKey.peek());
   const hasSelection = () => selected() !== undefined;

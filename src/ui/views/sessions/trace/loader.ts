@@ -29,204 +29,215 @@ export type LoadState =
  * Loads the events of a session, page by page, and then every new one live. No event is shown twice
  * or left out: events that the stream dropped are fetched.
  */
-export function createLoader(app: App, sessionKey: string) {
-  const model = signal(new TraceModel());
+export class TraceLoader {
+  readonly #model = signal(new TraceModel());
   /** Counts the changes of the model, which is changed in place. */
-  const version = signal(0);
-  const session = signal<DashboardSession | undefined>(undefined);
-  const state = signal<LoadState>({ is: 'loading' });
-  const isPaused = signal(false);
+  readonly #version = signal(0);
+  readonly #session = signal<DashboardSession | undefined>(undefined);
+  readonly #state = signal<LoadState>({ is: 'loading' });
+  readonly #isPaused = signal(false);
   /** New events that are hidden because the view is paused. */
-  const waitingCount = signal(0);
+  readonly #waitingCount = signal(0);
   /** Whether older events were dropped or never fetched, and whether newer ones are still to be fetched. */
-  const omits = signal({ before: false, after: false });
+  readonly #omits = signal({ before: false, after: false });
 
-  let abort = new AbortController();
-  let waiting: TraceEntry[] = [];
+  #abort = new AbortController();
+  #waiting: TraceEntry[] = [];
   /** Whether the stream or the buffer has dropped events. */
-  let hasGap = false;
-  let isFetching = false;
-  let drawTimer: ReturnType<typeof setTimeout> | undefined;
-  let sessionTimer: ReturnType<typeof setTimeout> | undefined;
-  let retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #hasGap = false;
+  #isFetching = false;
+  #drawTimer: ReturnType<typeof setTimeout> | undefined;
+  #sessionTimer: ReturnType<typeof setTimeout> | undefined;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
 
-  function add(entries: readonly TraceEntry[]): void {
-    const before = model.peek();
+  readonly model: ReadonlySignal<TraceModel> = this.#model;
+  readonly version: ReadonlySignal<number> = this.#version;
+  readonly session: ReadonlySignal<DashboardSession | undefined> = this.#session;
+  readonly state: ReadonlySignal<LoadState> = this.#state;
+  readonly isPaused: ReadonlySignal<boolean> = this.#isPaused;
+  readonly waitingCount: ReadonlySignal<number> = this.#waitingCount;
+  readonly omits: ReadonlySignal<{ readonly before: boolean; readonly after: boolean }> = this.#omits;
+
+  readonly #app: App;
+  readonly #sessionKey: string;
+
+  constructor(app: App, sessionKey: string) {
+    this.#app = app;
+    this.#sessionKey = sessionKey;
+  }
+
+  start(): () => void {
+    this.#abort = new AbortController();
+    const stopListening = this.#app.live.listen('events', {
+      onEvents: (events) => this.#onEvents(events),
+      onReset: () => this.#fillGap(),
+    });
+    void this.#fetching(() => this.#fetchOn());
+    return () => {
+      stopListening();
+      this.#abort.abort();
+      for (const timer of [this.#drawTimer, this.#sessionTimer, this.#retryTimer]) clearTimeout(timer);
+    };
+  }
+
+  pause(next: boolean): void {
+    this.#isPaused.value = next;
+    if (!next) {
+      this.#waitingCount.value = 0;
+      this.#draw();
+    }
+  }
+
+  /** Resumes where the page had enough. */
+  more(): void {
+    this.#omits.value = { ...this.#omits.peek(), after: false };
+    void this.#fetching(() => this.#fetchOn(maxEntries / 2));
+  }
+
+  /** The newest events instead of the oldest. */
+  toEnd(): void {
+    void this.#fetching(async () => {
+      const { events } = await this.#page({ order: 'desc', limit: maxEventsPerPage });
+      const newest = new TraceModel(true);
+      newest.append(events.map(entryOf).reverse());
+      batch(() => {
+        this.#model.value = newest;
+        this.#omits.value = { before: true, after: false };
+        this.#version.value += 1;
+      });
+    });
+  }
+
+  #add(entries: readonly TraceEntry[]): void {
+    const before = this.#model.peek();
     before.append(entries);
     if (before.entries.length > maxEntries) {
       const shorter = new TraceModel(true);
       shorter.append(before.entries.slice(-maxEntries / 2));
-      model.value = shorter;
-      omits.value = { ...omits.peek(), before: true };
+      this.#model.value = shorter;
+      this.#omits.value = { ...this.#omits.peek(), before: true };
     }
-    version.value += 1;
+    this.#version.value += 1;
   }
 
-  const page = (query: Record<string, string | number | undefined>) =>
-    eventPageOf(app, sessionKey, { bodies: 'short', ...query }, abort.signal);
+  #page(query: Record<string, string | number | undefined>) {
+    return eventPageOf(this.#app, this.#sessionKey, { bodies: 'short', ...query }, this.#abort.signal);
+  }
 
   /** Fetches the events after the last loaded one, until the end or until `most` events. */
-  async function fetchOn(most = maxEntries): Promise<void> {
+  async #fetchOn(most = maxEntries): Promise<void> {
     let left = most;
     for (;;) {
-      const isFirst = version.peek() === 0;
+      const isFirst = this.#version.peek() === 0;
       const limit = Math.min(left, isFirst ? firstEventsPage : maxEventsPerPage);
-      const { session: latest, events, next } = await page({ after: model.peek().lastId || undefined, limit });
+      const {
+        session: latest,
+        events,
+        next,
+      } = await this.#page({ after: this.#model.peek().lastId || undefined, limit });
       // A session without a record has no events.
-      const isMissing = !latest && events.length === 0 && model.peek().entries.length === 0;
+      const isMissing = !latest && events.length === 0 && this.#model.peek().entries.length === 0;
       batch(() => {
-        if (latest) session.value = latest;
-        add(events.map(entryOf));
-        state.value = { is: isMissing ? 'missing' : 'ready' };
+        if (latest) this.#session.value = latest;
+        this.#add(events.map(entryOf));
+        this.#state.value = { is: isMissing ? 'missing' : 'ready' };
       });
       left -= events.length;
       if (next === undefined || events.length === 0) return;
       if (left <= 0) {
-        omits.value = { ...omits.peek(), after: true };
+        this.#omits.value = { ...this.#omits.peek(), after: true };
         return;
       }
     }
   }
 
   /** One fetch at a time. A failure is shown, and the fetch retried: shown events stay. */
-  async function fetching(work: () => Promise<void>): Promise<void> {
-    if (isFetching) {
-      hasGap = true;
+  async #fetching(work: () => Promise<void>): Promise<void> {
+    if (this.#isFetching) {
+      this.#hasGap = true;
       return;
     }
-    isFetching = true;
-    hasGap = false;
+    this.#isFetching = true;
+    this.#hasGap = false;
     try {
       await work();
-      isFetching = false;
-      if (hasGap) await fetching(() => fetchOn());
-      else draw();
+      this.#isFetching = false;
+      if (this.#hasGap) await this.#fetching(() => this.#fetchOn());
+      else this.#draw();
     } catch (error) {
-      isFetching = false;
-      if (abort.signal.aborted) return;
-      state.value = { is: 'failed', message: messageOf(error) };
-      retryTimer = setTimeout(() => void fetching(work), retryMs);
+      this.#isFetching = false;
+      if (this.#abort.signal.aborted) return;
+      this.#state.value = { is: 'failed', message: messageOf(error) };
+      this.#retryTimer = setTimeout(() => void this.#fetching(work), retryMs);
     }
   }
 
-  function draw(): void {
-    clearTimeout(drawTimer);
-    drawTimer = undefined;
-    if (isFetching) return;
-    if (isPaused.peek() || omits.peek().after) {
-      if (waiting.length > maxWaiting) {
-        waiting = [];
-        hasGap = true;
+  #draw(): void {
+    clearTimeout(this.#drawTimer);
+    this.#drawTimer = undefined;
+    if (this.#isFetching) return;
+    if (this.#isPaused.peek() || this.#omits.peek().after) {
+      if (this.#waiting.length > maxWaiting) {
+        this.#waiting = [];
+        this.#hasGap = true;
       }
       return;
     }
-    if (hasGap) {
-      waiting = [];
-      void fetching(() => fetchOn());
+    if (this.#hasGap) {
+      this.#waiting = [];
+      void this.#fetching(() => this.#fetchOn());
       return;
     }
-    if (waiting.length === 0) return;
-    const entries = waiting;
-    waiting = [];
+    if (this.#waiting.length === 0) return;
+    const entries = this.#waiting;
+    this.#waiting = [];
     batch(() => {
-      waitingCount.value = 0;
-      add(entries);
+      this.#waitingCount.value = 0;
+      this.#add(entries);
       // A session that was missing a moment ago has just begun.
-      if (state.peek().is === 'missing') state.value = { is: 'ready' };
+      if (this.#state.peek().is === 'missing') this.#state.value = { is: 'ready' };
     });
   }
 
   /** Fetches missing events after the stream restarted or dropped events. */
-  function fillGap(): void {
-    hasGap = true;
-    draw();
+  #fillGap(): void {
+    this.#hasGap = true;
+    this.#draw();
   }
 
-  function onEvents(events: readonly StreamEvent[]): void {
-    for (const event of events) take(event);
-    if (waiting.length > 0) {
-      drawTimer ??= setTimeout(draw, drawMs);
-      sessionTimer ??= setTimeout(refreshSession, sessionMs);
+  #onEvents(events: readonly StreamEvent[]): void {
+    for (const event of events) this.#take(event);
+    if (this.#waiting.length > 0) {
+      this.#drawTimer ??= setTimeout(() => this.#draw(), drawMs);
+      this.#sessionTimer ??= setTimeout(() => this.#refreshSession(), sessionMs);
     }
   }
 
-  function take({ event, data }: StreamEvent): void {
+  #take({ event, data }: StreamEvent): void {
     if (event === streamEvents.gap) {
-      fillGap();
+      this.#fillGap();
     } else if (event === streamEvents.deleted) {
       const { sessionKey: key } = JSON.parse(data) as { sessionKey: string | null };
-      if (key === sessionKey || key === null) refreshSession();
-    } else if (data.includes(sessionKey)) {
+      if (key === this.#sessionKey || key === null) this.#refreshSession();
+    } else if (data.includes(this.#sessionKey)) {
       const summary = JSON.parse(data) as EventSummary;
-      if (summary.sessionKey !== sessionKey || typeof summary.id !== 'number') return;
-      waiting.push(entryOf(summary));
-      if (isPaused.peek()) waitingCount.value += 1;
+      if (summary.sessionKey !== this.#sessionKey || typeof summary.id !== 'number') return;
+      this.#waiting.push(entryOf(summary));
+      if (this.#isPaused.peek()) this.#waitingCount.value += 1;
     }
   }
 
-  function refreshSession(): void {
-    clearTimeout(sessionTimer);
-    sessionTimer = undefined;
-    page({ limit: 1, bodies: 'none' }).then(
+  #refreshSession(): void {
+    clearTimeout(this.#sessionTimer);
+    this.#sessionTimer = undefined;
+    this.#page({ limit: 1, bodies: 'none' }).then(
       ({ session: latest }) => {
-        if (latest) session.value = latest;
-        else if (model.peek().entries.length > 0) state.value = { is: 'deleted' };
+        if (latest) this.#session.value = latest;
+        else if (this.#model.peek().entries.length > 0) this.#state.value = { is: 'deleted' };
       },
       () => {
         // The next event fetches again, and the frame of the page shows that the server is away.
       },
     );
   }
-
-  return {
-    model: model as ReadonlySignal<TraceModel>,
-    version: version as ReadonlySignal<number>,
-    session: session as ReadonlySignal<DashboardSession | undefined>,
-    state: state as ReadonlySignal<LoadState>,
-    isPaused: isPaused as ReadonlySignal<boolean>,
-    waitingCount: waitingCount as ReadonlySignal<number>,
-    omits: omits as ReadonlySignal<{ readonly before: boolean; readonly after: boolean }>,
-
-    start(): () => void {
-      abort = new AbortController();
-      const stopListening = app.live.listen('events', {
-        onEvents,
-        onReset: fillGap,
-      });
-      void fetching(() => fetchOn());
-      return () => {
-        stopListening();
-        abort.abort();
-        for (const timer of [drawTimer, sessionTimer, retryTimer]) clearTimeout(timer);
-      };
-    },
-
-    pause(next: boolean): void {
-      isPaused.value = next;
-      if (!next) {
-        waitingCount.value = 0;
-        draw();
-      }
-    },
-
-    /** Resumes where the page had enough. */
-    more(): void {
-      omits.value = { ...omits.peek(), after: false };
-      void fetching(() => fetchOn(maxEntries / 2));
-    },
-
-    /** The newest events instead of the oldest. */
-    toEnd(): void {
-      void fetching(async () => {
-        const { events } = await page({ order: 'desc', limit: maxEventsPerPage });
-        const newest = new TraceModel(true);
-        newest.append(events.map(entryOf).reverse());
-        batch(() => {
-          model.value = newest;
-          omits.value = { before: true, after: false };
-          version.value += 1;
-        });
-      });
-    },
-  };
 }

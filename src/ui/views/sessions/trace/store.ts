@@ -1,7 +1,7 @@
-import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
+import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 import type { App } from '../../../app/app.ts';
 import { parseFilter } from './filter.ts';
-import { createLoader } from './loader.ts';
+import { TraceLoader } from './loader.ts';
 import { isTurn, type Span } from './model.ts';
 import { entryRows, type Showing, spanRows } from './rows.ts';
 import { parseZoom, type Range, spellZoom } from './scale.ts';
@@ -13,14 +13,24 @@ export type TraceView = (typeof traceViews)[number];
 /** A browser refuses addresses that change too often. */
 const addressMs = 200;
 
+/** Part of the state that the address holds. */
+interface AddressedState {
+  readonly view: Signal<TraceView>;
+  readonly filterText: Signal<string>;
+  readonly selectedId: Signal<number | undefined>;
+  readonly zoomText: Signal<string | undefined>;
+}
+
 /** State of one session's page, and the actions of its user. */
 export function createTrace(app: App, sessionKey: string) {
-  const loader = createLoader(app, sessionKey);
+  const loader = new TraceLoader(app, sessionKey);
+  const { model, version, session, state, isPaused, waitingCount, omits } = loader;
   const { query } = app.router.route.peek();
   const view = signal<TraceView>(viewOf(query['view']));
   const filterText = signal(query['q'] ?? '');
   const selectedId = signal<number | undefined>(idOf(query['event']));
   const zoomText = signal(query['zoom']);
+  const addressed: AddressedState = { view, filterText, selectedId, zoomText };
   const folded = signal<ReadonlySet<string>>(new Set());
   const isDimmed = signal(false);
   const withoutHuman = signal(false);
@@ -29,9 +39,9 @@ export function createTrace(app: App, sessionKey: string) {
 
   const filter = computed(() => parseFilter(filterText.value));
   const search = createSearch(app, sessionKey, filter);
-  const isLive = computed(() => loader.session.value?.isRunning === true);
+  const isLive = computed(() => session.value?.isRunning === true);
   /** End of running spans, milliseconds since the epoch. Constant while nothing runs, so that the page is not redrawn. */
-  const now = computed(() => (isLive.value ? Math.max(app.now.value, loader.model.value.end) : loader.model.value.end));
+  const now = computed(() => (isLive.value ? Math.max(app.now.value, model.value.end) : model.value.end));
   const showing = computed<Showing>(() => ({
     terms: filter.value.terms,
     found: search.found.value,
@@ -40,31 +50,24 @@ export function createTrace(app: App, sessionKey: string) {
     now: now.peek(),
   }));
   const spans = computed(() => {
-    loader.version.value;
-    return spanRows(loader.model.value, showing.value);
+    version.value;
+    return spanRows(model.value, showing.value);
   });
   const entries = computed(() => {
-    loader.version.value;
-    return entryRows(loader.model.value, showing.value);
+    version.value;
+    return entryRows(model.value, showing.value);
   });
   const bounds = computed<Range>(() => {
-    loader.version.value;
-    const { start } = loader.model.value;
+    version.value;
+    const { start } = model.value;
     return Number.isFinite(start) ? { from: start, to: Math.max(now.value, start + 1) } : { from: 0, to: 1 };
   });
   const zoom = computed(() => parseZoom(zoomText.value, bounds.value.from));
   const range = computed(() => zoom.value ?? bounds.value);
   const selected: ReadonlySignal<Span | undefined> = computed(() => {
-    loader.version.value;
-    return selectedId.value === undefined ? undefined : loader.model.value.spanOf(selectedId.value);
+    version.value;
+    return selectedId.value === undefined ? undefined : model.value.spanOf(selectedId.value);
   });
-
-  const address = computed(() => ({
-    view: view.value === 'waterfall' ? undefined : view.value,
-    event: selectedId.value === undefined ? undefined : String(selectedId.value),
-    q: filterText.value,
-    zoom: zoomText.value,
-  }));
 
   function select(span: Span | undefined): void {
     if (span?.turn && folded.peek().has(span.turn.turnId)) fold(span.turn.turnId, false);
@@ -79,13 +82,16 @@ export function createTrace(app: App, sessionKey: string) {
   }
 
   return {
-    ...loader,
+    ...{ model, version, session, state, isPaused, waitingCount, omits },
+    pause: (isPaused: boolean) => loader.pause(isPaused),
+    more: () => loader.more(),
+    toEnd: () => loader.toEnd(),
     ...{ sessionKey, view, filterText, filter, search, selectedId, selected, zoom, range, bounds, zoomText },
     ...{ folded, isDimmed, withoutHuman, expanded, spans, entries, now, isLive, select, fold },
 
     /** Loads the session, follows new events, and updates the address. @returns a function that ends this */
     start(): () => void {
-      const stops = [loader.start(), search.start(), followAddress()];
+      const stops = [loader.start(), search.start(), followAddress(app, sessionKey, addressed)];
       return () => {
         for (const stop of stops) stop();
       };
@@ -96,7 +102,7 @@ export function createTrace(app: App, sessionKey: string) {
     },
 
     foldAll(isFolded: boolean): void {
-      const turns = loader.model.peek().roots.filter(isTurn);
+      const turns = model.peek().roots.filter(isTurn);
       folded.value = new Set(isFolded ? turns.map(({ turnId }) => turnId) : []);
     },
 
@@ -106,35 +112,46 @@ export function createTrace(app: App, sessionKey: string) {
       expanded.value = next;
     },
   };
+}
 
-  function followAddress(): () => void {
-    let written = '';
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const write = effect(() => {
-      const next = address.value;
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        written = JSON.stringify(next);
-        app.router.set(next);
-      }, addressMs);
-    });
-    const read = effect(() => {
-      const { path, query } = app.router.route.value;
-      const { view: name, event, q, zoom: wanted } = query;
-      const given = { view: name === 'waterfall' ? undefined : name, event, q: q ?? '', zoom: wanted };
-      if (path[0] !== sessionKey || JSON.stringify(given) === written) return;
-      written = JSON.stringify(given);
-      view.value = viewOf(name);
-      selectedId.value = idOf(event);
-      filterText.value = q ?? '';
-      zoomText.value = wanted;
-    });
-    return () => {
-      clearTimeout(timer);
-      write();
-      read();
-    };
-  }
+/** Writes the state to the address, and reads it from a changed address. @returns a function that ends this */
+function followAddress(
+  app: App,
+  sessionKey: string,
+  { view, selectedId, filterText, zoomText }: AddressedState,
+): () => void {
+  const address = computed(() => ({
+    view: view.value === 'waterfall' ? undefined : view.value,
+    event: selectedId.value === undefined ? undefined : String(selectedId.value),
+    q: filterText.value,
+    zoom: zoomText.value,
+  }));
+  let written = '';
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const write = effect(() => {
+    const next = address.value;
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      written = JSON.stringify(next);
+      app.router.set(next);
+    }, addressMs);
+  });
+  const read = effect(() => {
+    const { path, query } = app.router.route.value;
+    const { view: name, event, q, zoom: wanted } = query;
+    const given = { view: name === 'waterfall' ? undefined : name, event, q: q ?? '', zoom: wanted };
+    if (path[0] !== sessionKey || JSON.stringify(given) === written) return;
+    written = JSON.stringify(given);
+    view.value = viewOf(name);
+    selectedId.value = idOf(event);
+    filterText.value = q ?? '';
+    zoomText.value = wanted;
+  });
+  return () => {
+    clearTimeout(timer);
+    write();
+    read();
+  };
 }
 
 export type Trace = ReturnType<typeof createTrace>;
