@@ -7,7 +7,7 @@ import { handOver } from './handover.ts';
 import { createLive, type Live } from './live.ts';
 import { followNotices } from './opened-notice.ts';
 import { createPreferences, type Preferences } from './preferences.ts';
-import { createTrust, isForeign } from './proof.ts';
+import { createTrust, isForeign, type Trust } from './proof.ts';
 import { type Renewal, watchRenewal } from './renewal.ts';
 import { createRouter, type Router } from './router.ts';
 import { type Page, type Server, serverOf } from './server.ts';
@@ -67,140 +67,186 @@ const toastMs = 6_000;
 const maxToasts = 4;
 
 export function createApp(): App {
-  const token = signal(takeToken());
-  const isRefused = signal(false);
-  const entry = signal<ConnectionState>('connecting');
-  const trouble = signal<string | null>(null);
-  const page = signal<Page | null>(null);
-  const isLoggedIn = signal(token.peek()?.startsWith(loginMark) ?? false);
-  const now = signal(Date.now());
-  const toasts = signal<readonly Toast[]>([]);
   const server = serverOf(document);
-  /** Shows no view, and sends requests without a token. */
-  const shut = () => {
-    token.value = null;
-    isRefused.value = true;
-    entry.value = 'refused';
-  };
-  const refuse = () => {
-    if (token.peek() !== null) forgetToken();
-    shut();
-  };
-  const renew = (renewed: string) => {
-    keepToken(renewed);
-    token.value = renewed;
-  };
-  const trust = createTrust({
-    role: server.role,
-    held: () => plain(token.peek()),
-    onRenewed: renew,
-    onForeign(error) {
-      trouble.value = error.message;
-      if (entry.peek() === 'foreign') return;
-      entry.value = 'foreign';
-      loadSoon();
-    },
-  });
-  /** Keeps the token after a 401 from a server that has not proved itself: the right server may come back. */
-  const provenToken = () =>
-    trust.token().catch((error: unknown) => {
-      const kept = token.peek();
-      if (kept !== null && error instanceof ApiError && error.status === 401) {
-        shut();
-        setTimeout(knockAgain, knockMs, kept);
-      }
-      throw error;
-    });
-  const knockAgain = (kept: string) => {
-    if (token.peek() !== null || !isRefused.peek()) return;
-    createTrust({ role: server.role, held: () => plain(kept), onRenewed: renew, onForeign: () => {} })
-      .token()
-      .then(
-        (proven) => use(kept.startsWith(loginMark) ? kept : (proven ?? kept)),
-        () => setTimeout(knockAgain, knockMs, kept),
-      );
-  };
-  const api = createApi(provenToken, refuse, server.base);
-  const live = createLive({ paths: server.streams, token: provenToken, onRefused: refuse });
-  const files = server.filesFrom === null ? null : createApi(provenToken, refuse, '');
-  let opened: string | undefined;
+  const now = signal(Date.now());
+  setInterval(() => {
+    now.value = Date.now();
+  }, 1000);
+  const access = new Access(server);
+  const { api, files } = access;
+  const live = createLive({ paths: server.streams, token: access.provenToken, onRefused: access.refuse });
   const renewal = watchRenewal(
     live.connections.events,
-    () => opened,
+    () => access.opened,
     async () => {
       const info = files && server.filesFrom !== null ? files.get<Page>(server.filesFrom) : server.readPage(api);
       return (await info).version;
     },
   );
-  setInterval(() => {
-    now.value = Date.now();
-  }, 1000);
-
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const loadSoon = () => {
-    clearTimeout(timer);
-    timer = setTimeout(load, retryMs);
+  access.load();
+  if (server.kind === 'hub') followNotices();
+  // The pages of the Hub and of its workspaces are opened by the same token.
+  if (server.role === 'hub') access.takeOver();
+  const { page, isRefused, entry, trouble, isLoggedIn } = access;
+  return {
+    ...{ server, page, isRefused, entry, trouble, api, renewal, live, now, isLoggedIn, ...createToasts() },
+    token: access.provenToken,
+    router: createRouter(server.firstView),
+    commands: createCommands(),
+    preferences: createPreferences(),
+    subject: signal<string | null>(null),
+    enter: (token) => access.use(token),
+    leave: () => access.leave(),
+    logIn: (username, password) => access.logIn(username, password),
   };
-  const load = () => {
-    server.readPage(api).then(
+}
+
+/** Access of this tab to the server: its token, the proof of the server, and the page info as the first request. */
+class Access {
+  readonly page = signal<Page | null>(null);
+  readonly isRefused = signal(false);
+  readonly entry = signal<ConnectionState>('connecting');
+  readonly trouble = signal<string | null>(null);
+  readonly isLoggedIn: Signal<boolean>;
+  readonly api: Api;
+  /** Requests to the server of the page's files; null: it is the server of `api`. */
+  readonly files: Api | null;
+  /** Version of the page's files when the page was opened. */
+  opened: string | undefined;
+  readonly #server: Server;
+  readonly #token = signal(takeToken());
+  readonly #trust: Trust;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(server: Server) {
+    this.#server = server;
+    this.isLoggedIn = signal(this.#token.peek()?.startsWith(loginMark) ?? false);
+    this.#trust = createTrust({
+      role: server.role,
+      held: () => plain(this.#token.peek()),
+      onRenewed: (renewed) => this.#renew(renewed),
+      onForeign: (error) => {
+        this.trouble.value = error.message;
+        if (this.entry.peek() === 'foreign') return;
+        this.entry.value = 'foreign';
+        this.#loadSoon();
+      },
+    });
+    this.api = createApi(this.provenToken, this.refuse, server.base);
+    this.files = server.filesFrom === null ? null : createApi(this.provenToken, this.refuse, '');
+  }
+
+  /** Keeps the token after a 401 from a server that has not proved itself: the right server may come back. */
+  readonly provenToken = (): Promise<string | null> =>
+    this.#trust.token().catch((error: unknown) => {
+      const kept = this.#token.peek();
+      if (kept !== null && error instanceof ApiError && error.status === 401) {
+        this.#shut();
+        setTimeout(() => this.#knockAgain(kept), knockMs);
+      }
+      throw error;
+    });
+
+  readonly refuse = (): void => {
+    if (this.#token.peek() !== null) forgetToken();
+    this.#shut();
+  };
+
+  /** Fetches the page info until the server answers. */
+  load(): void {
+    this.#server.readPage(this.api).then(
       (info) => {
-        page.value = info;
-        if (files === null) opened ??= info.version;
-        trouble.value = null;
-        isRefused.value = false;
-        entry.value = 'open';
+        this.page.value = info;
+        if (this.files === null) this.opened ??= info.version;
+        this.trouble.value = null;
+        this.isRefused.value = false;
+        this.entry.value = 'open';
       },
       (error: unknown) => {
         const status = error instanceof ApiError ? error.status : 0;
         // The gate explains a 401 better than the server's message does.
-        trouble.value = status === 401 ? null : messageOf(error);
-        if (status === 401 || status === 403) return refuse();
-        entry.value = isForeign(error) ? 'foreign' : 'unreachable';
-        loadSoon();
+        this.trouble.value = status === 401 ? null : messageOf(error);
+        if (status === 401 || status === 403) return this.refuse();
+        this.entry.value = isForeign(error) ? 'foreign' : 'unreachable';
+        this.#loadSoon();
       },
     );
-  };
-  load();
+  }
 
-  const use = (given: string) => {
+  use(given: string): void {
     keepToken(given);
-    token.value = given;
-    isLoggedIn.value = given.startsWith(loginMark);
-    entry.value = 'connecting';
-    load();
-  };
-  if (server.kind === 'hub') followNotices();
-  // The pages of the Hub and of its workspaces are opened by the same token.
-  if (server.role === 'hub') {
-    const lacksToken = () => token.peek() === null;
-    const ask = handOver({ name: 'hub', proven: provenToken, lacksToken, onToken: use });
+    this.#token.value = given;
+    this.isLoggedIn.value = given.startsWith(loginMark);
+    this.entry.value = 'connecting';
+    this.load();
+  }
+
+  /** Asks other tabs for the token of the Hub after a refusal, and gives it to tabs that ask. */
+  takeOver(): void {
+    const ask = handOver({
+      name: 'hub',
+      proven: this.provenToken,
+      lacksToken: () => this.#token.peek() === null,
+      onToken: (token) => this.use(token),
+    });
     // Once, and after the refusal: an answer that came before it would be forgotten with it.
-    const stopWaiting = isRefused.subscribe((refused) => {
+    const stopWaiting = this.isRefused.subscribe((refused) => {
       if (!refused) return;
       queueMicrotask(() => stopWaiting());
       setTimeout(ask);
     });
   }
+
+  leave(): void {
+    if (this.isLoggedIn.peek()) this.api.send('POST', dashboardPaths.logout).catch(() => {});
+    this.refuse();
+  }
+
+  async logIn(username: string, password: string): Promise<void> {
+    const result = await this.api.send<{ token: string }>('POST', dashboardPaths.login, { username, password });
+    this.use(`${loginMark}${result.token}`);
+  }
+
+  /** Shows no view, and sends requests without a token. */
+  #shut(): void {
+    this.#token.value = null;
+    this.isRefused.value = true;
+    this.entry.value = 'refused';
+  }
+
+  #renew(renewed: string): void {
+    keepToken(renewed);
+    this.#token.value = renewed;
+  }
+
+  #knockAgain(kept: string): void {
+    if (this.#token.peek() !== null || !this.isRefused.peek()) return;
+    createTrust({
+      role: this.#server.role,
+      held: () => plain(kept),
+      onRenewed: (renewed) => this.#renew(renewed),
+      onForeign: () => {},
+    })
+      .token()
+      .then(
+        (proven) => this.use(kept.startsWith(loginMark) ? kept : (proven ?? kept)),
+        () => setTimeout(() => this.#knockAgain(kept), knockMs),
+      );
+  }
+
+  #loadSoon(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.load(), retryMs);
+  }
+}
+
+function createToasts(): Pick<App, 'toasts' | 'toast'> {
+  const toasts = signal<readonly Toast[]>([]);
   const drop = (toast: Toast) => {
     toasts.value = toasts.peek().filter((each) => each !== toast);
   };
   return {
-    server,
-    page,
-    isRefused,
-    entry,
-    trouble,
-    api,
-    renewal,
-    token: provenToken,
-    live,
-    router: createRouter(server.firstView),
-    commands: createCommands(),
-    preferences: createPreferences(),
-    subject: signal<string | null>(null),
-    now,
     toasts,
-    isLoggedIn,
     toast(given) {
       const { undo } = given;
       const undoAndClose = () => {
@@ -211,15 +257,6 @@ export function createApp(): App {
       toasts.value = [...toasts.peek(), toast].slice(-maxToasts);
       setTimeout(() => drop(toast), toast.ms ?? toastMs);
       return () => drop(toast);
-    },
-    enter: use,
-    leave() {
-      if (isLoggedIn.peek()) api.send('POST', dashboardPaths.logout).catch(() => {});
-      refuse();
-    },
-    async logIn(username, password) {
-      const result = await api.send<{ token: string }>('POST', dashboardPaths.login, { username, password });
-      use(`${loginMark}${result.token}`);
     },
   };
 }

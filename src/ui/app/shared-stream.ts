@@ -60,171 +60,195 @@ const maxRetained = 20_000;
 const maxRetainedChars = 8_000_000;
 
 export function shareStream(options: SharedStreamOptions): SharedStream {
-  const { name, signal, locks } = options;
-  const { answerMs, silenceMs } = options.patience ?? patience;
-  const tab = unique();
-  const channel = locks ? new BroadcastChannel(`oratorio:${name}`) : null;
-  const retained = createRetained(options.retain);
-  let place: ReaderPosition | null = null;
-  let connection: Connection = { state: 'connecting' };
-  let isJoining = false;
+  return new SharingTab(options);
+}
+
+/** A tab's share of the connection: it reads from the server while it leads, and follows the leader otherwise. */
+class SharingTab implements SharedStream {
+  readonly #options: SharedStreamOptions;
+  readonly #patience: Patience;
+  readonly #tab = unique();
+  readonly #channel: BroadcastChannel | null;
+  readonly #retained: ReturnType<typeof createRetained>;
+  #place: ReaderPosition | null = null;
+  #connection: Connection = { state: 'connecting' };
+  #isJoining = false;
   /** Restarts the leader's connection; null in a tab that does not lead. */
-  let renew: (() => void) | null = null;
-  let onLeaderHeard: (ms: number) => void = () => {};
+  #renew: (() => void) | null = null;
+  #onLeaderHeard: (ms: number) => void = () => {};
 
-  const post = (message: Message) => {
-    if (!signal.aborted) channel?.postMessage(message);
-  };
-  const setConnection = (next: Connection) => {
-    connection = next;
-    options.onConnection(next);
-  };
-  const reset = () => {
-    retained.clear();
-    options.onReset();
-  };
-  const take = (events: readonly StreamEvent[]) => {
-    retained.add(events);
-    options.onEvents(events);
-  };
-  const join = () => {
-    if (isJoining || renew) return;
-    isJoining = true;
-    onLeaderHeard(answerMs);
-    post({ type: 'join', tab });
-  };
+  constructor(options: SharedStreamOptions) {
+    const { name, signal, locks } = options;
+    this.#options = options;
+    this.#patience = options.patience ?? patience;
+    this.#channel = locks ? new BroadcastChannel(`oratorio:${name}`) : null;
+    this.#retained = createRetained(options.retain);
+    if (this.#channel) this.#channel.onmessage = (event: MessageEvent<Message>) => this.#onMessage(event.data);
+    signal.addEventListener('abort', () => this.#channel?.close(), { once: true });
+    void (locks ? this.#compete(locks) : this.#lead(signal));
+  }
 
-  async function lead(until: AbortSignal): Promise<void> {
+  catchUp(): readonly StreamEvent[] | null {
+    if (this.#place === null) return null;
+    const events = this.#retained.all();
+    if (events === null) {
+      if (this.#renew) this.#renew();
+      else this.#join();
+    }
+    return events;
+  }
+
+  #post(message: Message): void {
+    if (!this.#options.signal.aborted) this.#channel?.postMessage(message);
+  }
+
+  #setConnection(next: Connection): void {
+    this.#connection = next;
+    this.#options.onConnection(next);
+  }
+
+  #reset(): void {
+    this.#retained.clear();
+    this.#options.onReset();
+  }
+
+  #take(events: readonly StreamEvent[]): void {
+    this.#retained.add(events);
+    this.#options.onEvents(events);
+  }
+
+  #join(): void {
+    if (this.#isJoining || this.#renew) return;
+    this.#isJoining = true;
+    this.#onLeaderHeard(this.#patience.answerMs);
+    this.#post({ type: 'join', tab: this.#tab });
+  }
+
+  async #lead(until: AbortSignal): Promise<void> {
     const leader = unique();
-    isJoining = false;
-    let from = place?.lastEventId;
+    this.#isJoining = false;
+    let from = this.#place?.lastEventId;
     while (!until.aborted) {
       const attempt = new AbortController();
       const ends = AbortSignal.any([until, attempt.signal]);
-      let now: ReaderPosition = { leader, batch: place?.leader === leader ? place.batch : 0, lastEventId: from };
-      renew = () => attempt.abort();
-      await options.read({
+      let now: ReaderPosition = {
+        leader,
+        batch: this.#place?.leader === leader ? this.#place.batch : 0,
+        lastEventId: from,
+      };
+      this.#renew = () => attempt.abort();
+      await this.#options.read({
         signal: ends,
         lastEventId: from,
-        onOpen(resumed) {
-          if (!resumed) reset();
-          place = now;
-          post({ type: 'open', place: now, resumed });
+        onOpen: (resumed) => {
+          if (!resumed) this.#reset();
+          this.#place = now;
+          this.#post({ type: 'open', place: now, resumed });
         },
-        onEvents(events) {
+        onEvents: (events) => {
           if (events.length > 0) {
             now = { leader, batch: now.batch + 1, lastEventId: events.at(-1)?.id || now.lastEventId };
-            place = now;
-            take(events);
+            this.#place = now;
+            this.#take(events);
           }
-          post({ type: 'events', place: now, events });
+          this.#post({ type: 'events', place: now, events });
         },
-        onConnection(next) {
-          setConnection(next);
+        onConnection: (next) => {
+          this.#setConnection(next);
           // A refused token concerns this tab only.
-          if (next.state !== 'refused') post({ type: 'connection', connection: next });
+          if (next.state !== 'refused') this.#post({ type: 'connection', connection: next });
         },
       });
       from = undefined;
       if (attempt.signal.aborted) continue;
       // A server that refuses this tab's token may accept that of the next one.
-      if (connection.state === 'absent') await aborted(until);
+      if (this.#connection.state === 'absent') await aborted(until);
       break;
     }
-    renew = null;
+    this.#renew = null;
   }
 
-  function onMessage(message: Message): void {
-    if (renew) {
-      if (message.type === 'join') welcome(message.tab);
+  #onMessage(message: Message): void {
+    if (this.#renew) {
+      if (message.type === 'join') this.#welcome(message.tab);
       return;
     }
     if (message.type === 'join') return;
-    onLeaderHeard(silenceMs);
-    follow[message.type](message as never);
+    this.#onLeaderHeard(this.#patience.silenceMs);
+    if (message.type === 'welcome') this.#followWelcome(message);
+    else if (message.type === 'open') this.#followOpen(message);
+    else if (message.type === 'events') this.#followEvents(message);
+    else this.#setConnection(message.connection);
   }
 
-  function welcome(to: string): void {
-    const events = retained.all();
-    if (events === null) renew?.();
-    else if (place) post({ type: 'welcome', to, place, connection, events });
-    else post({ type: 'connection', connection });
+  #welcome(to: string): void {
+    const events = this.#retained.all();
+    if (events === null) this.#renew?.();
+    else if (this.#place) this.#post({ type: 'welcome', to, place: this.#place, connection: this.#connection, events });
+    else this.#post({ type: 'connection', connection: this.#connection });
   }
-
-  const follow = {
-    welcome(message: Message & { type: 'welcome' }) {
-      if (message.to !== tab) return;
-      isJoining = false;
-      reset();
-      place = message.place;
-      setConnection(message.connection);
-      if (message.events.length > 0) take(message.events);
-    },
-    open(message: Message & { type: 'open' }) {
-      const follows = message.resumed && place !== null && message.place.lastEventId === place.lastEventId;
-      isJoining = false;
-      if (message.resumed && !follows) return join();
-      if (!message.resumed) reset();
-      place = message.place;
-    },
-    events(message: Message & { type: 'events' }) {
-      const expected = (place?.batch ?? 0) + (message.events.length > 0 ? 1 : 0);
-      if (message.place.leader !== place?.leader || message.place.batch !== expected) return join();
-      place = message.place;
-      if (message.events.length > 0) take(message.events);
-    },
-    connection(message: Message & { type: 'connection' }) {
-      setConnection(message.connection);
-    },
-  };
 
   /** Leads, or follows until the leader is gone. */
-  async function compete(locks: LockManager): Promise<void> {
-    while (!signal.aborted && connection.state !== 'refused') {
+  async #compete(locks: LockManager): Promise<void> {
+    while (!this.#options.signal.aborted && this.#connection.state !== 'refused') {
       const lost = new AbortController();
       const giveUp = new AbortController();
       let timer: ReturnType<typeof setTimeout> | undefined;
-      onLeaderHeard = (ms) => {
+      this.#onLeaderHeard = (ms) => {
         clearTimeout(timer);
         timer = setTimeout(() => giveUp.abort(), ms);
       };
       const leading = () => {
         clearTimeout(timer);
-        onLeaderHeard = () => {};
-        return lead(AbortSignal.any([signal, lost.signal]));
+        this.#onLeaderHeard = () => {};
+        return this.#lead(AbortSignal.any([this.#options.signal, lost.signal]));
       };
-      join();
-      const queued = { signal: AbortSignal.any([signal, giveUp.signal]) };
-      await locks.request(`oratorio:${name}`, queued, leading).catch(() => {
+      this.#join();
+      const queued = { signal: AbortSignal.any([this.#options.signal, giveUp.signal]) };
+      await locks.request(`oratorio:${this.#options.name}`, queued, leading).catch(() => {
         // The wait was ended, or another tab took the lock from this one, which it found silent.
       });
-      if (giveUp.signal.aborted && !signal.aborted) {
-        await locks.request(`oratorio:${name}`, { steal: true }, leading).catch(() => {
+      if (giveUp.signal.aborted && !this.#options.signal.aborted) {
+        await locks.request(`oratorio:${this.#options.name}`, { steal: true }, leading).catch(() => {
           // The wait was ended, or another tab took the lock from this one, which it found silent.
         });
       }
       clearTimeout(timer);
       lost.abort();
-      renew = null;
-      isJoining = false;
+      this.#renew = null;
+      this.#isJoining = false;
     }
   }
 
-  if (channel) channel.onmessage = (event: MessageEvent<Message>) => onMessage(event.data);
-  signal.addEventListener('abort', () => channel?.close(), { once: true });
-  void (locks ? compete(locks) : lead(signal));
+  #followWelcome(message: Message & { type: 'welcome' }): void {
+    if (message.to !== this.#tab) return;
+    this.#isJoining = false;
+    this.#reset();
+    this.#place = message.place;
+    this.#setConnection(message.connection);
+    if (message.events.length > 0) this.#take(message.events);
+  }
 
-  return {
-    catchUp() {
-      if (place === null) return null;
-      const events = retained.all();
-      if (events === null) {
-        if (renew) renew();
-        else join();
-      }
-      return events;
-    },
-  };
+  #followOpen(message: Message & { type: 'open' }): void {
+    const follows = message.resumed && this.#place !== null && message.place.lastEventId === this.#place.lastEventId;
+    this.#isJoining = false;
+    if (message.resumed && !follows) {
+      this.#join();
+      return;
+    }
+    if (!message.resumed) this.#reset();
+    this.#place = message.place;
+  }
+
+  #followEvents(message: Message & { type: 'events' }): void {
+    const expected = (this.#place?.batch ?? 0) + (message.events.length > 0 ? 1 : 0);
+    if (message.place.leader !== this.#place?.leader || message.place.batch !== expected) {
+      this.#join();
+      return;
+    }
+    this.#place = message.place;
+    if (message.events.length > 0) this.#take(message.events);
+  }
 }
 
 /** Events that a late listener gets first. */
