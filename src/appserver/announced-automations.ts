@@ -1,7 +1,7 @@
 import type { Runtime, Store } from '../agent/index.ts';
 import { Automations } from '../automations/index.ts';
 import type { Telemetry } from '../telemetry/index.ts';
-import type { AssemblyOptions } from './assembly.ts';
+import type { AssemblyOptions } from './assembly-options.ts';
 import { automationsSettingsOf } from './runtime-settings.ts';
 import { faultOf } from './storage.ts';
 

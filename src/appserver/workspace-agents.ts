@@ -3,7 +3,7 @@ import type { AnyActorRef } from 'xstate';
 import { delegateCommands, delegateFiles } from '../agent/index.ts';
 import { homeDirectory, restartPolicyOf, workspaceStateDirectory } from '../config/index.ts';
 import { processRecords } from '../supervise/index.ts';
-import type { AssemblyOptions } from './assembly.ts';
+import type { AssemblyOptions } from './assembly-options.ts';
 import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { DelegatedAgents } from './delegated-agents.ts';
 import { StartupError } from './startup-error.ts';
