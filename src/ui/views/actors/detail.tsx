@@ -1,3 +1,4 @@
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import {
   type Detail,
   type DetailEdge,
@@ -10,7 +11,6 @@ import {
 import type { Chart } from '../../../protocol/index.ts';
 import { lookOf } from '../../parts/tone.ts';
 import { useFlashes } from './drawing.tsx';
-import { FittedText } from './fitted-text.tsx';
 import type { Actor } from './model.ts';
 import { Count } from './state-count.tsx';
 import { heatOf, statisticsAt } from './statistics.ts';
@@ -203,5 +203,32 @@ function Words({ edge, numbers, isTaken }: Pick<ArrowProps, 'edge' | 'numbers' |
         />
       ))}
     </g>
+  );
+}
+
+interface FittedTextProps {
+  readonly class: string;
+  readonly x: number;
+  readonly y: number;
+  readonly text: string;
+  /** Largest width, in the units of the drawing. */
+  readonly room: number;
+}
+
+/** One line of text, condensed if the system's font is wider than the font that the drawing was made for. */
+export function FittedText({ text, room, ...rest }: FittedTextProps) {
+  const line = useRef<SVGTextElement>(null);
+  useLayoutEffect(() => {
+    const element = line.current;
+    if (!element) return;
+    element.removeAttribute('textLength');
+    if (element.getComputedTextLength() <= room) return;
+    element.setAttribute('lengthAdjust', 'spacingAndGlyphs');
+    element.setAttribute('textLength', String(room));
+  }, [text, room]);
+  return (
+    <text ref={line} {...rest}>
+      {text}
+    </text>
   );
 }

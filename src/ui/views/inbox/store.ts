@@ -1,11 +1,12 @@
 import { signal } from '@preact/signals';
-import { messageOf } from '../../../lib/browser.ts';
+import { messageOf, visible } from '../../../lib/browser.ts';
+import { placeInWords } from '../../../protocol/browser.ts';
 import type { InboxDecision, InboxItem } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
+import { clockTime } from '../../parts/time.ts';
 import { closeNotice } from './notices/browser-push.ts';
-import { outcomeOf } from './words.ts';
 
 /** Shown request. A request that is decided while the view is open stays, with its outcome. */
 export interface InboxEntry {
@@ -101,3 +102,12 @@ export function createInbox(app: App) {
 }
 
 export type InboxStore = ReturnType<typeof createInbox>;
+
+/** `Allowed in the terminal, 12:03:04`. @param at milliseconds since the epoch */
+export function outcomeOf(decision: string, decidedBy: string, at: number): string {
+  const time = clockTime(at);
+  if (decidedBy === 'agent' || decidedBy === 'policy') return `Withdrawn: the agent no longer asks, ${time}`;
+  if (decidedBy === 'timeout') return `Declined: no answer in time, ${time}`;
+  const word = decision.startsWith('accept') ? 'Allowed' : 'Declined';
+  return `${word} ${visible(placeInWords(decidedBy), { multiline: false })}, ${time}`;
+}

@@ -11,8 +11,6 @@ import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
 import { RenameThread } from '../chat/rename-thread.tsx';
 import { createThreads, type ThreadsStore } from './store.ts';
-import './threads.css';
-import { nameOf, stateOf, whyFixed } from './words.ts';
 
 /** Most banners about workspaces with unreadable conversations. */
 const maxBanners = 3;
@@ -188,4 +186,31 @@ function State({ thread }: { readonly thread: HubThread }) {
   const isFailed = thread.activity === 'idle' && thread.lastTurn?.status === 'failed';
   const tone = isFailed ? 'danger' : thread.activity === 'waiting' ? 'warn' : 'quiet';
   return <span class={`state ${tone}`}>{stateOf(thread)}</span>;
+}
+
+/** Name of a conversation; its id until it has one. */
+export const nameOf = ({ name, threadId }: Pick<HubThread, 'name' | 'threadId'>): string =>
+  visible(name ?? threadId, { multiline: false });
+
+const turns: Readonly<Record<NonNullable<HubThread['lastTurn']>['status'], string>> = {
+  completed: 'ok',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  // The agent server has ended: the next one marks the turn as cancelled.
+  running: 'broken off',
+  waitingApproval: 'broken off',
+};
+
+/** Present activity of a conversation, or the end of its last turn. */
+export function stateOf({ activity, status, lastTurn }: Pick<HubThread, 'activity' | 'status' | 'lastTurn'>): string {
+  if (activity === 'waiting') return 'Waits for you';
+  if (activity === 'running') return 'Running';
+  const word = lastTurn === null ? 'No turn yet' : `Last turn ${turns[lastTurn.status]}`;
+  return status === 'archived' ? `Archived · ${word}` : word;
+}
+
+/** Whether conversations of a workspace can be changed now, and if not, why. */
+export function whyFixed({ state, stateWord }: Pick<ThreadWorkspace, 'state' | 'stateWord'>): string | null {
+  if (state === 'running' || state === 'unhealthy') return null;
+  return `The workspace is ${stateWord}: start it to change its conversations.`;
 }
