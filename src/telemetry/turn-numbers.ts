@@ -1,5 +1,5 @@
+import { extraToolNames, toolNames } from '../config/index.ts';
 import { approvalDecisions, type TraceEvent, toolOutcomes, traceTypes } from '../protocol/index.ts';
-import { knownOr, toolLabel } from './known-labels.ts';
 import type { Family } from './metric.ts';
 import { Counter, Histogram } from './numbers.ts';
 import { agentMetrics } from './table.ts';
@@ -111,4 +111,22 @@ export class TurnNumbers implements TurnListener {
     // A decision of a policy takes no time.
     if (decidedBy !== 'policy' && durationMs !== undefined) this.#approvalWait.observe({}, durationMs / second);
   }
+}
+
+const names = [...toolNames, ...extraToolNames];
+const builtin: ReadonlySet<string> = new Set(names);
+
+/** Label values of tools, all that there are. */
+export const toolLabels: readonly string[] = [...names, 'mcp', 'other'];
+
+/** A model calls tools that do not exist, and clients bring their own: only names that we chose become a label. */
+export function toolLabel(tool: string | undefined): string {
+  if (tool === undefined) return 'other';
+  if (builtin.has(tool)) return tool;
+  return tool.startsWith('mcp__') ? 'mcp' : 'other';
+}
+
+/** `value` when it is one of `known`, else `other`. */
+export function knownOr<T extends string>(known: readonly T[], value: unknown): T | 'other' {
+  return known.find((each) => each === value) ?? 'other';
 }
