@@ -11,9 +11,9 @@ import {
   placeRules,
   preloadTurnParts,
   RuleBook,
-  selectTools,
   Runtime,
   type RuntimeOptions,
+  selectTools,
   TraceRetention,
   type TraceStore,
   userCommands,
@@ -30,13 +30,13 @@ import { automationsOf } from './announced-automations.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
 import { agentInUse, commandsOfAgent } from './delegated-agent.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
+import { turnTitle } from './inspection.ts';
 import { McpServices } from './mcp-services.ts';
 import { checkBudget, type ModelAccess, openModel, ownModel } from './model-access.ts';
 import { runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
 import type { SandboxReport } from './sandbox-report.ts';
 import { faultOf, openStorage, spendingOf } from './storage.ts';
 import { openTools, type ToolParts } from './tool-parts.ts';
-import { turnTitle } from './turn-title.ts';
 import { withHiddenForks } from './workspace.ts';
 import { agentsOfWorkspace, type WorkspaceAgents } from './workspace-agents.ts';
 

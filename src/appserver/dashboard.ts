@@ -12,7 +12,7 @@ import {
   type WorkspaceCondition,
 } from '../protocol/index.ts';
 import type { DashboardTokens } from '../supervise/index.ts';
-import type { ActiveSessions } from './active-sessions.ts';
+import type { ActiveSessions } from './activity.ts';
 import type { Assembly } from './assembly.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import type { HealthWatch } from './health-watch.ts';

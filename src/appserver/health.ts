@@ -1,5 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Runtime } from '../agent/index.ts';
+import { version } from '../protocol/index.ts';
+import { renderMetrics, type ServerStats } from '../telemetry/index.ts';
+import type { Assembly } from './assembly.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 
 /** Answer of `GET /healthz`. */
@@ -81,4 +84,22 @@ function askItself(options: HealthOptions['connection']): Promise<void> {
     connection.receive(introduction);
     connection.receive(question);
   });
+}
+
+/** The text of `GET /metrics`. @param servers open connections of each listener of this process */
+export async function metricsText(
+  { runtime, traces, mcp, automations, telemetry }: Assembly,
+  servers: readonly ServerStats[],
+): Promise<string> {
+  const { countsByState } = await automations.state();
+  const { text } = await renderMetrics({
+    version,
+    telemetry,
+    runtime,
+    traces,
+    mcpByState: mcp.describe().byState,
+    automationsByState: countsByState,
+    servers,
+  });
+  return text;
 }

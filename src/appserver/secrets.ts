@@ -1,5 +1,68 @@
-import { type Config, secretsIn } from '../config/index.ts';
+import { randomBytes } from 'node:crypto';
+import { linkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Config, ensureStateDirectory, secretsIn, workspaceStateDirectory } from '../config/index.ts';
+import { FileRefusedError, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
+
+/** The key of the HTTP faces of one workspace for which none is configured. */
+export interface GeneratedKey {
+  readonly key: string;
+  readonly file: string;
+  /** Made by this call. */
+  readonly isNew: boolean;
+}
+
+/** 32 random bytes in an alphabet that needs no escaping in a header or a shell. */
+const shape = /^[A-Za-z0-9_-]{43}$/;
+const makeKey = (): string => randomBytes(32).toString('base64url');
+
+export const generatedKeyFile = (home: string, workspacePath: string): string =>
+  join(workspaceStateDirectory(home, workspacePath), 'api.key');
+
+/**
+ * Reads the generated key of a workspace, or makes it (0600). Servers that start at the same time get the same one. A file
+ * that others can read, or that is not a key, is replaced.
+ *
+ * @param workspacePath canonical
+ * @throws Error when the home cannot be written
+ */
+export function generatedKey(home: string, workspacePath: string): GeneratedKey {
+  const file = generatedKeyFile(home, workspacePath);
+  const key = readKey(file);
+  if (key !== undefined) return { key, file, isNew: false };
+  return createKey(ensureStateDirectory(home, workspacePath), file);
+}
+
+function readKey(file: string): string | undefined {
+  try {
+    const key = readBoundedFile(file, { maxBytes: 1_024 })?.trim();
+    if (key === undefined || !shape.test(key)) return undefined;
+    return process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0 ? undefined : key;
+  } catch (error) {
+    if (error instanceof FileRefusedError) return undefined;
+    throw error;
+  }
+}
+
+/** The first process that links its file has made the key; the others read it. */
+function createKey(directory: string, file: string): GeneratedKey {
+  const mine = join(directory, `.api.key.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
+  const key = makeKey();
+  try {
+    writeFileSync(mine, `${key}\n`, { mode: 0o600, flag: 'wx' });
+    linkSync(mine, file);
+    return { key, file, isNew: true };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  } finally {
+    rmSync(mine, { force: true });
+  }
+  const theirs = readKey(file);
+  if (theirs !== undefined) return { key: theirs, file, isNew: false };
+  writeFileAtomic(file, `${key}\n`);
+  return { key, file, isNew: true };
+}
 
 /**
  * Secrets that must not reach a log, tool, trace or prompt.

@@ -4,7 +4,7 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
-import { generatedKey, generatedKeyFile } from '../../src/appserver/generated-key.ts';
+import { generatedKey, generatedKeyFile } from '../../src/appserver/secrets.ts';
 import { workspaceStateDirectory } from '../../src/config/index.ts';
 import { admitOwnerOrKey, HttpError } from '../../src/http/index.ts';
 import { parseTcpTable, peerUidOf } from '../../src/http/peer-owner.ts';

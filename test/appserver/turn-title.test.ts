@@ -1,5 +1,5 @@
 import t from 'tap';
-import { turnTitle } from '../../src/appserver/turn-title.ts';
+import { turnTitle } from '../../src/appserver/inspection.ts';
 
 const same = (text: string) => text;
 const title = (text: string, clean = same) => turnTitle([{ type: 'text', text }], clean);
