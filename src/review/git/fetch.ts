@@ -1,7 +1,8 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { GitError } from './error.ts';
 import type { GitLimits } from './limits.ts';
 import { shortHash } from './paths.ts';
-import { readRef } from './refs.ts';
 import { fetchFailure, type Remotes } from './remote.ts';
 import { failureText, type GitRunner } from './runner.ts';
 import { type ObjectStore, remoteName } from './store.ts';
@@ -157,4 +158,28 @@ async function missingObjects(
     signal,
   });
   return listing.split('\n').flatMap((line) => (line.startsWith('?') ? [line.slice(1)] : []));
+}
+
+/**
+ * Returns the commit of a ref in one of our stores: from the ref's file, or else from `packed-refs` (git-pack-refs(1)). Starts no
+ * process: stores are ours, and hold no other kind of ref.
+ *
+ * @returns null when there is no such ref
+ */
+export async function readRef(gitDir: string, name: string): Promise<string | null> {
+  // Packing writes a ref to `packed-refs` before it removes the file: the file is read first.
+  const loose = await readIfThere(join(gitDir, name));
+  const sha = /^([0-9a-f]{40})\n?$/.exec(loose)?.[1];
+  if (sha !== undefined) return sha;
+  const line = (await readIfThere(join(gitDir, 'packed-refs'))).split('\n').find((entry) => entry.endsWith(` ${name}`));
+  return /^[0-9a-f]{40}(?= )/.exec(line ?? '')?.[0] ?? null;
+}
+
+async function readIfThere(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '';
+    throw error;
+  }
 }

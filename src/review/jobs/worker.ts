@@ -1,14 +1,13 @@
 import { Pump } from '../../lib/index.ts';
-import { type Job, retryLevel } from '../store/index.ts';
+import { type Job, type ReviewStore, retryLevel } from '../store/index.ts';
 import { DeliveryPublisher } from '../webhook/index.ts';
 import { command } from './command.ts';
 import { delivery } from './delivery.ts';
 import { cleanup, reconcile } from './housekeeping.ts';
 import { type JobResult, Lane } from './lane.ts';
 import { lanes, limits } from './limits.ts';
-import { DeliveryOutcomes } from './outcomes.ts';
 import { sync } from './sync.ts';
-import type { JobContext, JobKind, JobWorkerOptions } from './types.ts';
+import type { JobContext, JobKind, JobWorkerOptions, Outcome, Outcomes } from './types.ts';
 import { write } from './write.ts';
 
 const kinds: Readonly<Record<Job['kind'], JobKind>> = { delivery, command, sync, write, cleanup, reconcile };
@@ -88,4 +87,30 @@ function count(counts: Map<Job['kind'], Map<JobResult, number>>, kind: Job['kind
   const ofKind = counts.get(kind) ?? new Map<JobResult, number>();
   ofKind.set(result, (ofKind.get(result) ?? 0) + 1);
   counts.set(kind, ofKind);
+}
+
+type DeliveryStore = Pick<ReviewStore, 'settleDeliveries' | 'setDeliveryOutcome'>;
+
+/**
+ * Saves and publishes the outcomes of deliveries. Many deliveries of one pull request can share one job, which knows only the first:
+ * `pull` settles all queued ones.
+ */
+export class DeliveryOutcomes implements Outcomes {
+  readonly #store: DeliveryStore;
+  readonly #deliveries: Pick<DeliveryPublisher, 'add'>;
+
+  constructor(store: DeliveryStore, deliveries: Pick<DeliveryPublisher, 'add'>) {
+    this.#store = store;
+    this.#deliveries = deliveries;
+  }
+
+  async delivery(deliveryId: string, { outcome, reason }: Outcome): Promise<void> {
+    await this.#store.setDeliveryOutcome(deliveryId, outcome, reason);
+    this.#deliveries.add({ deliveryId, outcome });
+  }
+
+  async pull(repositoryKey: string, number: number, { outcome, reason }: Outcome): Promise<void> {
+    const settled = await this.#store.settleDeliveries(repositoryKey, number, outcome, reason);
+    for (const deliveryId of settled) this.#deliveries.add({ deliveryId, outcome });
+  }
 }
