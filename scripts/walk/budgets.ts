@@ -11,11 +11,11 @@ export interface Size {
 export const budgets: Readonly<Record<string, Size>> = {
   'ensure-cold': { files: 121, functions: 610 },
   'ensure-warm': { files: 39, functions: 143 },
-  'chat-hello': { files: 175, functions: 1_029 },
+  'chat-hello': { files: 178, functions: 1_050 },
   'chat-write': { files: 169, functions: 1_060 },
   review: { files: 185, functions: 1_305 },
   'approval-asked': { files: 146, functions: 771 },
   'approval-decided': { files: 110, functions: 518 },
-  'inbox-asked': { files: 63, functions: 237 },
+  'inbox-asked': { files: 59, functions: 198 },
   'inbox-decided': { files: 59, functions: 253 },
 };

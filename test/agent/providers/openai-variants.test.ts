@@ -204,7 +204,7 @@ t.test('answers without streaming are read', async (t) => {
 t.test('an invalid answer is a typed error that names the fault', async (t) => {
   const closing = head({ connection: 'close', 'transfer-encoding': 'identity' });
   const cases: Readonly<Record<string, readonly [Script, object]>> = {
-    garbage: [bytes('data: {"cho\n\n'), { code: 'upstreamProtocol', message: /no chat completion/ }],
+    garbage: [bytes('data: {"cho\n\n'), { code: 'upstreamProtocol', message: /not a chat completion/ }],
     'a page': [[head({ 'content-type': 'text/html' }), write('<html>Sign in</html>')], { code: 'upstreamProtocol' }],
     nothing: [[head({})], { code: 'upstreamProtocol' }],
     'only [DONE]': [streamed(), { code: 'upstreamProtocol' }],

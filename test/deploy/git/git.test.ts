@@ -75,7 +75,7 @@ t.test('a failed clone leaves nothing, and its error names the repository', asyn
   await t.rejects(cloneRepository(git, request, { signal: AbortSignal.abort() }), { code: 'cancelled' });
   mkdirSync(path);
   writeFileSync(join(path, 'notes.txt'), '');
-  await t.rejects(cloneRepository(git, request), { code: 'foreignDirectory', message: /no checkout/ });
+  await t.rejects(cloneRepository(git, request), { code: 'foreignDirectory', message: /not a git repository/ });
   t.ok(existsSync(join(path, 'notes.txt')));
 });
 
