@@ -246,7 +246,11 @@ t.test('records are printed as text, or as JSON with --json', async (t) => {
 t.test('a refusal of the Hub is printed with its exit code', async (t) => {
   const { home } = await withStandIn(t);
   const human = await cli(home, 'ensure', '/x');
-  t.match(human, { code: 4, stdout: '', stderr: /No workspace there.\n +Correct the path, or make it a workspace: oratorio init \/x/ });
+  t.match(human, {
+    code: 4,
+    stdout: '',
+    stderr: /No workspace there.\n +Correct the path, or make it a workspace: oratorio init \/x/,
+  });
   const machine = await cli(home, 'stop', '/x', '--json');
   t.equal(machine.code, 4);
   t.match(JSON.parse(machine.stdout), { error: { code: 'workspaceNotFound', details: { workspacePath: '/x' } } });
