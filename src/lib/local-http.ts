@@ -53,6 +53,12 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const idleMs = 4_000;
 let kept: Agent | undefined;
 
+class NoAnswerError extends Error {
+  constructor(deadlineMs: number) {
+    super(`no answer within ${deadlineMs} ms`);
+  }
+}
+
 /** Aborts with the reason of `signal`, at the deadline, and by `stop`. */
 class Ending {
   readonly #controller = new AbortController();
@@ -64,7 +70,7 @@ class Ending {
     signal?.throwIfAborted();
     this.#outer = signal;
     signal?.addEventListener('abort', this.#onAbort, { once: true });
-    if (ms !== undefined) this.#timer = setTimeout(() => this.stop(new Error(`no answer within ${ms} ms`)), ms);
+    if (ms !== undefined) this.#timer = setTimeout(() => this.stop(new NoAnswerError(ms)), ms);
   }
 
   get signal(): AbortSignal {
@@ -188,10 +194,9 @@ export async function probeHttp(url: string, options: HttpProbeOptions): Promise
   };
   const failed = (error: unknown): HttpProbeResult => {
     if (signal?.aborted) return { ok: false, error: 'aborted' };
+    // The second request of a probe has only the rest of its time.
+    if (error instanceof NoAnswerError) return { ok: false, error: new NoAnswerError(timeoutMs).message };
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === undefined && performance.now() >= deadlineAt - 1) {
-      return { ok: false, error: `no answer within ${timeoutMs} ms` };
-    }
     return { ok: false, error: code ?? message };
   };
   return ask()

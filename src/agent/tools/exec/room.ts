@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { ProcessIdentity } from '../../../protocol/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { isAlive, markerVariable, RunningProgram, readIdentity } from '../../../supervise/index.ts';
@@ -77,9 +77,9 @@ export class Room {
     return new Room(programs, holder, inside, !walls.includes('--unshare-net'));
   }
 
-  /** False when its processes have ended. */
+  /** False when its processes have ended. A process that is ending has no namespaces that a command could enter. */
   get isOpen(): boolean {
-    return isAlive(this.#inside) === 'alive';
+    return isAlive(this.#inside) === 'alive' && existsSync(`/proc/${this.#inside.pid}/ns/mnt`);
   }
 
   /** Whether no command has left a process in it. False where the kernel does not list children. */

@@ -11,6 +11,7 @@ import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
 import { RenameThread } from '../chat/rename-thread.tsx';
 import { createThreads, type ThreadsStore } from './store.ts';
+import './threads.css';
 
 /** Most banners about workspaces with unreadable conversations. */
 const maxBanners = 3;
