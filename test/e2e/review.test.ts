@@ -185,7 +185,7 @@ async function reviewedAgain(t: Test, scene: Scene, first: First): Promise<void>
   t.match(draft, { status: 'published', findings: [{ title: half.title, isPublished: true }] });
   await settled(scene, run);
   const [, task = ''] = scene.reviewer.tasks(number);
-  t.match(task, /# The new part[\s\S]*\+export const half/, 'what is new is shown');
+  t.match(task, /# The new part[\s\S]*\+export const half/, 'the new part is shown');
   t.match(task, /# The whole change[\s\S]*\+ {2}if \(percent > 100\)/, 'and what it belongs to');
   t.match(reviewsOf(scene, number), [{ commitId: first.headSha }, { commitId: headSha }]);
   t.match(said(scene, half.title), [
