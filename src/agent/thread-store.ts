@@ -10,6 +10,7 @@ import type {
 } from '../protocol/index.ts';
 import type { DelegatedSession } from './delegate.ts';
 import type { ModelState } from './model.ts';
+import type { TurnActorStore } from './turn-actor-store.ts';
 
 /** A stored thread: without the fields that are stored beside it. */
 export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'>;
@@ -70,8 +71,14 @@ export type CompactedPart = Pick<Compaction, 'throughTurnId' | 'throughItemId'>;
  * Arguments and results are never changed afterwards. Every method but `transaction` may throw `StorageError`.
  */
 export interface ThreadStore {
-  /** All of `work`'s writes or none, in one commit. Not nested. @throws StorageError when the disk does not take it */
-  transaction(work: () => void): void;
+  /**
+   * All of `work`'s writes or none, in one commit. Not nested.
+   *
+   * @param isFlushed the commit survives a power cut, too @throws StorageError when the disk does not take it
+   */
+  transaction(work: () => void, isFlushed?: boolean): void;
+  /** Facts of unfinished turns. */
+  readonly turnActors: TurnActorStore;
 
   /** Inserts or replaces. */
   putThread(thread: StoredThread): void;

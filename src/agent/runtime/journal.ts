@@ -9,6 +9,10 @@ export interface JournalOwner {
   readonly asker: Listener | undefined;
   /** Called when a write failed; nothing of its commit was published. */
   onStorageFault(error: unknown): void;
+  /** Writes the changed state of the turn into a commit of its other writes. */
+  joinCommit?(): void;
+  /** Called when the commit that `joinCommit` joined is done. */
+  onCommitted?(): void;
 }
 
 interface Entry {
@@ -16,6 +20,8 @@ interface Entry {
   readonly write: (() => void) | undefined;
   readonly event: ThreadEvent | undefined;
   readonly onSaved: (() => void) | undefined;
+  /** The commit survives a power cut. */
+  readonly isFlushed?: boolean;
 }
 
 /** Takes the writes and events of turns. */
@@ -28,6 +34,8 @@ export interface Journal {
    * @param onSaved called after the commit of the write
    */
   add(owner: JournalOwner, write: (() => void) | undefined, event: ThreadEvent | undefined, onSaved?: () => void): void;
+  /** Writes at once, so that a power cut does not lose it. Resolves after the commit; never after a failed one. */
+  secure(owner: JournalOwner, write: () => void): Promise<void>;
   /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
   flush(): void;
 }
@@ -56,6 +64,10 @@ export class VolatileJournal implements Journal {
     } catch (error) {
       this.#onBug(error);
     }
+  }
+
+  async secure(_owner: JournalOwner, write: () => void): Promise<void> {
+    write();
   }
 
   flush(): void {
@@ -113,6 +125,13 @@ export class DurableJournal implements Journal {
     if (!this.#waiting) this.#scheduled ??= setImmediate(() => this.flush());
   }
 
+  secure(owner: JournalOwner, write: () => void): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#entries.push({ owner, write, event: undefined, onSaved: resolve, isFlushed: true });
+    if (!this.#waiting) this.flush();
+    return promise;
+  }
+
   flush(): void {
     clearImmediate(this.#scheduled);
     this.#scheduled = undefined;
@@ -128,10 +147,15 @@ export class DurableJournal implements Journal {
 
   /** @returns false: another program holds the database, and a timer will try again */
   #commit(entries: Entry[], since: number): boolean {
+    const owners = new Set(entries.map(({ owner }) => owner));
     try {
-      this.#store.transaction(() => {
-        for (const { write } of entries) write?.();
-      });
+      this.#store.transaction(
+        () => {
+          for (const owner of owners) owner.joinCommit?.();
+          for (const { write } of entries) write?.();
+        },
+        entries.some(({ isFlushed }) => isFlushed),
+      );
     } catch (error) {
       const { retryMs, lockedMs } = this.#patience;
       if (error instanceof StorageError && error.code === 'busy' && performance.now() - since < lockedMs) {
@@ -139,10 +163,10 @@ export class DurableJournal implements Journal {
         this.#waiting = { timer: setTimeout(() => this.flush(), retryMs), since };
         return false;
       }
-      const owners = new Set(entries.map(({ owner }) => owner));
       for (const owner of owners) this.#safely(() => owner.onStorageFault(error));
       return true;
     }
+    for (const owner of owners) owner.onCommitted?.();
     for (const { owner, event, onSaved } of entries) {
       if (event) this.#feed.publish(owner.threadId, event, owner.asker);
       if (onSaved) this.#safely(onSaved);
@@ -187,6 +211,7 @@ export class PendingTurnWrites {
       store.transaction(() => {
         for (const item of items) store.putItem(threadId, item);
         store.putTurn(turn);
+        store.turnActors.delete(threadId, turn.id);
       });
     }
     this.#turns.delete(threadId);

@@ -60,9 +60,23 @@ export class Database implements Rows {
     return this.#guard(() => this.#statements.of(sql).all(...values));
   }
 
-  /** Makes all writes of `work` or none. Rethrows an error of `work`. After a failed statement, writes nothing else. */
-  transaction<T>(work: () => T): T {
+  /**
+   * Makes all writes of `work` or none. Rethrows an error of `work`. After a failed statement, writes nothing else.
+   *
+   * @param isFlushed the commit waits until it is on the disk: a power cut loses none of it
+   */
+  transaction<T>(work: () => T, isFlushed = false): T {
     if (this.#isInTransaction) throw new Error('A transaction cannot begin inside of another');
+    if (!isFlushed) return this.#transaction(work);
+    this.#guard(() => this.#sqlite.exec('PRAGMA synchronous = FULL'));
+    try {
+      return this.#transaction(work);
+    } finally {
+      this.#guard(() => this.#sqlite.exec('PRAGMA synchronous = NORMAL'));
+    }
+  }
+
+  #transaction<T>(work: () => T): T {
     this.#guard(() => this.#statements.of('BEGIN IMMEDIATE').run());
     this.#isInTransaction = true;
     try {

@@ -12,6 +12,7 @@ import type {
 } from '../thread-store.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
 import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
+import { noTurnActors } from './turn-actors.ts';
 
 /** A thread and all that belongs to it. Maps keep the order in which things were first put. */
 interface ThreadRecord {
@@ -42,6 +43,7 @@ export class MemoryStore implements ThreadStore {
   readonly #grants = new Set<string>();
   #created = 0;
   #savepoint: Savepoint | undefined;
+  readonly turnActors = noTurnActors;
 
   transaction(work: () => void): void {
     if (this.#savepoint) throw new Error('A transaction cannot begin inside of another');

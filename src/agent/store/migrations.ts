@@ -247,6 +247,21 @@ export const migrations: readonly string[] = [
     DELETE FROM chatRequests WHERE thread = old.id;
   END;
   `,
+  `
+  -- Facts from which the next agent server goes on with an unfinished turn. Deleted in the commit of the turn's end.
+  CREATE TABLE turnActors (
+    turn INTEGER PRIMARY KEY REFERENCES turns (key) ON DELETE CASCADE,
+    json TEXT NOT NULL
+  ) STRICT;
+
+  -- Calls with effects that have started: they are not run again.
+  CREATE TABLE turnCalls (
+    turn INTEGER NOT NULL REFERENCES turns (key) ON DELETE CASCADE,
+    callId TEXT NOT NULL,
+    json TEXT NOT NULL,
+    PRIMARY KEY (turn, callId)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /**

@@ -10,10 +10,12 @@ import type {
   ThreadStore,
   TurnRange,
 } from '../thread-store.ts';
+import type { TurnActorStore } from '../turn-actor-store.ts';
 import type { Database, Row } from './database.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
 import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
 import { joinPieces, parseColumn } from './rows.ts';
+import { SqliteTurnActors } from './turn-actors.ts';
 
 const threadKey = '(SELECT key FROM threads WHERE id = ?1)';
 
@@ -32,15 +34,17 @@ const itemsBetween = `
 export class SqliteStore implements ThreadStore {
   readonly #database: Database;
   readonly #release: () => void;
+  readonly turnActors: TurnActorStore;
 
   /** @param release called by `close`: the database may serve others still */
   constructor(database: Database, release: () => void) {
     this.#database = database;
     this.#release = release;
+    this.turnActors = new SqliteTurnActors(database);
   }
 
-  transaction(work: () => void): void {
-    this.#database.transaction(work);
+  transaction(work: () => void, isFlushed?: boolean): void {
+    this.#database.transaction(work, isFlushed);
   }
 
   putThread(thread: StoredThread): void {

@@ -1,0 +1,38 @@
+/** A call that may have effects and has started. */
+export interface StartedCall {
+  /** Item of the call: a model may use one call id for several calls of a turn. */
+  readonly itemId: string;
+  readonly startedAt: string;
+  readonly tool: string;
+  readonly source: string;
+  readonly kind: 'command' | 'file' | 'subagent' | 'other';
+  /** File that the call replaces. */
+  readonly file?: FileChange | undefined;
+  /** Command that outlives the agent server. */
+  readonly keep?: { readonly id: string; readonly dir: string } | undefined;
+  /** Time at which the tool returned; its result may be missing. */
+  readonly endedAt?: string | undefined;
+}
+
+/** One replaced file, as SHA-256 of its content. */
+export interface FileChange {
+  readonly path: string;
+  /** Null: the file was missing. */
+  readonly before: string | null;
+  readonly after: string;
+}
+
+/**
+ * Facts from which the next process goes on with an unfinished turn. A turn without facts ends with its process. Every method may
+ * throw `StorageError`.
+ */
+export interface TurnActorStore {
+  /** The facts as JSON; undefined: the turn has none. */
+  get(threadId: string, turnId: string): string | undefined;
+  put(threadId: string, turnId: string, json: string): void;
+  /** Deletes the facts of a turn that has ended, and its started calls. */
+  delete(threadId: string, turnId: string): void;
+  /** Started calls with effects, by call id. */
+  calls(threadId: string, turnId: string): ReadonlyMap<string, StartedCall>;
+  putCall(threadId: string, turnId: string, callId: string, call: StartedCall): void;
+}
