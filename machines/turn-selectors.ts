@@ -2,7 +2,7 @@
 import type { SnapshotFrom } from 'xstate';
 import { type Failure, failureOf } from './failure.ts';
 import type { turnMachine } from './turn.ts';
-import type { TurnFinish, TurnInterrupter, TurnTokens } from './turn-types.ts';
+import type { ResumedState, SavedTurn, TurnFinish, TurnInterrupter, TurnTokens } from './turn-types.ts';
 
 export type TurnSnapshot = SnapshotFrom<typeof turnMachine>;
 
@@ -34,6 +34,47 @@ export function turnStateOf(snapshot: TurnSnapshot): TurnState {
     isInterrupted: snapshot.context.interruptedBy !== null,
     end,
   };
+}
+
+/** State of a turn for the next process; undefined while a resumed turn restores its own. */
+export function savedTurnOf(snapshot: TurnSnapshot): SavedTurn | undefined {
+  const { limits, threadId: _, turnId: __, pending: ___, isStored: ____, ...context } = snapshot.context;
+  const state = stateNameOf(snapshot.value);
+  const isRestoring = state === 'resuming' || (state === 'beginning' && limits.isResumed);
+  return isRestoring ? undefined : { state, context: state === 'beginning' ? null : context };
+}
+
+/** Name of the outermost state, apart from the one around all working states. */
+function stateNameOf(value: TurnSnapshot['value']): string {
+  if (typeof value === 'string') return value;
+  const [name = '', inner] = Object.entries(value)[0] ?? [];
+  return name === 'working' && inner !== undefined ? stateNameOf(inner as TurnSnapshot['value']) : name;
+}
+
+/** State in which a resumed turn goes on, by its saved state. A state of an unknown version goes on as its items require. */
+const resumedStates: Readonly<Record<string, ResumedState>> = {
+  beginning: 'preparing',
+  preparing: 'preparing',
+  checking: 'checking',
+  compacting: 'checking',
+  budgetReached: 'checking',
+  retrying: 'retrying',
+  fallingBack: 'fallingBack',
+  inferring: 'checking',
+  checkingEnd: 'checkingEnd',
+  reviewing: 'reviewing',
+  awaitingApproval: 'reviewing',
+  securing: 'reviewing',
+  runningTools: 'reviewing',
+  concluding: 'concluding',
+  cancelling: 'storing',
+  storing: 'storing',
+};
+
+/** @param hasOpenCalls the items have calls without a result, which count more than the saved state */
+export function resumedStateOf(saved: string, hasOpenCalls: boolean): ResumedState {
+  const state = resumedStates[saved] ?? 'checking';
+  return hasOpenCalls && state !== 'concluding' && state !== 'storing' ? 'reviewing' : state;
 }
 
 const isWaiting = (snapshot: TurnSnapshot): boolean =>

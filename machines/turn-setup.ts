@@ -10,6 +10,7 @@ import type {
   FallbackInput,
   Inference,
   InferenceInput,
+  Resumption,
   ReviewedCalls,
   ToolRun,
   TurnContext,
@@ -65,6 +66,8 @@ export const turnSetup = setup({
     emitted: {} as TurnEmitted,
   },
   actors: {
+    /** Restores the conversation of a resumed turn, and chooses the state in which it goes on. */
+    resume: fromPromise<Resumption, TurnKey>(notProvided),
     /** Collects the messages and tools for the model. */
     prepare: fromPromise<void, TurnKey>(notProvided),
     /** Compares the conversation with the context window, and the cost with the budgets. */
@@ -92,6 +95,9 @@ export const turnSetup = setup({
   },
   delays: { approvalTimeout: 300_000, cancelGrace: 5_000, retryPause: ({ context }) => context.patience.retryMs },
   guards: {
+    isResumed: ({ context }) => context.limits.isResumed,
+    isInterrupted: ({ context }) => context.interruptedBy !== null,
+    goesOnAt: (_, { next, state }: Resumption & { readonly state: string }) => next === state,
     isOverBudget: (_, { usedUpBudget }: CheckedTurn) => usedUpBudget !== null,
     isTooLong: (_, { isTooLong }: CheckedTurn) => isTooLong,
     canCompactAfter: ({ context }, { code }: Failure) =>

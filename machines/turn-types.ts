@@ -17,6 +17,35 @@ export interface TurnInput {
   readonly isDelegated: boolean;
   /** Seed of the pauses between repetitions. */
   readonly seed: number;
+  /** State of the turn when its process ended; absent: a new turn. */
+  readonly resumed?: SavedTurn | undefined;
+}
+
+/** State of a turn, saved for the next process. */
+export interface SavedTurn {
+  /** Name of the state. */
+  readonly state: string;
+  /** Null: the turn had not begun. */
+  readonly context: SavedContext | null;
+}
+
+/** The context without the facts that the next process has itself. */
+export type SavedContext = Omit<TurnContext, keyof TurnKey | 'limits' | 'pending' | 'isStored'>;
+
+/** State in which a resumed turn goes on. */
+export type ResumedState =
+  | 'preparing'
+  | 'checking'
+  | 'retrying'
+  | 'fallingBack'
+  | 'reviewing'
+  | 'checkingEnd'
+  | 'concluding'
+  | 'storing';
+
+/** Result of the work before a resumed turn goes on. */
+export interface Resumption {
+  readonly next: ResumedState;
 }
 
 /** Input of every actor. */
@@ -135,7 +164,7 @@ export interface TurnPatience {
 
 /** Every transition copies it: above sixteen fields V8 keeps such a copy as a dictionary, which takes thirty times as long. */
 export interface TurnContext extends TurnKey {
-  readonly limits: Omit<TurnInput, keyof TurnKey | 'seed'>;
+  readonly limits: Omit<TurnInput, keyof TurnKey | 'seed' | 'resumed'> & { readonly isResumed: boolean };
   readonly patience: TurnPatience;
   /** Requests to the model so far, repeated ones included. */
   readonly requests: number;

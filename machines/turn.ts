@@ -4,6 +4,8 @@
  * record of status, rounds, tokens, retries and interrupter (`turn-selectors.ts`).
  *
  * Detailed operation
+ * 0. A turn whose agent server ended goes on in `resuming`: `resume` restores the conversation from the stored items and chooses the
+ *    state. Its saved state is a fact for this choice: entry actions and timers work as in a turn that was never cut.
  * 1. `prepare` collects messages and tools.
  * 2. `checking` precedes every request: a conversation that exceeds the context window is compacted, and a used-up budget stops the
  *    turn in `budgetReached` until a user raises it or the timeout ends the turn.
@@ -26,7 +28,15 @@
 
 import { failureOf } from './failure.ts';
 import { emptyFailure, turnSetup } from './turn-setup.ts';
-import { type Inference, noTokens, type TurnContext, type TurnEvent, type TurnKey } from './turn-types.ts';
+import {
+  type Inference,
+  noTokens,
+  type ResumedState,
+  type Resumption,
+  type TurnContext,
+  type TurnEvent,
+  type TurnKey,
+} from './turn-types.ts';
 
 const keyOf = ({ context }: { readonly context: TurnContext }): TurnKey => ({
   threadId: context.threadId,
@@ -94,30 +104,70 @@ const untried = {
 };
 /** Events of every state in which the turn works or waits. */
 const whileWorking = { INTERRUPT: onInterrupt, 'STORAGE.FAILED': onStorageFailure } as const;
+/** A resumed turn goes on in this state when its work says so. */
+const goesOnAt = <S extends ResumedState>(state: S) =>
+  ({
+    guard: {
+      type: 'goesOnAt',
+      params: ({ event }: { readonly event: { readonly output: Resumption } }) => ({ ...event.output, state }),
+    },
+    target: state,
+  }) as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
+
+/** States in which a resumed turn goes on, besides `checking`. */
+const resumedStates = [
+  'preparing',
+  'retrying',
+  'fallingBack',
+  'reviewing',
+  'checkingEnd',
+  'concluding',
+  'storing',
+] as const;
 
 export const turnMachine = turnSetup.createMachine({
   id: 'turn',
   description: 'One turn of a thread, from its input to its end.',
-  context: ({ input: { threadId, turnId, seed, ...limits } }) => ({
+  context: ({ input: { threadId, turnId, seed, resumed, ...limits } }) => ({
     threadId,
     turnId,
-    limits,
+    limits: { ...limits, isResumed: resumed !== undefined },
     patience: { seed, ...untried },
     requests: 0,
     rounds: 0,
     tokens: noTokens,
-    pending: [],
     clientCalls: 0,
     usedUpBudget: null,
     finish: 'stop',
     interruptedBy: null,
     failure: null,
     outcome: null,
+    ...resumed?.context,
+    pending: [],
     isStored: false,
   }),
-  initial: 'preparing',
+  initial: 'beginning',
   states: {
+    beginning: {
+      description: 'A new turn, or a turn that the end of its agent server cut.',
+      always: [{ guard: 'isResumed', target: 'resuming' }, { target: 'preparing' }],
+    },
+    resuming: {
+      description: 'The turn was cut by the end of its agent server: its conversation and its calls are restored.',
+      invoke: {
+        id: 'resume',
+        src: 'resume',
+        input: keyOf,
+        onDone: [
+          { guard: 'isInterrupted', target: 'storing', actions: 'recordCancellation' },
+          ...resumedStates.map(goesOnAt),
+          { target: 'checking' },
+        ],
+        onError,
+      },
+      on: whileWorking,
+    },
     preparing: {
       description: 'The messages and tools for the model are collected.',
       invoke: {

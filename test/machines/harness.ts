@@ -242,6 +242,8 @@ export interface Walk<W> {
   /** One sentence: condition and result. */
   readonly proves: string;
   readonly world?: () => W;
+  /** The machine takes the transition when the world is made. */
+  readonly isFirst?: true;
   readonly given: (world: W) => Promise<void>;
   readonly when: (world: W) => Promise<void> | void;
   readonly shows: (t: Test, world: W) => void;
@@ -260,11 +262,11 @@ export function walkEvery<W extends { readonly taken: string[] }>(
   walks: readonly Walk<W>[],
   sources: readonly string[] = sourcesOf(machine),
 ): void {
-  for (const { takes, proves, world: createSpecial, given, when, shows } of walks) {
+  for (const { takes, proves, world: createSpecial, isFirst, given, when, shows } of walks) {
     t.test(takes, async (t) => {
       const world = (createSpecial ?? createWorld)();
       await given(world);
-      const before = world.taken.length;
+      const before = isFirst ? 0 : world.taken.length;
       await when(world);
       await flush();
       t.ok(world.taken.slice(before).includes(takes), proves, { taken: world.taken.slice(before) });

@@ -7,7 +7,11 @@ import {
   type FallbackInput,
   type Inference,
   type InferenceInput,
+  noTokens,
+  type ResumedState,
+  type Resumption,
   type ReviewedCalls,
+  type SavedTurn,
   type ToolRun,
   type TurnEmitted,
   type TurnEvent,
@@ -25,6 +29,7 @@ export const cancelGraceMs = 5_000;
 export class World {
   readonly taken: string[] = [];
   readonly emitted: TurnEmitted[] = [];
+  readonly resume: Question<Resumption, TurnKey>[] = [];
   readonly prepare: Question<void, TurnKey>[] = [];
   readonly check: Question<CheckedTurn, TurnKey>[] = [];
   readonly fallBack: Question<void, FallbackInput>[] = [];
@@ -46,6 +51,7 @@ export class World {
     fallbackModels = 0,
     endChecks = 0,
     isDelegated = false,
+    resumed,
   }: Partial<TurnInput> = {}) {
     this.actor = createActor(fakeTurn, {
       id: 'turn',
@@ -60,6 +66,7 @@ export class World {
         endChecks,
         isDelegated,
         seed: 1,
+        resumed,
       },
     });
     worlds.add(this.actor, this);
@@ -92,9 +99,10 @@ export class World {
 
   /** Number of effects that run. */
   get running(): number {
-    const { prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd } = this;
+    const { resume, prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd } = this;
     const { delegate, conclude, settle } = this;
     const effects = [
+      resume,
       prepare,
       check,
       compact,
@@ -115,6 +123,7 @@ export class World {
 const worlds = new Worlds<World>();
 const fakeTurn = turnMachine.provide({
   actors: {
+    resume: asked((scope) => worlds.of(scope).resume),
     prepare: asked((scope) => worlds.of(scope).prepare),
     check: asked((scope) => worlds.of(scope).check),
     fallBack: asked((scope) => worlds.of(scope).fallBack),
@@ -166,9 +175,30 @@ export const refusedPart = Object.assign(new Error('no such picture'), {
 });
 export const tooLong = Object.assign(new Error('too long'), { code: 'contextTooLong' });
 
+/** A turn that its process left in a state, after one answer. */
+export const savedTurn = (state: string, over: Partial<SavedTurn['context']> = {}): SavedTurn => ({
+  state,
+  context: {
+    patience: {
+      ...{ seed: 1, compactions: 0, omissions: 0, failedRequests: 1, retryMs: 700, fallbacks: 0, heldUp: 0 },
+      ...{ emptyAnswers: 0, corrections: 0, cutAnswers: 0, hasCalled: true },
+    },
+    ...{ requests: 2, rounds: 1, tokens: { ...noTokens, inputTokens: 7 }, clientCalls: 0, usedUpBudget: null },
+    ...{ finish: 'stop', interruptedBy: null, failure: null, outcome: null },
+    ...over,
+  },
+});
+
+/** States in which a resumed turn goes on. */
+export const resumedStates: readonly ResumedState[] = [
+  ...(['preparing', 'checking', 'retrying', 'fallingBack', 'reviewing', 'checkingEnd', 'concluding'] as const),
+  'storing',
+];
+
 /** A world that can lead to every state. */
 export const worldFor = (state: string): World =>
   new World({
+    ...(state === 'resuming' && { resumed: savedTurn('inferring') }),
     isDelegated: state === 'delegating' || state === 'asking',
     maxRetries: state === 'retrying' ? 2 : 0,
     fallbackModels: state === 'fallingBack' ? 1 : 0,
@@ -178,6 +208,7 @@ export const worldFor = (state: string): World =>
 /** Leads a new world to a state. */
 export const to = {
   async preparing(_world: World) {},
+  async resuming(_world: World) {},
   async delegating(world: World) {
     open(world.prepare).answer();
     await flush();
@@ -265,6 +296,7 @@ export const to = {
 
 /** States in which the turn works or waits for approval. */
 export const workingStates = [
+  'resuming',
   'preparing',
   'checking',
   'compacting',

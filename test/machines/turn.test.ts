@@ -1,6 +1,6 @@
 import t from 'tap';
-import { turnMachine } from '../../machines/index.ts';
-import { flush, open, type Walk, walkEvery } from './harness.ts';
+import { resumedStateOf, savedTurnOf, turnMachine } from '../../machines/index.ts';
+import { flush, open, sourcesOf, type Walk, walkEvery } from './harness.ts';
 import {
   answerOf,
   approvalTimeoutMs,
@@ -9,6 +9,8 @@ import {
   cut,
   refusedPart,
   rejected,
+  resumedStates,
+  savedTurn,
   World as TurnWorld,
   to,
   tokensOf,
@@ -79,6 +81,7 @@ async function runAgain(world: World, isCut: boolean): Promise<void> {
 }
 
 const works = [
+  ['resuming', 'resume'],
   ['preparing', 'prepare'],
   ['checking', 'check'],
   ['compacting', 'compact'],
@@ -178,7 +181,90 @@ const requests: Walk<World>[] = (
   },
 ]);
 
+/** Turns that their process left, and the state in which they go on. */
+const resumptions: Walk<World>[] = [
+  {
+    takes: 'beginning always [isResumed] → resuming',
+    proves: 'a turn of an earlier process restores its conversation first, with its counts',
+    world: () => worldFor('resuming'),
+    isFirst: true,
+    given: to.resuming,
+    when: () => undefined,
+    shows: (t, world) => {
+      t.same([world.resume.length, world.prepare.length], [1, 0]);
+      t.match(world.context, { requests: 2, rounds: 1, tokens: { inputTokens: 7 }, pending: [], isStored: false });
+    },
+  },
+  {
+    takes: 'beginning always → preparing',
+    proves: 'a new turn is prepared',
+    isFirst: true,
+    given: to.preparing,
+    when: () => undefined,
+    shows: (t, world) => t.same([world.resume.length, world.prepare.length], [0, 1]),
+  },
+  {
+    takes: 'resuming done(resume) [isInterrupted] → storing',
+    proves: 'an interrupt before the death of the process counts',
+    world: () => new TurnWorld({ resumed: savedTurn('cancelling', { interruptedBy: 'user' }) }),
+    given: to.resuming,
+    when: (world) => open(world.resume).answer({ next: 'storing' }),
+    shows: (t, world) => t.same(world.state.end, { status: 'cancelled', interruptedBy: 'user' }),
+  },
+  ...resumedStates
+    .filter((state) => state !== 'checking')
+    .map(
+      (next): Walk<World> => ({
+        takes: `resuming done(resume) [goesOnAt] → ${next}`,
+        proves: `the turn goes on in ${next}`,
+        world: () => new TurnWorld({ resumed: savedTurn(next, { outcome: next === 'storing' ? 'completed' : null }) }),
+        given: to.resuming,
+        when: (world) => open(world.resume).answer({ next }),
+        shows: (t, world) => t.equal(world.value, next),
+      }),
+    ),
+  {
+    takes: 'resuming done(resume) → checking',
+    proves: 'the request is repeated after a check',
+    world: () => worldFor('resuming'),
+    given: to.resuming,
+    when: (world) => open(world.resume).answer({ next: 'checking' }),
+    shows: (t, world) => t.same([world.check.length, world.context.rounds], [1, 1]),
+  },
+];
+
+t.test('the pause of a resumed repetition is the rest of the saved one', async (t) => {
+  const world = new TurnWorld({ resumed: savedTurn('retrying') });
+  open(world.resume).answer({ next: 'retrying' });
+  await flush();
+  world.clock.increment(699);
+  t.equal(world.value, 'retrying');
+  world.clock.increment(1);
+  t.equal(world.value, 'checking');
+});
+
+t.test('every state of the machine is saved, and has a state in which it goes on', (t) => {
+  const restored = new Set(['resuming', 'completed', 'failed', 'cancelled']);
+  for (const state of sourcesOf(turnMachine)) {
+    if (state === '(any)' || state === 'delegating' || restored.has(state)) continue;
+    t.ok(resumedStates.includes(resumedStateOf(state, false)), state);
+  }
+  t.equal(resumedStateOf('a state of a later version', true), 'reviewing', 'open calls count more than the state');
+  t.equal(resumedStateOf('inferring', true), 'reviewing');
+  t.equal(resumedStateOf('concluding', true), 'concluding', 'a turn at its limit runs no call');
+  t.end();
+});
+
+t.test('a state of the turn is saved until it is restored', async (t) => {
+  const world = new TurnWorld();
+  await to.reviewing(world);
+  t.match(savedTurnOf(world.actor.getSnapshot()), { state: 'reviewing', context: { rounds: 1, requests: 1 } });
+  t.notOk('threadId' in (savedTurnOf(world.actor.getSnapshot())?.context ?? {}));
+  t.equal(savedTurnOf(worldFor('resuming').actor.getSnapshot()), undefined);
+});
+
 const walks: Walk<World>[] = [
+  ...resumptions,
   ...interrupts,
   ...storageFailures,
   ...failures,
