@@ -80,6 +80,7 @@ const runtime = new Runtime({
     maxRetries: 0,
     fallbackModels: [],
     budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
+    turns: { resume: 'never', maxResumes: 0, resumeWithinHours: 1 },
   },
   onBug: (error) => {
     throw error;

@@ -5,7 +5,7 @@ import type { AutomationsSettings } from '../automations/index.ts';
 import { type Config, directoryName, forksDirectories } from '../config/index.ts';
 
 export function runtimeSettingsOf(config: Config): RuntimeSettings {
-  const { Budget, Compaction, SubAgent, Permissions } = config;
+  const { Budget, Compaction, SubAgent, Permissions, Turns } = config;
   return {
     systemPrompt: config.SystemPrompt,
     maxToolCallRounds: config.MaxToolCallRounds,
@@ -27,6 +27,11 @@ export function runtimeSettingsOf(config: Config): RuntimeSettings {
     approvalTimeoutMs: Permissions.ApprovalTimeoutSeconds * 1_000,
     maxRetries: config.UpstreamRetries,
     fallbackModels: config.FallbackModels,
+    turns: {
+      resume: Turns.Resume,
+      maxResumes: Turns.MaxResumes,
+      resumeWithinHours: Turns.ResumeWithinHours,
+    },
     budget: { turnUsd: Budget.TurnUsd, sessionUsd: Budget.SessionUsd, dayUsd: Budget.DayUsd },
   };
 }

@@ -334,6 +334,16 @@ const Permissions = v.object({
   ),
 });
 
+const Turns = v.object({
+  Resume: v.pipe(
+    v.optional(v.picklist(['auto', 'ask', 'never'], '"auto", "ask" or "never"'), 'auto'),
+    v.description('Whether a turn goes on after its agent server has ended: yes, after an approval, or no.'),
+  ),
+  MaxResumes: whole(3, 0, 4, 'Times that a turn may go on without a finished step in between.'),
+  ResumeWithinHours: whole(24, 1, 8_760, 'Hours after which an unfinished turn does not go on any more.'),
+  HandOverSeconds: whole(10, 0, 600, 'Time that a turn gets for its present step before a restart or a stop.'),
+});
+
 const Hub = v.object({
   Host: v.pipe(
     v.optional(v.pipe(v.string(loopbackOnly), v.trim(), v.check(isLoopback, loopbackOnly)), '127.0.0.1'),
@@ -442,6 +452,7 @@ export const Config = v.object({
   Tools: v.optional(Tools, {}),
   SubAgent: v.optional(SubAgent, {}),
   Permissions: v.optional(Permissions, {}),
+  Turns: v.optional(Turns, {}),
   Agent: v.optional(Agent, {}),
   Hooks: v.optional(HookSettings, {}),
   McpServers: v.pipe(

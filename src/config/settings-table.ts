@@ -136,6 +136,16 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Tools.Web.SearchProvider', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchUrl', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchApiKey', isSensitive: true, why: 'decides which account a query is made with' },
+  { path: 'Turns', isSensitive: true, why: 'lets turns go on unattended' },
+  {
+    path: 'Turns.Resume',
+    why: 'lets turns go on unattended',
+    combine: strictest(['never', 'ask', 'auto']),
+    restricts: strictest(['never', 'ask', 'auto']),
+  },
+  { path: 'Turns.MaxResumes', why: 'lets turns go on unattended', combine: smaller, restricts: smaller },
+  { path: 'Turns.ResumeWithinHours', why: 'lets turns go on unattended', combine: smaller, restricts: smaller },
+  { path: 'Turns.HandOverSeconds', why: 'delays a restart', combine: smaller, restricts: smaller },
   { path: 'Automations', isSensitive: true, isOnPage: true, why: 'runs the agent unattended' },
   {
     path: 'Automations.Enabled',

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { AnyActorRef } from 'xstate';
 import type { PinnedDirectory } from '../../lib/index.ts';
 import type { ApprovalPolicy, InputPart, Turn } from '../../protocol/index.ts';
@@ -44,6 +45,13 @@ export interface RuntimeSettings {
   readonly fallbackModels: readonly string[];
   /** Limits in US dollars; 0: none. */
   readonly budget: { readonly turnUsd: number; readonly sessionUsd: number; readonly dayUsd: number };
+  /** Turns that an earlier process left unfinished. */
+  readonly turns: {
+    readonly resume: 'auto' | 'ask' | 'never';
+    /** Times that a turn may go on without a finished step in between. */
+    readonly maxResumes: number;
+    readonly resumeWithinHours: number;
+  };
 }
 
 /** Spending of the user on this local day, in US dollars. */
@@ -99,6 +107,8 @@ export interface RuntimeServices {
   readonly openFork?: OpenFork | undefined;
   /** Money that all workspaces of the user spend. */
   readonly spending: DaySpending;
+  /** Name of this process in the events of resumed turns. */
+  readonly incarnation: string;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;
   /** Logs a bug and returns its id. */
@@ -119,7 +129,7 @@ export interface RuntimeServices {
 /** Services that the runtime makes itself. */
 type OwnServices = 'feed' | 'tracer' | 'learnedWindows' | 'loadedProvider';
 /** Services that may be missing: images are named by their path only, and only this runtime's spending counts. */
-type DefaultedServices = 'worktreeRoots' | 'readImage' | 'spending' | 'clean';
+type DefaultedServices = 'worktreeRoots' | 'readImage' | 'spending' | 'clean' | 'incarnation';
 
 export interface RuntimeOptions
   extends Omit<RuntimeServices, OwnServices | DefaultedServices>,
@@ -136,6 +146,7 @@ export function completeServices(options: RuntimeOptions): RuntimeServices {
     worktreeRoots: [],
     readImage: async () => undefined,
     spending: new OwnSpending(),
+    incarnation: randomUUID(),
     ...options,
     clean,
     provider: async () => {
