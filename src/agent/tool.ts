@@ -1,5 +1,6 @@
 import type { ApprovalKind, PlanStep, ProposedRule, ToolSource } from '../protocol/index.ts';
 import type { ContentPart } from './model.ts';
+import type { FileChange } from './turn-actor-store.ts';
 
 /** Something that only a person (or a policy) may allow (design §5a). */
 export interface ApprovalNeed {
@@ -40,6 +41,8 @@ export interface ToolContext {
   readonly hasNetwork?: boolean | undefined;
   /** This call of `Exec` was allowed because it only reads: no program and no library of the workspace takes part. */
   readonly onlyReads?: boolean | undefined;
+  /** Called before a tool that `replacesFile` does so; resolves when the change is recorded. */
+  readonly onReplace?: ((change: FileChange) => Promise<void>) | undefined;
   /** Output of a command as it comes; ignored by tools that have none. */
   readonly onOutput: (text: string) => void;
   /** Whether the policy or an earlier grant allows the scope of a `scopeKey` without a question. */
@@ -83,6 +86,8 @@ export interface Tool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Changes nothing anywhere: such calls run in parallel, the others one after the other. */
   readonly isReadOnly: boolean;
+  /** Its only effect is one replaced file, which it reports to `onReplace` before. */
+  readonly replacesFile?: boolean | undefined;
   /** Offered only to callers that show its effects, or that name it. */
   readonly isExtra?: boolean | undefined;
   /**

@@ -10,6 +10,8 @@ export interface ToolDefinition<P extends Parameters> {
   readonly description: string;
   readonly isReadOnly: boolean;
   readonly isExtra?: boolean;
+  /** See `Tool.replacesFile`. */
+  readonly replacesFile?: boolean;
   /** Messages complete the sentence "<parameter> must be …"; the model reads the descriptions. */
   readonly parameters: P;
   /** Other names of a parameter that models write, by its own name. Spellings (`old_text`, `OldText`) need not be listed. */
@@ -31,7 +33,7 @@ type Parsed<T> = { readonly ok: true; readonly args: T } | { readonly ok: false;
  * other names of parameters, numbers and booleans as text, null for an absent one, parameters that do not exist.
  */
 export function defineTool<P extends Parameters>(definition: ToolDefinition<P>): Tool {
-  const { name, description, isReadOnly, isExtra, parameters, placeOf, run, approvalFor } = definition;
+  const { name, description, isReadOnly, isExtra, replacesFile, parameters, placeOf, run, approvalFor } = definition;
   const aliases = definition.aliases ?? {};
   const names = new Map([[parameters.entries, canonicalNames(parameters.entries, aliases)]]);
   for (const entry of Object.values(parameters.entries)) {
@@ -46,6 +48,7 @@ export function defineTool<P extends Parameters>(definition: ToolDefinition<P>):
     description,
     isReadOnly,
     isExtra,
+    replacesFile,
     // Made when a model first has to see it: the start of a server does not wait for it.
     get inputSchema() {
       inputSchema ??= schemaForModels(parameters);

@@ -50,6 +50,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
     description:
       'Replaces oldText, which is in the file exactly once, by newText. Several edits of one file go into edits: all or none, each against the current file.',
     isReadOnly: false,
+    replacesFile: true,
     parameters,
     aliases: {
       path: pathAliases,
@@ -69,7 +70,7 @@ export function createEditFile(settings: FileToolSettings): Tool {
   });
 }
 
-type EditContext = Pick<ToolContext, 'workspacePath' | 'signal'>;
+type EditContext = Pick<ToolContext, 'workspacePath' | 'signal' | 'onReplace'>;
 
 async function editFile(place: PermittedPath, args: Args, maxBytes: number, context: EditContext): Promise<ToolResult> {
   for (let tries = 1; ; tries += 1) {

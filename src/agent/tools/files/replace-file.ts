@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { access, type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import type { ToolContext } from '../../tool.ts';
 import { errorCode } from '../text.ts';
 import { FileError } from './errors.ts';
+import { hashOf, hashOfFile } from './file-hash.ts';
 import { type DirectoryHandle, kindOf, makeDirectory, statEntry } from './handles.ts';
 
 const { O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, W_OK } = constants;
@@ -20,6 +22,8 @@ export interface ReplaceOptions {
   /** Root of the conversation's files, which is never made. */
   readonly workspacePath: string;
   readonly signal: AbortSignal;
+  /** See `ToolContext.onReplace`. */
+  readonly onReplace?: ToolContext['onReplace'];
 }
 
 /**
@@ -38,7 +42,7 @@ export async function replaceFile(
 ): Promise<number | undefined> {
   const { directory, undo } = await makeDirectory(dirname(path), options.workspacePath);
   try {
-    return await replaceIn(directory, basename(path), data, options);
+    return await replaceIn(directory, path, data, options);
   } catch (error) {
     await undo();
     throw error;
@@ -49,13 +53,18 @@ export async function replaceFile(
 
 async function replaceIn(
   directory: DirectoryHandle,
-  name: string,
+  path: string,
   data: Uint8Array,
-  { expected, signal }: ReplaceOptions,
+  { expected, signal, onReplace }: ReplaceOptions,
 ): Promise<number | undefined> {
+  const name = basename(path);
   const target = directory.at(name);
   const existing = await statEntry(target);
   if (existing) await mustBeReplaceable(target, existing);
+  if (onReplace) {
+    const before = existing ? await hashOfFile(target) : null;
+    await onReplace({ path, before, after: hashOf(data) });
+  }
   const temporaryName = `.oratorio-${randomBytes(8).toString('hex')}.tmp`;
   const temporary = directory.at(temporaryName);
   try {

@@ -23,6 +23,7 @@ export function createWriteFile(settings: FileToolSettings): Tool {
     name: 'WriteFile',
     description: 'Creates a file, with its directories, or replaces all of its content.',
     isReadOnly: false,
+    replacesFile: true,
     parameters,
     aliases: { path: pathAliases, content: ['contents', 'text', 'file_text', 'data'] },
     placeOf: ({ path }) => path,
