@@ -75,6 +75,8 @@ export interface Additions {
   readonly states?: States;
   /** Messages whose pictures are left out besides those that notices name, by item id. */
   readonly withoutPictures?: ReadonlySet<string>;
+  /** The calls of the last answer get their results later. */
+  readonly areCallsOpen?: boolean;
 }
 
 /** States of answers by the last item of each. */
@@ -158,7 +160,8 @@ export function messagesOf(items: readonly Item[], additions: Additions = {}): M
     const state = states?.get(item.id);
     if (answer && state) answer.state = state;
   }
-  settle();
+  if (additions.areCallsOpen) close();
+  else settle();
   return messages;
 }
 

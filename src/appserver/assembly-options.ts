@@ -21,6 +21,8 @@ export interface AssemblyOptions {
   readonly isTrusted: boolean;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
   readonly upstream: LaunchDocument['upstream'];
+  /** Name of this start. */
+  readonly incarnation: string;
   /** Our environment, with the marker of this start: programs inherit from it. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Secrets that must not reach a tool, trace or prompt. */

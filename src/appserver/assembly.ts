@@ -221,6 +221,7 @@ function runtimeOptionsOf(
     settings: runtimeSettingsOf(config),
     spending,
     clean,
+    incarnation: options.incarnation,
     onBug: (error) => logger.bug(error),
     observe(actor, threadId, turnId, input) {
       const title = turnTitle(input, clean);

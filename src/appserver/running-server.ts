@@ -106,6 +106,7 @@ export class RunningServer implements AppServer {
       layers,
       isTrusted: trust === 'trusted',
       upstream: launch?.upstream,
+      incarnation: this.#incarnation,
       env: withIncarnation(env, this.#incarnation),
       secrets,
       logger,
@@ -243,6 +244,7 @@ export class RunningServer implements AppServer {
     this.#isServing = true;
     this.#health.start();
     this.#publish();
+    this.#assembly.runtime.resume();
     // Elsewhere the banner says so.
     if (launch) for (const warning of this.#faceTools().warnings) logger.warn(warning);
     const { library } = this.#server;

@@ -52,7 +52,8 @@ export function toolStarted({ callId, tool, arguments: given }: ItemOf<'toolCall
 
 export function toolEnded({ callId, tool, outcome, text, durationMs }: ItemOf<'toolResult'>): Activity {
   return {
-    event: `tool.${outcome}`,
+    // Clients of this stream know four ends.
+    event: outcome === 'unknown' ? 'tool.failed' : `tool.${outcome}`,
     callId,
     tool,
     ...(durationMs !== undefined && { durationMs }),

@@ -565,7 +565,7 @@ export const rpcNotifications = {
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
   /**
    * Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked, retrying,
-   * fallback, budgetReached, hookFailed, toolProblem.
+   * fallback, budgetReached, hookFailed, toolProblem, turnResumed, turnSuspended.
    */
   'system/event': v.object({
     threadId: v.optional(id),
@@ -576,10 +576,19 @@ export const rpcNotifications = {
     attempt: v.optional(v.number()),
     /** Pause before the repetition, in milliseconds; for `retrying`. */
     waitMs: v.optional(v.number()),
-    /** Failure of the request; for `retrying` and `fallback`. */
+    /**
+     * Failure of the request; for `retrying` and `fallback`. For `turnResumed` and `turnSuspended`: why the agent server ended (`crash`,
+     * `restart`, `stop`, `reboot`, `upgrade`).
+     */
     reason: v.optional(v.string()),
     /** Model that takes over; for `fallback`. */
     model: v.optional(v.string()),
+    /** Process that goes on with the turn; for `turnResumed`. */
+    incarnation: v.optional(v.string()),
+    /** Milliseconds between the last saved step of the turn and the next agent server; for `turnResumed`. */
+    awayMs: v.optional(v.number()),
+    /** Calls that may have had their effect, and are not repeated; for `turnResumed`. */
+    callsUnknown: v.optional(v.array(v.object({ callId: id, tool: v.string() }))),
   }),
   'mcp/status/updated': v.object({ server: McpServerStatus }),
   /** To every connection: a job was added, changed, run or removed. */

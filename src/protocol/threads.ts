@@ -64,7 +64,8 @@ export type TurnError = v.InferOutput<typeof TurnError>;
 const itemBase = { id, turnId: id, status: v.picklist(['started', 'streaming', 'completed']), createdAt: time };
 
 /** End of a tool call. `declined`: not allowed. `cancelled`: the turn ended before it. */
-export const toolOutcomes = ['completed', 'failed', 'declined', 'cancelled'] as const;
+/** `unknown`: the agent server ended while the call ran; it may have had its effect, and is not repeated. */
+export const toolOutcomes = ['completed', 'failed', 'declined', 'cancelled', 'unknown'] as const;
 export type ToolOutcome = (typeof toolOutcomes)[number];
 
 /**
@@ -193,6 +194,10 @@ export const Turn = v.object({
   finishReason: v.optional(v.picklist(finishReasons)),
   /** Cause of a cancelled turn; `crash`: the server died in it. */
   interruptedBy: v.optional(v.picklist(['user', 'shutdown', 'crash', 'approval'])),
+  resumes: v.pipe(
+    v.optional(v.number()),
+    v.description('Times that the turn went on after its agent server had ended.'),
+  ),
 });
 export type Turn = v.InferOutput<typeof Turn>;
 

@@ -5,6 +5,8 @@ export const traceTypes = [
   'session.started',
   'session.completed',
   'turn.started',
+  'turn.resumed',
+  'turn.suspended',
   'turn.completed',
   'thinking',
   'response',

@@ -5,7 +5,7 @@ import type { Feed } from './feed.ts';
 import { completeServices, type RuntimeOptions, type RuntimeServices } from './services.ts';
 import {
   endCrashedTraces,
-  markCrashed,
+  recoverTurns,
   ThreadCatalog,
   ThreadFiles,
   ThreadRegistry,
@@ -47,8 +47,16 @@ export class Runtime {
     this.#tools = tools;
     this.#running = running;
     const { store, traces, clean } = services;
-    markCrashed(store);
-    if (traces) endCrashedTraces(traces, store, services.tracer ?? new Tracer(traces, clean));
+    recoverTurns({ services, registry, turns: running });
+    if (traces) {
+      const tracer = services.tracer ?? new Tracer(traces, clean);
+      endCrashedTraces(traces, store, tracer, (threadId) => running.of(threadId) !== undefined);
+    }
+  }
+
+  /** Lets the turns go on that an earlier process left unfinished. Call it once, when clients can reach this process. */
+  resume(): void {
+    this.#running.resume();
   }
 
   /** Default provider and model, and names of the enabled tools. */

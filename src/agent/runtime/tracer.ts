@@ -103,6 +103,16 @@ export class Tracer {
     );
   }
 
+  /** A turn of an earlier process goes on. */
+  turnResumed(place: Place, data: NewTraceEvent['data']): void {
+    this.#append('turn.resumed', place, { data });
+  }
+
+  /** The next process goes on with the turn. */
+  turnSuspended(place: Place, reason: string): void {
+    this.#append('turn.suspended', place, { data: { reason } });
+  }
+
   /** The process died during the turn. @param at last known activity: the time until this start is not part of the turn */
   turnCrashed(place: Place, startedAt: string, at: string): void {
     this.#failed(place, at, { code: 'crashed', message: 'The agent server ended while this turn ran.' });

@@ -5,6 +5,9 @@ import { openStore, StorageError, type ThreadStore } from '../../../src/agent/in
 import { temporaryDirectory } from '../../hub/harness.ts';
 import { answers, call, listening, neverEnds, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 
+/** Turns end with their process. */
+const never = { ...settings, turns: { ...settings.turns, resume: 'never' as const } };
+
 t.test('every event is on disk before it is published', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
@@ -38,7 +41,7 @@ t.test('every event is on disk before it is published', async (t) => {
 t.test('a turn that a crash ended is marked, keeps its items, and the thread continues', async (t) => {
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
-  const dying = service(neverEnds(), { store: first.threads, traces: first.traces });
+  const dying = service(neverEnds(), { store: first.threads, traces: first.traces, settings: never });
   const { thread } = dying.runtime.threads.start({ displayName: 'kept' });
   const ear = listening();
   dying.runtime.turns.start(thread.id, text('hello'), ear.listener).begin();
@@ -48,7 +51,7 @@ t.test('a turn that a crash ended is marked, keeps its items, and the thread con
   const second = openStore(directory);
   t.teardown(() => second.close());
   const provider = answers([say('again')]);
-  const { runtime } = service(provider, { store: second.threads, traces: second.traces });
+  const { runtime } = service(provider, { store: second.threads, traces: second.traces, settings: never });
   const read = runtime.threads.read(thread.id, { includeTurns: true });
   t.match(read, {
     displayName: 'kept',
@@ -75,7 +78,7 @@ t.test('a call that a crash ended is reported to the model as lost', async (t) =
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
   const wait = tool({ name: 'Wait', run: () => new Promise(() => undefined) });
-  const dying = service(answers([call('c1', 'Wait')]), { store: first.threads, tools: () => [wait] });
+  const dying = service(answers([call('c1', 'Wait')]), { store: first.threads, tools: () => [wait], settings: never });
   const { thread } = dying.runtime.threads.start({});
   const ear = listening();
   dying.runtime.turns.start(thread.id, text('hello'), ear.listener).begin();
@@ -84,7 +87,7 @@ t.test('a call that a crash ended is reported to the model as lost', async (t) =
   const second = openStore(directory);
   t.teardown(() => second.close());
   const provider = answers([say('again')]);
-  const { runtime } = service(provider, { store: second.threads });
+  const { runtime } = service(provider, { store: second.threads, settings: never });
   await talk(runtime, thread.id, 'go on');
   t.match(provider.requests[0]?.messages.slice(1), [
     { role: 'user' },

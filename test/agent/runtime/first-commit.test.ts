@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openStore, type Runtime, StorageError } from '../../../src/agent/index.ts';
-import { listening, neverEnds, says, service } from '../helpers.ts';
+import { listening, neverEnds, says, service, settings } from '../helpers.ts';
 
 const prompt = [{ type: 'text' as const, text: 'do not lose this' }];
 
@@ -22,7 +22,8 @@ const started = (runtime: Runtime) => runtime.threads.start({}).thread.id;
 
 t.test('a prompt is stored when turn/start is answered, before anything of the turn runs', async (t) => {
   const { store } = stored(t);
-  const { runtime, bugs } = service(neverEnds(), { store });
+  const turns = { ...settings.turns, resume: 'never' as const };
+  const { runtime, bugs } = service(neverEnds(), { store, settings: { ...settings, turns } });
   const threadId = started(runtime);
   const { listener, events } = listening();
   const toolResults = [{ callId: 'c1', text: 'found', isError: false }];

@@ -4,7 +4,7 @@ import t from 'tap';
 import { type ModelEvent, openStore } from '../../../src/agent/index.ts';
 import type { TraceStore } from '../../../src/agent/thread-store.ts';
 import type { InputPart, TraceType } from '../../../src/protocol/index.ts';
-import { answers, call, listening, neverEnds, say, service, talk, text, tool } from '../helpers.ts';
+import { answers, call, listening, neverEnds, say, service, settings, talk, text, tool } from '../helpers.ts';
 import { opened, temporaryDirectory } from '../store/helpers.ts';
 
 const usage = (inputTokens: number, outputTokens: number): ModelEvent => ({ type: 'usage', inputTokens, outputTokens });
@@ -231,10 +231,12 @@ t.test('the session of a sub-agent names its parent', async (t) => {
   t.notOk(store.traces.session(thread.id)?.parentSessionKey);
 });
 
-/** Ends the process, so to speak, while a turn runs in the thread. */
+/** Ends the process, so to speak, while a turn runs that ends with its process. */
 async function crashed(directory: string, isEphemeral = false): Promise<string> {
   const store = openStore(directory);
-  const { runtime } = service(neverEnds(), { store: store.threads, traces: store.traces });
+  const turns = { ...settings.turns, resume: 'never' as const };
+  const options = { store: store.threads, traces: store.traces, settings: { ...settings, turns } };
+  const { runtime } = service(neverEnds(), options);
   const { thread } = runtime.threads.start({ isEphemeral });
   const ear = listening();
   runtime.turns.start(thread.id, text('hello'), ear.listener).begin();

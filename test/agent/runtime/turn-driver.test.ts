@@ -31,6 +31,7 @@ function driven(
     },
     work: {
       approvalTimeoutMs: 1_000,
+      resume: async () => ({ next: 'checking' as const }),
       prepare: async (signal) => {
         signals.push(signal);
       },
@@ -55,6 +56,7 @@ function driven(
       if (event.type === 'turn.ended') ended.resolve(event.isStored);
       onEmitted(event, (next) => driver.send(next));
     },
+    onTransition: () => undefined,
     onFault: (error) => faults.push(error),
     observe: undefined,
   });

@@ -2,7 +2,7 @@
 export { ThreadCatalog } from './catalog.ts';
 export { TurnControl } from './control.ts';
 export { ThreadFiles } from './files.ts';
-export { endCrashedTraces, markCrashed } from './recovery.ts';
+export { endCrashedTraces, recoverTurns } from './recovery.ts';
 export { ThreadRegistry } from './registry.ts';
 export { ThreadTools } from './tools.ts';
 export { Turns } from './turns.ts';

@@ -1,35 +1,124 @@
-import { defaults, type Item, type TraceSession } from '../../../protocol/index.ts';
-import type { StoredTurn, ThreadStore, TraceStore } from '../../thread-store.ts';
+import { messageOf } from '../../../lib/index.ts';
+import { defaults, type Item, type ToolOutcome, type TraceSession, type Turn } from '../../../protocol/index.ts';
+import { AgentError } from '../../errors.ts';
+import type { StoredThread, StoredTurn, ThreadStore, TraceStore } from '../../thread-store.ts';
+import type { RuntimeServices } from '../services.ts';
 import type { Tracer } from '../tracer.ts';
+import { factsOf, type TurnFacts } from '../turn/index.ts';
+import type { ThreadRegistry } from './registry.ts';
+import type { Turns } from './turns.ts';
+
+const hourMs = 3_600_000;
+
+export interface Recovery {
+  readonly services: RuntimeServices;
+  readonly registry: ThreadRegistry;
+  readonly turns: Turns;
+}
 
 /**
- * Marks the unfinished turns of a dead process as interrupted by its crash. Their items stay,
- * and their threads can continue.
+ * Takes over the unfinished turns of a dead process. A turn with readable facts is registered, and `resume` of `Turns` lets it go on;
+ * every other turn is ended. Items that were growing are completed. No turn stops the start.
  */
-export function markCrashed(store: ThreadStore): void {
-  const unfinished = store.unfinishedTurns();
-  if (unfinished.length === 0) return;
+export function recoverTurns(recovery: Recovery): void {
+  const { services, registry } = recovery;
+  for (const turn of services.store.unfinishedTurns()) {
+    try {
+      const thread = registry.get(turn.threadId);
+      const end = endOf(recovery, turn, thread) ?? register(recovery, turn, thread);
+      if (end) endTurn(services.store, turn, end);
+    } catch (error) {
+      const errorId = services.onBug(error);
+      endTurn(services.store, turn, resumeFailed(`a bug; the log has it as ${errorId}`));
+    }
+  }
+}
+
+type End = Pick<StoredTurn, 'status' | 'interruptedBy' | 'error'>;
+
+const crashed: End = { status: 'cancelled', interruptedBy: 'crash' };
+const failedWith = (code: string, message: string): End => ({ status: 'failed', error: { code, message } });
+const resumeFailed = (reason: string): End =>
+  failedWith('resumeFailed', `The turn could not go on after the end of its agent server: ${reason}.`);
+
+/** End of a turn that cannot go on, whatever its facts say. */
+function endOf({ services, turns }: Recovery, turn: Turn, thread: StoredThread): End | undefined {
+  if (services.settings.turns.resume === 'never') return crashed;
+  const agent = turns.delegateNameOf(thread);
+  if (agent === undefined) return undefined;
+  return failedWith(
+    'agentInterrupted',
+    `The agent ${agent} ended with the agent server in ${turn.id}. What it has done is unknown: check it, then send the prompt again.`,
+  );
+}
+
+/** Registers a turn that goes on. @returns the end of a turn that cannot */
+function register({ services, turns }: Recovery, turn: Turn, thread: StoredThread): End | undefined {
+  const { store, settings } = services;
+  const { maxResumes, resumeWithinHours } = settings.turns;
+  const text = store.turnActors.get(turn.threadId, turn.id);
+  if (text === undefined) return crashed;
+  let facts: TurnFacts;
+  try {
+    facts = factsOf(text);
+  } catch (error) {
+    return resumeFailed(messageOf(error));
+  }
+  const at = Date.now();
+  if (at - Date.parse(facts.savedAt) > resumeWithinHours * hourMs) {
+    return { status: 'cancelled', interruptedBy: 'shutdown' };
+  }
+  if (facts.resumes >= maxResumes) {
+    const message = `The agent server ended ${facts.resumes + 1} times in this turn (Turns.MaxResumes is ${maxResumes}). Look for the reason in its log, then start a new turn.`;
+    return failedWith('resumedTooOften', message);
+  }
+  const items = turn.items.map((item) => completed(item, 'unknown'));
+  store.transaction(() => {
+    for (const item of items) if (!turn.items.includes(item)) store.putItem(turn.threadId, item);
+  });
+  try {
+    turns.register(thread, { turn: { ...turn, items }, facts, at });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AgentError)) throw error;
+    return resumeFailed(error.message);
+  }
+}
+
+/** Ends a turn in the store. Its items stay, and its thread can continue. */
+function endTurn(store: ThreadStore, { items, ...turn }: Turn, end: End): void {
+  const { threadId, id: turnId } = turn;
   const completedAt = new Date().toISOString();
   store.transaction(() => {
-    for (const { items, ...turn } of unfinished) {
-      for (const item of items) if (item.status !== 'completed') store.putItem(turn.threadId, completed(item));
-      store.putTurn({ ...turn, status: 'cancelled', interruptedBy: 'crash', completedAt });
+    for (const item of items) if (item.status !== 'completed') store.putItem(threadId, completed(item, 'cancelled'));
+    if (end.error) {
+      const id = `item_${String(store.nextItemNumber(threadId)).padStart(3, '0')}`;
+      const about = { id, turnId, status: 'completed', createdAt: completedAt } as const;
+      store.putItem(threadId, { ...about, type: 'error', error: end.error });
     }
+    store.putTurn({ ...turn, ...end, completedAt });
+    store.turnActors.delete(threadId, turnId);
   });
 }
 
 /**
  * Ends the traces of turns that a dead process left running. Reads the traces, not the threads, because the two are written at
- * different times: each unfinished trace is ended once, also after a crash in this function. Call it after `markCrashed` and
- * before any turn.
+ * different times: each unfinished trace is ended once, also after a crash in this function. Call it after `recoverTurns`.
+ *
+ * @param goesOn whether a turn of the thread is registered
  */
-export function endCrashedTraces(traces: TraceStore, store: ThreadStore, tracer: Tracer): void {
+export function endCrashedTraces(
+  traces: TraceStore,
+  store: ThreadStore,
+  tracer: Tracer,
+  goesOn: (threadId: string) => boolean,
+): void {
   const limit = defaults.dashboard.maxSessionsPerPage;
   let page: readonly TraceSession[];
   let before: string | undefined;
   do {
     page = traces.sessions({ limit, before, status: 'running' });
-    for (const session of page) endTrace(session, traces, store, tracer);
+    for (const session of page) if (!goesOn(session.sessionKey)) endTrace(session, traces, store, tracer);
     before = page.at(-1)?.sessionKey;
   } while (page.length === limit);
 }
@@ -46,7 +135,9 @@ function endTrace(session: TraceSession, traces: TraceStore, store: ThreadStore,
 const hasEnded = ({ completedAt, interruptedBy }: StoredTurn): boolean =>
   completedAt !== undefined && interruptedBy !== 'crash';
 
-function completed(item: Item): Item {
-  if (item.type === 'commandExecution') return { ...item, status: 'completed', outcome: 'cancelled' };
+/** @param outcome of a command that ran */
+function completed(item: Item, outcome: ToolOutcome): Item {
+  if (item.status === 'completed') return item;
+  if (item.type === 'commandExecution') return { ...item, status: 'completed', outcome };
   return { ...item, status: 'completed' };
 }

@@ -38,6 +38,11 @@ export class ThreadTools {
     this.#registered.set(threadId, dynamicTools);
   }
 
+  /** Whether a client has registered tools for the thread. */
+  hasClientTools(threadId: string): boolean {
+    return this.#registered.has(threadId);
+  }
+
   forget(threadId: string): void {
     this.#registered.delete(threadId);
   }

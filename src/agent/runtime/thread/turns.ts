@@ -12,11 +12,12 @@ import { StorageError, type StoredThread } from '../../thread-store.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import { PendingTurnWrites } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
-import { ApprovalDecisions, type MadeDecision, TurnRun, type TurnThread } from '../turn/index.ts';
+import { ApprovalDecisions, type MadeDecision, type ResumedTurn, TurnRun, type TurnThread } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
 import type { ThreadRegistry } from './registry.ts';
 import { type RunningParent, Semaphore, Subagents } from './subagents.ts';
 import type { ThreadTools } from './tools.ts';
+import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
 
 interface Running extends RunningParent {
   /** Client that receives the events of this turn without a subscription. */
@@ -35,6 +36,9 @@ export class Turns {
   readonly #held = new Set<string>();
   readonly #decisions = new ApprovalDecisions();
   readonly #pendingWrites = new PendingTurnWrites();
+  /** Turns of an earlier process that have not gone on yet. */
+  readonly #registered: { readonly run: TurnRun; readonly resumes: number }[] = [];
+  readonly #delayed = new Set<NodeJS.Timeout>();
   readonly #subagents: Subagents;
 
   /** @param onEnd called after the last event of every turn */
@@ -131,7 +135,7 @@ export class Turns {
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
     const run = new TurnRun({
       services: this.#services,
-      thread: this.#threadOf(thread, asker, depth),
+      thread: this.#threadOf(thread, asker, depth, this.#isResumable(thread, options)),
       ...{ turnId, input, options },
     });
     const { items: _, ...turn } = run.snapshot();
@@ -140,12 +144,58 @@ export class Turns {
         store.putTurn(turn);
         store.putThread({ ...thread, lastActiveAt: turn.startedAt });
         for (const item of run.firstItems) store.putItem(id, item);
+        run.putFacts();
         options.alsoStore?.(turnId);
       }),
     );
     const subagents = new Semaphore(settings.subAgent.maxConcurrency);
     this.#running.set(id, { run, thread, asker, options, depth, subagents });
     return run;
+  }
+
+  /** Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resume` lets it go on. */
+  register(thread: StoredThread, resumed: ResumedTurn): void {
+    const { settings, workspace, worktreeRoots } = this.#services;
+    const { turn, facts } = resumed;
+    requireWorkspace(workspace);
+    if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
+    const prompt = turn.items.find((item) => item.type === 'userMessage');
+    const { options } = facts;
+    const run = new TurnRun({
+      services: this.#services,
+      thread: this.#threadOf(thread, undefined, 0, true),
+      ...{ turnId: turn.id, input: prompt?.input ?? [], options, resumed },
+    });
+    const subagents = new Semaphore(settings.subAgent.maxConcurrency);
+    this.#running.set(thread.id, { run, thread, asker: undefined, options, depth: 0, subagents });
+    this.#registered.push({ run, resumes: facts.resumes });
+  }
+
+  /**
+   * Lets the registered turns go on. When one of them has ended its agent server several times, they go on one after the other: so the
+   * others are not counted as guilty.
+   */
+  resume(): void {
+    const registered = this.#registered.splice(0);
+    if (registered.every(({ resumes }) => resumes < suspiciousResumes)) {
+      for (const { run } of registered) run.begin();
+      return;
+    }
+    for (const [index, { run }] of registered.entries()) {
+      this.#delayed.add(setTimeout(() => run.begin(), index * resumeGapMs));
+    }
+  }
+
+  /** External agent that does the turns of a thread; undefined: our own. */
+  delegateNameOf({ config }: StoredThread): string | undefined {
+    return this.#delegateOf(config?.agent)?.name;
+  }
+
+  /** A turn needs its process when a client, a program or a sub-agent's parent has a part in it. */
+  #isResumable({ id, parentThreadId }: StoredThread, { beforeEffects }: TurnOptions): boolean {
+    const { settings } = this.#services;
+    if (settings.turns.resume === 'never' || parentThreadId !== undefined || beforeEffects) return false;
+    return !this.#registry.isEphemeral(id) && !this.#tools.hasClientTools(id);
   }
 
   /** Present state of a stored turn: a running turn, and one whose end could not be written, differ from the store. */
@@ -172,6 +222,8 @@ export class Turns {
   }
 
   interruptAll(): void {
+    for (const timer of this.#delayed) clearTimeout(timer);
+    this.resume();
     for (const { run } of this.#running.values()) run.interrupt('shutdown');
   }
 
@@ -181,15 +233,17 @@ export class Turns {
     inStore(threadId, () => this.#pendingWrites.write(threadId, store));
   }
 
-  #threadOf(thread: StoredThread, asker: Listener | undefined, depth: number): TurnThread {
+  #threadOf(thread: StoredThread, asker: Listener | undefined, depth: number, isResumable: boolean): TurnThread {
     const { settings, checkpoints, store: mainStore } = this.#services;
     const { id, config = {} } = thread;
     const { store, journal } = this.#registry.storageOf(id);
+    const delegate = this.#delegateOf(config.agent);
     return {
-      ...{ id, config, store, journal, asker },
+      ...{ id, config, store, journal, asker, delegate },
+      // Nobody knows what the work of an external agent has done.
+      isResumable: isResumable && !delegate,
       workspacePath: this.pathOf(thread),
       maxRounds: depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds,
-      delegate: this.#delegateOf(config.agent),
       // Changes of a sub-agent belong to the turn that spawned it.
       checkpoints: depth === 0 ? checkpoints : undefined,
       tools: () => this.#tools.of(thread, depth),
@@ -249,6 +303,10 @@ export class Turns {
     this.#whenIdle.clear();
   }
 }
+
+/** Times that a turn has ended its agent server, after which turns go on one after the other, and the time between two. */
+const suspiciousResumes = 2;
+const resumeGapMs = 2_000;
 
 /** @throws AgentError storageFailed, when `work` throws a StorageError */
 function inStore(threadId: string, work: () => void): void {

@@ -6,7 +6,10 @@ import {
   type FallbackInput,
   type Inference,
   type InferenceInput,
+  type Resumption,
   type ReviewedCalls,
+  type SavedTurn,
+  savedTurnOf,
   type ToolRun,
   type TurnEmitted,
   type TurnEvent,
@@ -34,6 +37,8 @@ export interface ModelEffects {
 /** Effects of the machine. */
 export interface TurnWork {
   readonly approvalTimeoutMs: number;
+  /** Restores the conversation of a turn that an earlier process began. */
+  resume(signal: AbortSignal): Promise<Resumption>;
   prepare(signal: AbortSignal): Promise<void>;
   /** Resolves when the files are saved that the turn may change. */
   secure(signal: AbortSignal): Promise<void>;
@@ -78,6 +83,7 @@ function effect<T, I extends TurnKey = TurnKey>(act: (work: TurnWork, signal: Ab
 /** Created once: providing a machine costs more than running one. */
 const machine = turnMachine.provide({
   actors: {
+    resume: effect((work, signal) => work.resume(signal)),
     prepare: effect((work, signal) => work.prepare(signal)),
     check: effect(({ model }, signal) => model.check(signal)),
     fallBack: effect<void, FallbackInput>(({ model }, signal, input) => model.fallBack(signal, input)),
@@ -103,6 +109,8 @@ export interface TurnActorOptions {
   readonly input: TurnInput;
   readonly work: TurnWork;
   readonly onEmitted: (event: TurnEmitted) => void;
+  /** Called after each transition. */
+  readonly onTransition: () => void;
   /** Called when the machine, or `onEmitted`, threw. */
   readonly onFault: (error: unknown) => void;
   /** Receives the actor before it starts. */
@@ -111,6 +119,8 @@ export interface TurnActorOptions {
 
 export interface TurnActor {
   readonly state: TurnState;
+  /** State for the next process; undefined while a resumed turn restores its own. */
+  readonly saved: SavedTurn | undefined;
   /** An ended turn ignores events. */
   send(event: TurnEvent): void;
   /** Aborts the work without an end. */
@@ -118,11 +128,19 @@ export interface TurnActor {
 }
 
 /** Starts the machine of one turn with its work. */
-export function startTurnActor({ input, work, onEmitted, onFault, observe }: TurnActorOptions): TurnActor {
+export function startTurnActor({
+  input,
+  work,
+  onEmitted,
+  onTransition,
+  onFault,
+  observe,
+}: TurnActorOptions): TurnActor {
   const release = () => running.delete(keyOf(input));
   const actor = createActor(machine, { input, id: keyOf(input) });
   // Without this observer an error of the machine would end the process.
   actor.subscribe({
+    next: onTransition,
     error: (error) => {
       release();
       onFault(error);
@@ -143,6 +161,9 @@ export function startTurnActor({ input, work, onEmitted, onFault, observe }: Tur
   return {
     get state() {
       return turnStateOf(actor.getSnapshot());
+    },
+    get saved() {
+      return savedTurnOf(actor.getSnapshot());
     },
     send: (event) => {
       // XState warns about events to an actor that has ended.

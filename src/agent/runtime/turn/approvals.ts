@@ -1,4 +1,4 @@
-import type { ApprovalDecision, ApprovalRequest } from '../../../protocol/index.ts';
+import type { ApprovalDecision, ApprovalRequest, ItemOf } from '../../../protocol/index.ts';
 import type { ApprovalNeed } from '../../tool.ts';
 import type { ThreadEvent } from '../feed.ts';
 import {
@@ -34,6 +34,8 @@ export class TurnApprovals {
   readonly #open = new Map<string, OpenApproval>();
   /** Time at which an approval was first needed. */
   readonly #requestedAt = new WeakMap<ReviewedCall, number>();
+  /** Calls that an earlier process asked about, by call id. */
+  readonly #earlier = new Map<string, ReviewedCall>();
 
   constructor(options: TurnApprovalsOptions) {
     this.#turn = options.turn;
@@ -43,6 +45,44 @@ export class TurnApprovals {
   /** Approvals without an answer. */
   get pending(): readonly ApprovalRequest[] {
     return [...this.#open.values()].flatMap(({ request }) => request ?? []);
+  }
+
+  /** Takes over the questions of an earlier process: they can be answered before `add`. @param now milliseconds since the epoch */
+  restore(now: number): void {
+    const { record, place, approvalTimeoutMs } = this.#turn;
+    const items = record.items.snapshot();
+    for (const call of record.items.openCalls) {
+      const later = items.slice(items.indexOf(call));
+      const asked = later.find(
+        (item): item is ItemOf<'approvalRequest'> => item.type === 'approvalRequest' && item.callId === call.callId,
+      );
+      if (!asked) continue;
+      const { requestId, createdAt } = asked;
+      const answer = later.find(
+        (item): item is ItemOf<'approvalResponse'> => item.type === 'approvalResponse' && item.requestId === requestId,
+      );
+      const reviewed = askedCall(call, asked, answer);
+      this.#earlier.set(call.callId, reviewed);
+      this.#requestedAt.set(reviewed, performance.now());
+      const about = { ...place, itemId: asked.id, createdAt, expiresAt: expiryOf(createdAt, approvalTimeoutMs, now) };
+      const request = answer ? undefined : requestOf(reviewed, about);
+      if (request) this.#open.set(requestId, { reviewed, request, answer: undefined });
+    }
+  }
+
+  /** The reviewed call with the question or the decision of an earlier process; undefined: that process did not ask about it. */
+  resumed(reviewed: ReviewedCall): ReviewedCall | undefined {
+    const earlier = this.#earlier.get(reviewed.call.callId);
+    if (!earlier) return undefined;
+    this.#earlier.delete(reviewed.call.callId);
+    const { requestId, decision } = earlier;
+    const open = this.#open.get(requestId);
+    const same = { ...reviewed, requestId };
+    if (!open) return { ...same, decision, refusal: reviewed.refusal ?? earlier.refusal };
+    // A rule that is new since then decides.
+    const isDecided = !reviewed.need || reviewed.decision !== undefined || reviewed.refusal !== undefined;
+    if (isDecided) this.#record(open, reviewed.refusal === undefined ? 'accept' : 'decline', { by: 'policy' });
+    return same;
   }
 
   /** Traces that a call needs an approval, and the decision if there is one already. */
@@ -59,13 +99,18 @@ export class TurnApprovals {
 
   /** Adds a call that needs an approval; `ask` requests it, when the machine waits. */
   add(reviewed: ReviewedCall, answer?: OpenApproval['answer']): void {
-    this.#open.set(reviewed.requestId, { reviewed, answer });
+    const { requestId, need } = reviewed;
+    const { request } = this.#open.get(requestId) ?? {};
+    const { diff } = need ?? {};
+    this.#open.set(requestId, {
+      ...{ reviewed, answer },
+      ...(request && { request: { ...request, ...(diff !== undefined && { diff }) } }),
+    });
   }
 
   /** Requests the added approvals. */
   ask(): void {
     const { thread, place, record, approvalTimeoutMs } = this.#turn;
-    const now = Date.now();
     const added = [...this.#open.values()].filter(({ request }) => !request);
     for (const open of added) {
       const { need, call, requestId } = open.reviewed;
@@ -74,8 +119,8 @@ export class TurnApprovals {
       const request = requestOf(open.reviewed, {
         ...place,
         itemId: item.id,
-        createdAt: new Date(now).toISOString(),
-        expiresAt: new Date(now + approvalTimeoutMs).toISOString(),
+        createdAt: item.createdAt,
+        expiresAt: expiryOf(item.createdAt, approvalTimeoutMs),
       });
       if (!request) continue;
       open.request = request;
@@ -147,6 +192,34 @@ export class TurnApprovals {
       ...authorOf(decision),
     });
   }
+}
+
+/** Shortest time for an answer after a start, in milliseconds: a machine may have slept for a day. */
+const leastAnswerMs = 30_000;
+
+/** End of the time for an answer. @param now start of this process, when an earlier one has asked */
+export const expiryOf = (createdAt: string, timeoutMs: number, now = 0): string =>
+  new Date(Math.max(Date.parse(createdAt) + timeoutMs, now === 0 ? 0 : now + leastAnswerMs)).toISOString();
+
+/** A call as an earlier process has asked about it. */
+function askedCall(
+  { callId, tool: name, arguments: args }: ItemOf<'toolCall'>,
+  { requestId, approvalType: kind, operation, target, scopeKey, covers = '', ...asked }: ItemOf<'approvalRequest'>,
+  answer: ItemOf<'approvalResponse'> | undefined,
+): ReviewedCall {
+  const { workingDirectory, reason, proposedRule } = asked;
+  const need: ApprovalNeed = {
+    ...{ kind, operation, target, scopeKey, covers },
+    ...(workingDirectory !== undefined && { workingDirectory }),
+    ...(reason !== undefined && { reason }),
+    ...(proposedRule && { proposedRule }),
+  };
+  const isRefused = answer?.decision === 'decline' || answer?.decision === 'cancel';
+  return {
+    ...{ call: { callId, name, arguments: args }, tool: undefined, args: undefined, need, requestId },
+    refusal: isRefused ? refusalOf(need, answer.decidedBy) : undefined,
+    decision: answer && { word: answer.decision, by: answer.decidedBy, client: answer.client },
+  };
 }
 
 type Resolved = Extract<ThreadEvent, { method: 'item/approval/resolved' }>;

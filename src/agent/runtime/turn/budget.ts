@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { dollars } from '../../../lib/index.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../../../protocol/index.ts';
+import { expiryOf } from './approvals.ts';
 import { authorOf, type Decider } from './call-review.ts';
 import type { TurnContext } from './context.ts';
 
@@ -16,6 +17,14 @@ export interface TurnBudgetOptions {
 type Limit = 'TurnUsd' | 'SessionUsd' | 'DayUsd';
 
 const scopes: Readonly<Record<Limit, string>> = { TurnUsd: 'this turn', SessionUsd: 'this thread', DayUsd: 'today' };
+
+/** Stands for the call that a budget has none of. */
+const budgetCall = 'budget';
+
+const isRaise = (decision: ApprovalDecision): boolean => decision !== 'decline' && decision !== 'cancel';
+
+const limitOf = (scopeKey: string): Limit | undefined =>
+  (Object.keys(scopes) as Limit[]).find((limit) => scopeKey === `budget:${limit}`);
 
 /** Error of a used-up budget; the message names the budget. */
 export class BudgetError extends Error {}
@@ -33,6 +42,26 @@ export class TurnBudget {
 
   constructor(options: TurnBudgetOptions) {
     this.#options = options;
+  }
+
+  /** Takes over the raised budgets and the question of an earlier process. @param now milliseconds since the epoch */
+  restore(now: number): void {
+    const { place, record, approvalTimeoutMs } = this.#options.turn;
+    for (const item of record.items.snapshot()) {
+      if (item.type === 'approvalRequest' && item.callId === budgetCall) {
+        const { id: itemId, turnId: _, status: __, type: ___, createdAt, covers = '', ...asked } = item;
+        const expiresAt = expiryOf(createdAt, approvalTimeoutMs, now);
+        this.#request = { ...asked, ...place, covers, itemId, tool: 'Budget', createdAt, expiresAt };
+        this.#reached = limitOf(item.scopeKey);
+      }
+      if (item.type !== 'approvalResponse' || item.requestId !== this.#request?.requestId) continue;
+      if (isRaise(item.decision)) this.#raise();
+      this.#request = undefined;
+    }
+  }
+
+  #raise(): void {
+    if (this.#reached) this.#raised.set(this.#reached, (this.#raised.get(this.#reached) ?? 0) + 1);
   }
 
   /** The request for approval without an answer. */
@@ -72,9 +101,10 @@ export class TurnBudget {
       onDecided(false);
       return;
     }
-    const now = Date.now();
+    // An earlier process has asked.
+    if (this.#request) return;
     const shown = {
-      callId: 'budget',
+      callId: budgetCall,
       approvalType: 'remoteResource' as const,
       operation: 'continue',
       target: budget,
@@ -89,8 +119,8 @@ export class TurnBudget {
       requestId,
       tool: 'Budget',
       ...shown,
-      createdAt: new Date(now).toISOString(),
-      expiresAt: new Date(now + approvalTimeoutMs).toISOString(),
+      createdAt: item.createdAt,
+      expiresAt: expiryOf(item.createdAt, approvalTimeoutMs),
     };
     record.publish({ method: 'item/approval/request', params: this.#request });
     thread.onChange();
@@ -99,9 +129,9 @@ export class TurnBudget {
   /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     if (this.#request?.requestId !== requestId) return false;
-    const isRaised = decision !== 'decline' && decision !== 'cancel';
+    const isRaised = isRaise(decision);
     this.#record(decision, decider);
-    if (isRaised && this.#reached) this.#raised.set(this.#reached, (this.#raised.get(this.#reached) ?? 0) + 1);
+    if (isRaised) this.#raise();
     if (decider.by !== 'timeout') this.#options.onDecided(isRaised);
     if (decision === 'cancel') this.#options.onCancel();
     return true;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest } from '../../../protocol/index.ts';
+import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest, ToolOutcome } from '../../../protocol/index.ts';
 import type { ModelToolCall } from '../../model.ts';
 import type { RuleBook, RuleResult } from '../../rules/index.ts';
 import type { ApprovalNeed, Tool } from '../../tool.ts';
@@ -32,8 +32,17 @@ export interface ReviewedCall {
   decision: ({ readonly word: ApprovalDecision } & Decider) | undefined;
   /** A rule gives the command the network. */
   readonly hasNetwork?: boolean | undefined;
+  /** Result of a call that an earlier process has started: it is not run again. */
+  readonly known?: KnownResult | undefined;
+  /** An earlier process has started the call, without an effect: it is not judged again. */
+  readonly wasStarted?: boolean;
   /** The command was allowed because it only reads. */
   readonly onlyReads?: boolean | undefined;
+}
+
+export interface KnownResult {
+  readonly outcome: ToolOutcome;
+  readonly text: string;
 }
 
 export interface ReviewOptions {

@@ -26,6 +26,10 @@ export interface RunCallsOptions {
   /** Redacts secrets, before the text is cut: half a secret would not be recognised. */
   readonly clean: (text: string) => string;
   readonly onStart: (reviewed: ReviewedCall) => void;
+  /** Resolves when the tool of an allowed call may run. */
+  readonly admit: (reviewed: ReviewedCall) => Promise<void>;
+  /** Called when the tool has returned, before hooks and the result. */
+  readonly onReturn: (reviewed: ReviewedCall) => void;
   readonly onEnd: (result: CallResult) => void;
   /** Logs an error of a tool; returns its id in the log. */
   readonly onBug: (error: unknown) => string;
@@ -73,6 +77,8 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
       durationMs: Math.round(performance.now() - began),
     });
   if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });
+  const { known } = reviewed;
+  if (known) return end(known.outcome, known);
   onStart(reviewed);
   const { tool, refusal, args, decision } = reviewed;
   if (refusal !== undefined || !tool) {
@@ -81,7 +87,9 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
     });
   }
   try {
+    await options.admit(reviewed);
     const result = await tool.run(args, options.contextOf(reviewed));
+    options.onReturn(reviewed);
     const appendix = await options.appendixOf(reviewed, result);
     end(result.isError ? 'failed' : 'completed', result, appendix);
   } catch (error) {

@@ -1,7 +1,9 @@
-import { defaults } from '../../../protocol/index.ts';
+import { defaults, type ItemOf } from '../../../protocol/index.ts';
 import { NestedInstructions } from '../../instructions/index.ts';
 import type { ModelToolCall } from '../../model.ts';
 import type { Tool, ToolContext } from '../../tool.ts';
+import type { FileChange, StartedCall } from '../../turn-actor-store.ts';
+import { timestamp } from '../clock.ts';
 import type { TurnApprovals } from './approvals.ts';
 import { type AnswerEnd, type ReviewedCall, reviewCall } from './call-review.ts';
 import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
@@ -9,6 +11,7 @@ import type { TurnContext } from './context.ts';
 import type { TurnHooks } from './hooks.ts';
 import type { TurnItems } from './items.ts';
 import { RepeatGuard } from './repeat-guard.ts';
+import type { ResumedCall } from './resumption.ts';
 
 export interface TurnCallsOptions {
   readonly turn: TurnContext;
@@ -19,6 +22,25 @@ export interface TurnCallsOptions {
 }
 
 const maxParallelReads = 8;
+
+const asModelCall = ({ callId, tool, arguments: args }: ItemOf<'toolCall'>): ModelToolCall => ({
+  ...{ callId, name: tool, arguments: args },
+});
+
+/** Kinds of calls by the names of built-in tools; the others are `other`. */
+const kinds: Readonly<Record<string, StartedCall['kind']>> = {
+  Exec: 'command',
+  WriteFile: 'file',
+  EditFile: 'file',
+  SpawnSubagent: 'subagent',
+};
+const kindOf = (tool: string): StartedCall['kind'] => kinds[tool] ?? 'other';
+
+const rejectionOf = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.throwIfAborted();
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
 
 type Command = ReturnType<TurnItems['beginCommand']>;
 
@@ -31,10 +53,13 @@ export class TurnCalls {
   #toolOf: (name: string) => Tool | undefined = () => undefined;
   #toolNames: readonly string[] = [];
   #end: AnswerEnd | undefined;
+  /** Calls of an earlier process, by call id. */
+  #resumed: ReadonlyMap<string, ResumedCall> = new Map();
   #reviewed: ReviewedCall[] = [];
   readonly #refusedByGuard = new WeakSet<ReviewedCall>();
   /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
+  readonly #started = new Map<string, StartedCall>();
   readonly #guard = new RepeatGuard();
   readonly #nested: NestedInstructions | undefined;
 
@@ -49,6 +74,27 @@ export class TurnCalls {
     }
   }
 
+  /** Sets the calls without a result of a turn that an earlier process began, after the calls before them. */
+  restore(
+    calls: readonly ResumedCall[],
+    toolOf: (name: string) => Tool | undefined,
+    toolNames: readonly string[],
+  ): void {
+    const items = this.#turn.record.items.snapshot();
+    for (const result of items) {
+      if (result.type !== 'toolResult') continue;
+      const made = items.find((item) => item.type === 'toolCall' && item.callId === result.callId);
+      if (made?.type === 'toolCall') this.#guard.note(asModelCall(made), result.text);
+    }
+    this.take(
+      calls.map(({ item }) => asModelCall(item)),
+      toolOf,
+      toolNames,
+      { lastCallId: undefined, limit: undefined },
+    );
+    this.#resumed = new Map(calls.map((call) => [call.item.callId, call]));
+  }
+
   /** Sets the calls of the latest answer. */
   take(
     calls: readonly ModelToolCall[],
@@ -56,6 +102,7 @@ export class TurnCalls {
     toolNames: readonly string[],
     end: AnswerEnd,
   ): void {
+    this.#resumed = new Map();
     this.#end = end;
     this.#calls = calls;
     this.#toolOf = toolOf;
@@ -72,12 +119,22 @@ export class TurnCalls {
       isReadOnly: readOnly === true,
       end: this.#end,
     };
-    this.#reviewed = await Promise.all(
-      this.#calls.map((call) => reviewCall(call, { ...about, toolOf: this.#toolOf, toolNames: () => this.#toolNames })),
+    const judged = await Promise.all(
+      this.#calls.map(
+        (call) =>
+          this.#startedCall(call) ??
+          reviewCall(call, { ...about, toolOf: this.#toolOf, toolNames: () => this.#toolNames }),
+      ),
     );
-    await hooks.beforeCalls(this.#reviewed, signal);
-    for (const reviewed of this.#reviewed) {
+    await hooks.beforeCalls(
+      judged.filter(({ wasStarted }) => wasStarted !== true),
+      signal,
+    );
+    this.#reviewed = judged.map((reviewed) => approvals.resumed(reviewed) ?? reviewed);
+    for (const [index, reviewed] of this.#reviewed.entries()) {
+      if (reviewed.wasStarted) continue;
       this.#refuseRepetition(reviewed);
+      if (reviewed !== judged[index]) continue;
       if (reviewed.decision || reviewed.refusal === undefined) approvals.note(reviewed);
     }
     const undecided = this.#reviewed.filter(
@@ -90,7 +147,8 @@ export class TurnCalls {
   /** Whether a call that is allowed may change files. */
   get mayChangeFiles(): boolean {
     return this.#reviewed.some(
-      ({ tool, refusal }) => refusal === undefined && tool && !(tool.isReadOnly && tool.source === 'builtin'),
+      ({ tool, refusal, known }) =>
+        refusal === undefined && !known && tool && !(tool.isReadOnly && tool.source === 'builtin'),
     );
   }
 
@@ -121,6 +179,11 @@ export class TurnCalls {
       appendixOf: async (reviewed, result) =>
         (await this.#instructionsFor(reviewed)) + (await this.#options.hooks.afterCall(reviewed, result, signal)),
       onStart: (reviewed) => this.#start(reviewed),
+      admit: (reviewed) => this.#admit(reviewed, signal),
+      onReturn: ({ call: { callId } }) => {
+        const started = this.#started.get(callId);
+        if (started) record.saveCallEnd(callId, { ...started, endedAt: timestamp() });
+      },
       onEnd: (result) => {
         results.set(result.reviewed, result);
         this.#endCommand(result);
@@ -140,6 +203,41 @@ export class TurnCalls {
     }
     const isCut = this.#reviewed.some((reviewed) => reviewed.isCut);
     return { results: inOrder, repeated: this.#guard.stuckTool, isCut };
+  }
+
+  /** The reviewed call of one that an earlier process has started; undefined: that process has not. */
+  #startedCall(call: ModelToolCall): ReviewedCall | undefined {
+    const { wasStarted = false, known } = this.#resumed.get(call.callId) ?? {};
+    if (!wasStarted) return undefined;
+    const tool = this.#toolOf(call.name);
+    const parsed = known ? undefined : tool?.parse(JSON.parse(call.arguments));
+    return {
+      ...{ call, tool, known, wasStarted, requestId: '', need: undefined, decision: undefined },
+      args: parsed?.ok ? parsed.args : undefined,
+      refusal: known || parsed?.ok ? undefined : `Error: there is no tool ${call.name} any more.`,
+    };
+  }
+
+  /** Resolves when the start of a call with effects is recorded: the next process does not run it again. */
+  async #admit(reviewed: ReviewedCall, signal: AbortSignal): Promise<void> {
+    const { tool, onlyReads } = reviewed;
+    if (!tool || tool.isReadOnly || tool.replacesFile || onlyReads) return;
+    await this.#saveStart(reviewed, signal);
+  }
+
+  async #saveStart(
+    { call: { callId, name }, tool }: ReviewedCall,
+    signal: AbortSignal,
+    file?: FileChange,
+  ): Promise<void> {
+    const { record, thread } = this.#turn;
+    if (!thread.isResumable) return;
+    const started: StartedCall = {
+      itemId: record.items.last('toolCall', (item) => item.callId === callId)?.id ?? '',
+      ...{ startedAt: timestamp(), tool: name, source: tool?.source ?? 'builtin', kind: kindOf(name), file },
+    };
+    this.#started.set(callId, started);
+    await Promise.race([record.saveCall(callId, started), rejectionOf(signal)]);
   }
 
   /** Instructions of the directories that a call touches. */
@@ -189,7 +287,8 @@ export class TurnCalls {
     this.#commands.delete(callId);
   }
 
-  #contextOf({ call, hasNetwork, onlyReads }: ReviewedCall, signal: AbortSignal): ToolContext {
+  #contextOf(reviewed: ReviewedCall, signal: AbortSignal): ToolContext {
+    const { call, hasNetwork, onlyReads } = reviewed;
     const { thread, place, policy } = this.#turn;
     return {
       workspacePath: thread.workspacePath,
@@ -199,6 +298,7 @@ export class TurnCalls {
       hasNetwork,
       onlyReads,
       environment: thread.config.environment,
+      onReplace: (change) => this.#saveStart(reviewed, signal, change),
       onOutput: (text) => this.#output(call.callId, text),
       isApproved: (scopeKey) => policy === 'autoApprove' || thread.isGranted(scopeKey),
       spawnSubagent: (order) => thread.spawnSubagent(order, signal),

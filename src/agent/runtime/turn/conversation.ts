@@ -2,6 +2,7 @@ import { count } from '../../../lib/index.ts';
 import type { ItemOf } from '../../../protocol/index.ts';
 import { TokenCount } from '../../context/index.ts';
 import {
+  hookContextNotice,
   hookMessage,
   imagePathsIn,
   imagePathsOf,
@@ -58,6 +59,7 @@ export class TurnConversation {
   readonly #refusedPictures = new RefusedPictures();
   /** Tools left out since the last answer. */
   readonly #refusedTools: string[] = [];
+  #notes: string[] = [];
 
   constructor({ turn, hooks, onSummaryUsed }: TurnConversationOptions) {
     this.#turn = turn;
@@ -83,13 +85,40 @@ export class TurnConversation {
     signal.throwIfAborted();
     const { input, isPlanning, record } = this.#turn;
     const briefing = await this.#briefing(signal);
-    await this.#hooks.submitPrompt(input, signal);
-    if (isPlanning) record.items.add({ type: 'systemNotice', kind: modeNotice, text: planNote });
+    if (!this.#has(hookContextNotice)) await this.#hooks.submitPrompt(input, signal);
+    if (isPlanning && !this.#has(modeNotice))
+      record.items.add({ type: 'systemNotice', kind: modeNotice, text: planNote });
+    await this.#begin(briefing);
+  }
+
+  /** Whether an earlier process has added such a notice to this turn. */
+  #has(kind: string): boolean {
+    const { resumed, record } = this.#turn;
+    return resumed !== undefined && record.items.last('systemNotice', (item) => item.kind === kind) !== undefined;
+  }
+
+  /**
+   * Collects the messages and tools of a turn that an earlier process began.
+   * @param model fallback model in use; undefined: the turn's own @param notes see `notes`
+   */
+  async restore(signal: AbortSignal, model: string | undefined, notes: readonly string[]): Promise<void> {
+    await this.#model.know(model);
+    signal.throwIfAborted();
+    await this.#begin(await this.#briefing(signal));
+    for (const note of notes) this.addNote(note);
+  }
+
+  async #begin(briefing: Briefing): Promise<void> {
     this.tools.offer(this.#offered(briefing));
     this.tools.leaveOut(refusedToolsIn(this.#past.items()));
     for (const message of this.tools.takeProblems()) this.#publishToolProblem(message);
     await this.#collect(briefing);
     this.#traceForeignStates();
+  }
+
+  /** Words for the model since its last answer that are not items. */
+  get notes(): readonly string[] {
+    return this.#notes;
   }
 
   #publishToolProblem(message: string): void {
@@ -199,6 +228,7 @@ export class TurnConversation {
     state: ModelState | undefined,
     lastItemId: string | undefined,
   ): void {
+    this.#notes = [];
     this.#messages.push({ role: 'assistant', text, toolCalls, ...(state && { state }) });
     if (state && lastItemId !== undefined) this.#past.addState(lastItemId, state);
     this.#notePictures(this.#refusedPictures.confirm());
@@ -242,11 +272,16 @@ export class TurnConversation {
   /** Adds words about the mode of the turn, which later turns contain, too. */
   addModeText(text: string): void {
     this.#turn.record.items.add({ type: 'systemNotice', kind: modeNotice, text });
-    this.addNote(text);
+    this.#say(text);
   }
 
   /** Adds words for the model that are not an item of the thread. */
   addNote(text: string): void {
+    this.#notes.push(text);
+    this.#say(text);
+  }
+
+  #say(text: string): void {
     this.#messages.push({ role: 'user', content: [{ type: 'text', text }] });
   }
 
@@ -302,6 +337,7 @@ export class TurnConversation {
     const { workspacePath, config } = thread;
     const { history, instructions = [] } = options;
     const withoutPictures = this.#refusedPictures.itemIds;
+    const areCallsOpen = this.#turn.record.items.openCalls.length > 0;
     const text = systemPrompt({
       workspacePath,
       briefing,
@@ -311,12 +347,16 @@ export class TurnConversation {
       additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
     });
     if (history) {
-      const own = this.#past.ownItems().filter(({ type }) => type === 'userMessage' || type === 'systemNotice');
+      const own = this.#past.ownItems();
       const images = await this.#images.read(imagePathsOf([{ items: [...own] }]));
-      this.#messages = [{ role: 'system', text }, ...history, ...messagesOf(own, { images, withoutPictures })];
+      this.#messages = [
+        { role: 'system', text },
+        ...history,
+        ...messagesOf(own, { images, withoutPictures, areCallsOpen }),
+      ];
       return;
     }
     const images = await this.#images.read(this.#past.imagePaths());
-    this.#messages = [{ role: 'system', text }, ...this.#past.conversation({ images, withoutPictures })];
+    this.#messages = [{ role: 'system', text }, ...this.#past.conversation({ images, withoutPictures, areCallsOpen })];
   }
 }

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Failure, noTokens, type TurnEvent, type TurnState } from '../../../../machines/index.ts';
+import { type Failure, noTokens, type SavedTurn, type TurnEvent, type TurnState } from '../../../../machines/index.ts';
 import { isMissingPart, replacedProgramAdvice } from '../../../lib/index.ts';
 import { DelegateError } from '../../delegate.ts';
 import { ModelError } from '../../model.ts';
@@ -58,7 +58,17 @@ export class TurnDriver {
   }
 
   get state(): TurnState {
-    return this.#faultState ?? this.#actor?.state ?? initialState;
+    return this.#faultState ?? this.#actor?.state ?? this.#initialState;
+  }
+
+  /** State for the next process; undefined before the turn runs, and after a fault. */
+  get saved(): SavedTurn | undefined {
+    return this.#faultState ? undefined : this.#actor?.saved;
+  }
+
+  get #initialState(): TurnState {
+    const { tokens = noTokens } = this.#options.input.resumed?.context ?? {};
+    return { ...initialState, tokens };
   }
 
   /** Loads and starts the machine, then sends it the queued events. */
@@ -78,6 +88,11 @@ export class TurnDriver {
     } catch (error) {
       this.#fault(error);
     }
+  }
+
+  /** Stops the turn without an end: the next process goes on with it. */
+  stop(): void {
+    this.#actor?.stop();
   }
 
   send(event: TurnEvent): void {

@@ -1,5 +1,7 @@
 /** One turn: its driver and machine, its model requests, calls, approvals, budget, files and end. Begin with `TurnRun`. */
 export { ApprovalDecisions, type MadeDecision } from './approvals.ts';
+export type { ResumedTurn } from './context.ts';
 export { preloadTurnParts } from './driver.ts';
+export { factsOf, type Suspension, type TurnFacts } from './facts.ts';
 export { TurnRun } from './run.ts';
 export type { TurnThread } from './thread.ts';

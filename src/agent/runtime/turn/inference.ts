@@ -64,6 +64,11 @@ export class TurnInference {
     return this.#steered.length > 0;
   }
 
+  /** Input that waits for the next request. */
+  get steered(): readonly (readonly InputPart[])[] {
+    return this.#steered;
+  }
+
   /** Adds input to the next request. */
   steer(input: readonly InputPart[]): void {
     this.#steered.push(input);
@@ -76,7 +81,7 @@ export class TurnInference {
   async infer(signal: AbortSignal, { isFirstRequest, retries, isLast = false }: RequestPlace): Promise<Inference> {
     const { conversation, calls: turnCalls } = this.#options;
     const { services, place, record } = this.#turn;
-    for (const input of this.#steered.splice(0)) await this.#addSteered(input, signal);
+    for (let input = this.#steered.shift(); input; input = this.#steered.shift()) await this.#addSteered(input, signal);
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop', outputTokens: undefined };
     const provider = await services.provider();
     const request = conversation.request(isLast ? 'none' : this.#toolChoice(isFirstRequest));
@@ -132,6 +137,7 @@ export class TurnInference {
   async #addSteered(input: readonly InputPart[], signal: AbortSignal): Promise<void> {
     const { conversation, hooks } = this.#options;
     const { record } = this.#turn;
+    record.noteChange();
     const item = record.items.addUserMessage(input);
     try {
       const context = await hooks.submitPrompt(input, signal);

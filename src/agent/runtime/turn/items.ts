@@ -34,6 +34,8 @@ export interface TurnItemsOptions {
   readonly store: ThreadStore;
   readonly journal: Journal;
   readonly owner: JournalOwner;
+  /** Items of an earlier process, complete. */
+  readonly stored?: readonly Item[] | undefined;
   /** Called with each completed item and its duration in milliseconds. */
   readonly onCompleted: (item: Item, durationMs: number) => void;
 }
@@ -45,7 +47,7 @@ export interface TurnItemsOptions {
  */
 export class TurnItems {
   readonly #options: TurnItemsOptions;
-  readonly #items: Item[] = [];
+  readonly #items: Item[];
   readonly #open = new Map<string, OpenItem>();
   readonly #began = new Map<string, number>();
   /** Arguments of calls that the model is writing, by call id. */
@@ -60,6 +62,8 @@ export class TurnItems {
   constructor(options: TurnItemsOptions) {
     this.#options = options;
     this.#number = options.store.nextItemNumber(options.place.threadId);
+    this.#items = [...(options.stored ?? [])];
+    this.#answerStart = this.#items.findLastIndex((item) => !isText(item)) + 1;
   }
 
   /** After `seal` nothing is written or published: late output of a tool or a model is dropped. */
@@ -77,6 +81,24 @@ export class TurnItems {
       const open = this.#open.get(item.id);
       return open ? grown(open, 'streaming') : item;
     });
+  }
+
+  /** Calls for the server without a result, oldest first. */
+  get openCalls(): readonly ItemOf<'toolCall'>[] {
+    const open: ItemOf<'toolCall'>[] = [];
+    for (const item of this.#items) {
+      if (item.type === 'toolCall' && item.source !== 'client') open.push(item);
+      if (item.type !== 'toolResult') continue;
+      const index = open.findIndex(({ callId }) => callId === item.callId);
+      if (index >= 0) open.splice(index, 1);
+    }
+    return open;
+  }
+
+  /** The newest item of this type that meets the condition. */
+  last<T extends Item['type']>(type: T, isMeant: (item: ItemOf<T>) => boolean): ItemOf<T> | undefined {
+    const isOfType = (item: Item): item is ItemOf<T> => item.type === type;
+    return this.#items.filter(isOfType).findLast(isMeant);
   }
 
   get count(): number {
@@ -154,19 +176,20 @@ export class TurnItems {
     this.#answerStart = this.#items.length;
   }
 
-  /** Withdraws the texts of the present answer, which broke off and is requested again. */
-  discardAnswer(): void {
+  /** Withdraws the texts of the present answer, which broke off and is requested again. @returns whether there were any */
+  discardAnswer(): boolean {
     this.close();
     const itemIds: string[] = [];
     for (const [index, item] of this.#items.entries()) {
-      if (index < this.#answerStart || (item.type !== 'agentMessage' && item.type !== 'reasoningContent')) continue;
+      if (index < this.#answerStart || !isText(item)) continue;
       const discarded = { ...item, discarded: true as const };
       this.#items[index] = discarded;
       itemIds.push(item.id);
       this.#write(discarded, undefined);
     }
-    if (itemIds.length === 0) return;
+    if (itemIds.length === 0) return false;
     this.publish({ method: 'item/discarded', params: { ...this.#options.place, itemIds } });
+    return true;
   }
 
   /** Publishes an event of the turn after its earlier writes. */
@@ -279,6 +302,9 @@ export class TurnItems {
     journal.add(owner, item && (() => store.putItem(place.threadId, item)), event);
   }
 }
+
+const isText = (item: Item): item is ItemOf<'agentMessage' | 'reasoningContent'> =>
+  item.type === 'agentMessage' || item.type === 'reasoningContent';
 
 export const userMessage = (input: readonly InputPart[]): Content<'userMessage'> => ({
   type: 'userMessage',

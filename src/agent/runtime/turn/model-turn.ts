@@ -4,6 +4,7 @@ import type {
   FallbackInput,
   Inference,
   InferenceInput,
+  Resumption,
   ReviewedCalls,
   ToolRun,
   TurnTokens,
@@ -22,6 +23,7 @@ import type { TurnFiles } from './files.ts';
 import type { TurnHooks } from './hooks.ts';
 import { TurnInference } from './inference.ts';
 import { lacksPlan, planMissing } from './plan-mode.ts';
+import { announceResumption, resumedCalls } from './resumption.ts';
 
 export interface ModelTurnOptions {
   readonly turn: TurnContext;
@@ -56,6 +58,7 @@ export class ModelTurn implements ModelEffects {
     this.#conversation = conversation;
     this.#calls = new TurnCalls({ turn, approvals, hooks, results: () => conversation.results() });
     this.#inference = new TurnInference({ turn, conversation, calls: this.#calls, hooks, onTokensUsed });
+    for (const input of turn.resumed?.facts.steered ?? []) this.#inference.steer(input);
   }
 
   /** Output limit of the latest answer that reached it, in tokens; undefined: unknown. */
@@ -87,6 +90,28 @@ export class ModelTurn implements ModelEffects {
 
   prepare(signal: AbortSignal): Promise<void> {
     return this.#conversation.prepare(signal);
+  }
+
+  /** Restores the conversation and the calls of a turn that an earlier process began. */
+  async resume(signal: AbortSignal): Promise<Resumption> {
+    const { services, resumed } = this.#turn;
+    const { context, state, notes = [] } = resumed?.facts ?? {};
+    const calls = await resumedCalls(this.#turn);
+    signal.throwIfAborted();
+    const resumption = announceResumption(this.#turn, calls);
+    if (state === 'storing' || state === 'cancelling' || resumption.next === 'preparing') return resumption;
+    const fallbacks = context?.patience.fallbacks ?? 0;
+    const model = fallbacks > 0 ? services.settings.fallbackModels[fallbacks - 1] : undefined;
+    // The last request adds its own note.
+    await this.#conversation.restore(signal, model, resumption.next === 'concluding' ? [] : notes);
+    const { tools } = this.#conversation;
+    this.#calls.restore(calls, (name) => tools.toolOf(name), tools.names);
+    return resumption;
+  }
+
+  /** Input that waits for the next request, and words for the model that are not items. */
+  get unsent() {
+    return { steered: this.#inference.steered, notes: this.#conversation.notes };
   }
 
   async check(): Promise<CheckedTurn> {

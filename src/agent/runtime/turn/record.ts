@@ -2,6 +2,7 @@ import type { TurnState } from '../../../../machines/index.ts';
 import type { InputPart, TokenUsage, Turn } from '../../../protocol/index.ts';
 import type { ModelState } from '../../model.ts';
 import { StorageError, type StoredTurn } from '../../thread-store.ts';
+import type { StartedCall } from '../../turn-actor-store.ts';
 import { timestamp } from '../clock.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import type { JournalOwner } from '../journal.ts';
@@ -17,6 +18,10 @@ export interface TurnRecordOptions {
   readonly stateOf: () => TurnState;
   /** Called when a write failed; nothing of its batch was published. */
   readonly onStorageFailed: (message: string) => void;
+  /** Facts for the next process as JSON; undefined: the turn ends with this process. */
+  readonly facts: (() => string | undefined) | undefined;
+  /** The turn as an earlier process stored it; absent: a new turn. */
+  readonly stored?: Turn | undefined;
 }
 
 /**
@@ -32,11 +37,18 @@ export class TurnRecord implements JournalOwner {
   readonly #turnId: string;
   readonly #stateOf: () => TurnState;
   readonly #onStorageFailed: (message: string) => void;
-  readonly #startedAt = timestamp();
+  readonly #facts: (() => string | undefined) | undefined;
+  readonly #startedAt: string;
+  /** Times that the turn went on after its agent server had ended. */
+  readonly resumes: number;
+  /** Changes of the facts so far, and those that a commit has. */
+  #changes = 0;
+  #joined = 0;
+  #committed = 0;
   #completedAt: string | undefined;
   #isEndPublished = false;
 
-  constructor({ services, thread, turnId, stateOf, onStorageFailed }: TurnRecordOptions) {
+  constructor({ services, thread, turnId, stateOf, onStorageFailed, facts, stored }: TurnRecordOptions) {
     const { id: threadId, asker, store, journal } = thread;
     this.threadId = threadId;
     this.asker = asker;
@@ -45,8 +57,11 @@ export class TurnRecord implements JournalOwner {
     this.#turnId = turnId;
     this.#stateOf = stateOf;
     this.#onStorageFailed = onStorageFailed;
+    this.#facts = facts;
+    this.#startedAt = stored?.startedAt ?? timestamp();
+    this.resumes = stored ? (stored.resumes ?? 0) + 1 : 0;
     this.items = new TurnItems({
-      ...{ place: { threadId, turnId }, store, journal, owner: this },
+      ...{ place: { threadId, turnId }, store, journal, owner: this, stored: stored?.items },
       onCompleted: (item, durationMs) => services.tracer?.segment(threadId, item, durationMs),
     });
   }
@@ -67,6 +82,11 @@ export class TurnRecord implements JournalOwner {
     journal.add(this, undefined, { method: 'turn/started', params: { threadId, turn } });
   }
 
+  /** Writes that the turn goes on. Its clients hear of it from the turn. */
+  publishResumed(): void {
+    this.saveStatus();
+  }
+
   /** Publishes an event of the turn after its earlier writes. */
   publish(event: ThreadEvent): void {
     this.items.publish(event);
@@ -76,6 +96,55 @@ export class TurnRecord implements JournalOwner {
   saveAnswerState(itemId: string, state: ModelState): void {
     const { journal, store } = this.#thread;
     journal.add(this, () => store.putAnswerState(this.threadId, itemId, state), undefined);
+  }
+
+  /** The facts have changed: the next commit of the turn saves them. */
+  noteChange(): void {
+    this.#changes += 1;
+  }
+
+  /** Saves the facts, with everything before. */
+  saveFacts(): void {
+    this.noteChange();
+    if (!this.items.isSealed) this.#thread.journal.add(this, () => undefined, undefined);
+  }
+
+  /** Saves the facts at once. Resolves when a power cut cannot lose them. */
+  secureFacts(): Promise<void> {
+    this.noteChange();
+    return this.#thread.journal.secure(this, () => undefined);
+  }
+
+  joinCommit(): void {
+    this.#joined = this.#changes;
+    if (this.#joined === this.#committed || this.items.isSealed) return;
+    this.putFacts();
+  }
+
+  onCommitted(): void {
+    this.#committed = this.#joined;
+  }
+
+  /** Saves the facts of a turn in the present transaction. */
+  putFacts(): void {
+    if (!this.#facts) return;
+    const { store } = this.#thread;
+    const facts = this.#facts();
+    if (facts === undefined) store.turnActors.delete(this.threadId, this.#turnId);
+    else store.turnActors.put(this.threadId, this.#turnId, facts);
+  }
+
+  /** Saves that a call with effects starts. Resolves when a power cut cannot lose it. */
+  saveCall(callId: string, call: StartedCall): Promise<void> {
+    const { journal, store } = this.#thread;
+    return journal.secure(this, () => store.turnActors.putCall(this.threadId, this.#turnId, callId, call));
+  }
+
+  /** Saves that the tool of a started call has returned, with the next commit. */
+  saveCallEnd(callId: string, call: StartedCall): void {
+    if (this.items.isSealed) return;
+    const { journal, store } = this.#thread;
+    journal.add(this, () => store.turnActors.putCall(this.threadId, this.#turnId, callId, call), undefined);
   }
 
   /** Writes the present status. */
@@ -102,6 +171,7 @@ export class TurnRecord implements JournalOwner {
     const completedAt = this.#complete();
     const write = () => {
       store.putTurn(this.#row());
+      if (this.#facts) store.turnActors.delete(this.threadId, this.#turnId);
       touch(completedAt);
     };
     journal.add(this, write, undefined, onSaved);
@@ -159,6 +229,7 @@ export class TurnRecord implements JournalOwner {
       threadId: this.threadId,
       startedAt: this.#startedAt,
       status: state.status,
+      ...(this.resumes > 0 && { resumes: this.resumes }),
       ...(this.#completedAt !== undefined && { completedAt: this.#completedAt }),
       ...(tokenUsage.totalTokens > 0 && { tokenUsage }),
       ...state.end,

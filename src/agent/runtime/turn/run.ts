@@ -1,16 +1,25 @@
 import type { AnyActorRef } from 'xstate';
-import type { Delegated, TurnEmitted, TurnInterrupter, TurnTokens } from '../../../../machines/index.ts';
+import type {
+  Delegated,
+  Resumption,
+  SavedTurn,
+  TurnEmitted,
+  TurnInterrupter,
+  TurnTokens,
+} from '../../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../../protocol/index.ts';
+import { timestamp } from '../clock.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { RunningTurn, TurnOptions } from '../types.ts';
 import type { TurnWork } from './actor.ts';
 import { TurnApprovals } from './approvals.ts';
 import { TurnBudget } from './budget.ts';
 import type { Decider } from './call-review.ts';
-import type { TurnContext } from './context.ts';
+import type { ResumedTurn, TurnContext } from './context.ts';
 import { TurnDelegation } from './delegation.ts';
 import { bugFailure, codedFailureOf, TurnDriver } from './driver.ts';
 import { TurnEnding } from './ending.ts';
+import { textOfFacts } from './facts.ts';
 import { TurnFiles } from './files.ts';
 import { TurnHooks } from './hooks.ts';
 import { userMessage } from './items.ts';
@@ -25,6 +34,8 @@ export interface TurnRunOptions {
   readonly turnId: string;
   readonly input: readonly InputPart[];
   readonly options: TurnOptions;
+  /** Present: an earlier process began the turn. */
+  readonly resumed?: ResumedTurn | undefined;
 }
 
 /**
@@ -46,12 +57,14 @@ export interface TurnRunOptions {
  */
 export class TurnRun implements TurnWork, RunningTurn {
   readonly turnId: string;
-  readonly approvalTimeoutMs: number;
   /** Results of the caller's tools, and the prompt. They are stored with the turn's row, before `begin` publishes them. */
   readonly firstItems: readonly Item[];
   /** Called with each cost of this turn, in US dollars; null: unknown. */
   onCost: ((costUsd: number | null) => void) | undefined;
   readonly #turn: TurnContext;
+  /** State for the next process. */
+  #saved: SavedTurn;
+  #resumedAt = 0;
   readonly #driver: TurnDriver;
   readonly #record: TurnRecord;
   readonly #approvals: TurnApprovals;
@@ -63,14 +76,14 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** Absent: the model does the turn. */
   readonly #delegation: TurnDelegation | undefined;
 
-  constructor({ services, thread, turnId, input, options }: TurnRunOptions) {
+  constructor({ services, thread, turnId, input, options, resumed }: TurnRunOptions) {
     const { settings, hooks: userHooks, observe, onBug } = services;
     const { config, delegate } = thread;
     const asked = options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy;
     const isPlanning = (options.mode ?? config.mode) === 'plan';
     const place = { threadId: thread.id, turnId };
     this.turnId = turnId;
-    this.approvalTimeoutMs = options.approvalTimeoutMs ?? settings.approvalTimeoutMs;
+    this.#saved = resumed ? { ...resumed.facts } : { state: 'beginning', context: null };
     this.#driver = new TurnDriver({
       input: {
         ...place,
@@ -80,8 +93,10 @@ export class TurnRun implements TurnWork, RunningTurn {
         endChecks: (userHooks?.has('TurnEnd') ? maxHeldUp : 0) + (isPlanning ? 1 : 0),
         isDelegated: delegate !== undefined,
         seed: Math.floor(Math.random() * maxSeed),
+        ...(resumed && { resumed: savedFor(resumed) }),
       },
       work: this,
+      onTransition: () => this.#record.noteChange(),
       onEmitted: (event) => this.#perform(event),
       onFault: onBug,
       observe: observe && ((actor: AnyActorRef) => observe(actor, thread.id, turnId, input)),
@@ -90,13 +105,16 @@ export class TurnRun implements TurnWork, RunningTurn {
       ...{ services, thread, turnId },
       stateOf: () => this.#driver.state,
       onStorageFailed: (message) => this.#driver.send({ type: 'STORAGE.FAILED', message }),
+      facts: thread.isResumable ? () => this.#facts() : undefined,
+      stored: resumed?.turn,
     });
     this.#record = record;
     const turn: TurnContext = {
       ...{ services, thread, place, input, options, isPlanning, record },
       // A read-only thread declines calls that need approval, also when its caller requests otherwise.
       policy: config.readOnly ? 'interrupt' : asked,
-      approvalTimeoutMs: this.approvalTimeoutMs,
+      approvalTimeoutMs: options.approvalTimeoutMs ?? settings.approvalTimeoutMs,
+      resumed,
     };
     this.#turn = turn;
     this.#files = new TurnFiles(turn);
@@ -128,9 +146,21 @@ export class TurnRun implements TurnWork, RunningTurn {
     }
     this.#ending = new TurnEnding({
       ...{ driver: this.#driver, record, files: this.#files, onBug },
-      askers: this.#budget ? [approvals, this.#budget] : [approvals],
+      askers: this.#askers,
     });
-    this.firstItems = this.#makeFirstItems();
+    this.firstItems = resumed ? [] : this.#makeFirstItems();
+    if (resumed) for (const asker of this.#askers) asker.restore(resumed.at);
+  }
+
+  get #askers(): readonly (TurnApprovals | TurnBudget)[] {
+    return this.#budget ? [this.#approvals, this.#budget] : [this.#approvals];
+  }
+
+  /** Time for the answers of users; that of the questions of an earlier process ends when they were told it would. */
+  get approvalTimeoutMs(): number {
+    const { resumed, approvalTimeoutMs } = this.#turn;
+    const ends = this.approvals.map(({ expiresAt }) => Date.parse(expiresAt));
+    return resumed && ends.length > 0 ? Math.max(0, Math.min(...ends) - Date.now()) : approvalTimeoutMs;
   }
 
   #makeFirstItems(): Item[] {
@@ -159,9 +189,10 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** Publishes the start of the turn and runs it. */
   begin(): void {
-    const { services, place, thread, input, options, isPlanning } = this.#turn;
+    const { services, place, thread, input, options, isPlanning, resumed } = this.#turn;
     const { items } = this.#record;
-    this.#record.publishStart(input);
+    if (resumed) this.#record.publishResumed();
+    else this.#record.publishStart(input);
     for (const item of this.firstItems) {
       items.addStored(item);
       if (item.type === 'toolResult') services.tracer?.toolEnded(place.threadId, item);
@@ -169,12 +200,55 @@ export class TurnRun implements TurnWork, RunningTurn {
     const isReading = isPlanning || thread.config.readOnly === true || options.tools === 'none';
     // An external agent always waits for the saved files: the sooner they are saved, the sooner it begins.
     this.#files.begin(isReading ? 'none' : this.#delegation ? 'certain' : 'possible');
-    void this.#driver.start();
+    if (resumed) void this.#resume();
+    else void this.#driver.start();
+  }
+
+  /** A turn that ends its agent server each time is counted before it does anything. */
+  async #resume(): Promise<void> {
+    this.#resumedAt = performance.now();
+    await this.#record.secureFacts();
+    await this.#driver.start();
+  }
+
+  /** Saves the facts of the turn in the present transaction. */
+  putFacts(): void {
+    this.#record.putFacts();
+  }
+
+  /** Everything that the next process needs besides the items, as JSON; undefined: too much to be saved with each step. */
+  #facts(): string | undefined {
+    const { services, options, resumed } = this.#turn;
+    this.#saved = this.#driver.saved ?? this.#saved;
+    const { steered = [], notes = [] } = this.#model?.unsent ?? {};
+    const { allResumes = 0, awayMs = 0, savedAt } = resumed?.facts ?? {};
+    const away = resumed && savedAt !== undefined ? Math.max(0, resumed.at - Date.parse(savedAt)) : 0;
+    return textOfFacts({
+      ...this.#saved,
+      options,
+      steered: steered.map((input) => [...input]),
+      notes: [...notes],
+      resumes: this.#countedResumes,
+      allResumes: resumed ? allResumes + 1 : 0,
+      awayMs: awayMs + away,
+      incarnation: services.incarnation,
+      savedAt: timestamp(),
+    });
+  }
+
+  /** Times that the turn went on without a finished step in between. */
+  get #countedResumes(): number {
+    const { resumed } = this.#turn;
+    if (!resumed) return 0;
+    const hasLived = performance.now() - this.#resumedAt > soundMs;
+    const rounds = this.#saved.context?.rounds ?? 0;
+    return hasLived && rounds > (resumed.facts.context?.rounds ?? 0) ? 0 : resumed.facts.resumes + 1;
   }
 
   /** Ends the turn early. Repeated calls have no effect. */
   interrupt(by: TurnInterrupter): void {
     this.#driver.send({ type: 'INTERRUPT', by });
+    this.#record.saveFacts();
   }
 
   /** External agent that does the turn and cannot be steered; undefined: the model does it. */
@@ -186,6 +260,8 @@ export class TurnRun implements TurnWork, RunningTurn {
   steer(input: readonly InputPart[]): boolean {
     if (this.#driver.state.end || !this.#model) return false;
     this.#model.steer(input);
+    this.#record.saveFacts();
+    this.#turn.thread.journal.flush();
     return true;
   }
 
@@ -223,6 +299,11 @@ export class TurnRun implements TurnWork, RunningTurn {
   get model(): ModelTurn {
     if (!this.#model) throw new Error(`${this.#turn.thread.id}/${this.turnId} is a turn of an external agent`);
     return this.#model;
+  }
+
+  async resume(signal: AbortSignal): Promise<Resumption> {
+    await this.#files.recovered;
+    return this.model.resume(signal);
   }
 
   async prepare(signal: AbortSignal): Promise<void> {
@@ -268,6 +349,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         this.#budget?.expire();
         return;
       case 'turn.ending':
+        this.#record.saveFacts();
         this.#ending.begin();
         return;
       case 'turn.ended':
@@ -281,6 +363,17 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#record.saveStatus();
     this.#budget?.ask(event.budget);
   }
+}
+
+/** Life of a resumed turn in which a finished step shows that it does not end its agent server, in milliseconds. */
+const soundMs = 60_000;
+
+/** Saved state for the machine: a pause before a repetition has gone on while no agent server lived. */
+function savedFor({ facts: { state, context, savedAt }, at }: ResumedTurn): SavedTurn {
+  if (!context) return { state, context };
+  const { patience } = context;
+  const retryMs = Math.max(0, patience.retryMs - Math.max(0, at - Date.parse(savedAt)));
+  return { state, context: { ...context, patience: { ...patience, retryMs } } };
 }
 
 /** Largest seed of the machine's pauses. */

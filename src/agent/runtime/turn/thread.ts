@@ -14,6 +14,8 @@ export interface TurnThread {
   readonly workspacePath: string;
   /** Answers of the model that the turn may use. */
   readonly maxRounds: number;
+  /** The next process can go on with the turn. */
+  readonly isResumable: boolean;
   readonly store: ThreadStore;
   readonly journal: Journal;
   /** Client that receives the events of this turn without a subscription. */

@@ -101,6 +101,8 @@ function stateOf(row: ToolRow, conversation: Conversation): CardState {
       return { word: 'failed', tone: 'danger', shape: 'cross' };
     case 'declined':
       return { word: 'not allowed', tone: 'warn', shape: 'square' };
+    case 'unknown':
+      return { word: 'unknown', tone: 'warn', shape: 'triangle' };
     case 'cancelled':
       return { word: 'interrupted', tone: 'neutral', shape: 'square' };
     case null: {

@@ -1,0 +1,115 @@
+import * as v from 'valibot';
+import type { SavedTurn } from '../../../../machines/index.ts';
+import { messageOf } from '../../../lib/index.ts';
+import { approvalPolicies, InputPart, turnModes, version } from '../../../protocol/index.ts';
+import type { TurnOptions } from '../types.ts';
+
+/** Version of the shape below. A row of another version is not guessed. */
+export const factsVersion = 1;
+/** Longest row: a longer one would be written again with each step, so its turn ends with its process. */
+const maxFactsChars = 65_536;
+
+const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+const cost = v.nullable(v.number());
+
+/** Everything that a turn counts and decides, except the facts that the next process has itself. */
+const Context = v.object({
+  patience: v.object({
+    seed: v.number(),
+    compactions: count,
+    omissions: count,
+    failedRequests: count,
+    retryMs: v.number(),
+    fallbacks: count,
+    heldUp: count,
+    emptyAnswers: count,
+    corrections: count,
+    cutAnswers: count,
+    hasCalled: v.boolean(),
+  }),
+  requests: count,
+  rounds: count,
+  tokens: v.object({
+    inputTokens: v.number(),
+    outputTokens: v.number(),
+    cachedInputTokens: v.number(),
+    reasoningTokens: v.number(),
+    costUsd: cost,
+  }),
+  clientCalls: count,
+  usedUpBudget: v.nullable(v.string()),
+  finish: v.picklist(['stop', 'length', 'toolCalls', 'contentFilter']),
+  interruptedBy: v.nullable(v.picklist(['user', 'shutdown', 'approval'])),
+  failure: v.nullable(
+    v.looseObject({
+      code: v.string(),
+      message: v.string(),
+      isRetryable: v.boolean(),
+      retryAfterMs: v.optional(v.number()),
+    }),
+  ),
+  outcome: v.nullable(v.picklist(['completed', 'failed', 'cancelled'])),
+});
+
+export const suspensions = ['restart', 'stop', 'upgrade'] as const;
+/** Reason for which an agent server hands its turns over. */
+export type Suspension = (typeof suspensions)[number];
+
+/** Facts from which the next process goes on with a turn. */
+const Facts = v.object({
+  version: v.literal(factsVersion),
+  state: v.string(),
+  context: v.nullable(Context),
+  /** Options of the caller that need no connection to it. */
+  options: v.looseObject({
+    model: v.optional(v.string()),
+    approvalPolicy: v.optional(v.picklist(approvalPolicies)),
+    mode: v.optional(v.picklist(turnModes)),
+    approvalTimeoutMs: v.optional(v.number()),
+  }),
+  /** Input of users that waits for the next request. */
+  steered: v.array(v.array(InputPart)),
+  /** Words for the model that are not items, since the last answer. */
+  notes: v.array(v.string()),
+  /** Times that the turn went on without a finished step in between. */
+  resumes: count,
+  /** Times that the turn went on. */
+  allResumes: count,
+  /** Time in which no agent server lived, in milliseconds. */
+  awayMs: v.number(),
+  incarnation: v.string(),
+  savedAt: v.string(),
+  /** Present: the agent server handed the turn over. */
+  suspended: v.optional(v.picklist(suspensions)),
+});
+
+export interface TurnFacts extends Omit<v.InferOutput<typeof Facts>, keyof SavedTurn | 'options'>, SavedTurn {
+  readonly options: TurnOptions;
+}
+
+/** Writes facts as JSON; undefined: they are too long to be saved with each step. */
+export function textOfFacts(facts: Omit<TurnFacts, 'version'>): string | undefined {
+  const { alsoStore: _, beforeEffects: __, ...options } = facts.options;
+  const text = JSON.stringify({ ...facts, version: factsVersion, program: version, options });
+  return text.length > maxFactsChars ? undefined : text;
+}
+
+/** @throws Error when the facts cannot be read; the message is for people */
+export function factsOf(text: string): TurnFacts {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`its saved state is not JSON: ${messageOf(error)}`);
+  }
+  const { version: found, program } = (json ?? {}) as { readonly version?: unknown; readonly program?: unknown };
+  if (found !== factsVersion) {
+    throw new Error(
+      `its saved state has version ${String(found)} (Oratorio ${String(program)}), and this program reads version ${factsVersion} (Oratorio ${version})`,
+    );
+  }
+  const parsed = v.safeParse(Facts, json);
+  if (parsed.success) return parsed.output as TurnFacts;
+  const [issue] = parsed.issues;
+  throw new Error(`its saved state has no valid ${v.getDotPath(issue) ?? 'content'}: ${issue.message}`);
+}

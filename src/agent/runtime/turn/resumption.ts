@@ -1,0 +1,94 @@
+import type { Resumption } from '../../../../machines/index.ts';
+import { resumedStateOf } from '../../../../machines/index.ts';
+import { count } from '../../../lib/index.ts';
+import type { ItemOf } from '../../../protocol/index.ts';
+import { hashOfFile } from '../../tools/index.ts';
+import type { StartedCall } from '../../turn-actor-store.ts';
+import type { KnownResult } from './call-review.ts';
+import type { TurnContext } from './context.ts';
+
+/** A call without a result, and its fate in the earlier process. */
+export interface ResumedCall {
+  readonly item: ItemOf<'toolCall'>;
+  /** The call had started. */
+  readonly wasStarted: boolean;
+  /** Result of a call that is not run again. */
+  readonly known: KnownResult | undefined;
+}
+
+/** Calls without a result of a turn that an earlier process began, oldest first. */
+export async function resumedCalls({ record, thread, place }: TurnContext): Promise<readonly ResumedCall[]> {
+  const started = thread.store.turnActors.calls(place.threadId, place.turnId);
+  return Promise.all(
+    record.items.openCalls.map(async (item) => {
+      const call = started.get(item.callId);
+      if (call?.itemId !== item.id) return { item, wasStarted: false, known: undefined };
+      const output = record.items.last('commandExecution', ({ callId }) => callId === item.callId)?.output ?? '';
+      return { item, wasStarted: true, known: await resultOf(call, output) };
+    }),
+  );
+}
+
+/** Result of a started call; undefined: it has changed nothing, and can run. */
+async function resultOf({ tool, file }: StartedCall, output: string): Promise<KnownResult | undefined> {
+  if (!file) return { outcome: 'unknown', text: unknownText(tool, output) };
+  const now = await hashOfFile(file.path).catch(() => undefined);
+  if (now === file.before) return undefined;
+  if (now === file.after) {
+    return { outcome: 'completed', text: `Done before the agent server ended: ${file.path} has the new content.` };
+  }
+  const text = `The outcome is unknown: the agent server ended while ${tool} ran, and ${file.path} was changed by others since. Read it before you go on.`;
+  return { outcome: 'unknown', text };
+}
+
+const unknownText = (tool: string, output: string): string =>
+  `The outcome is unknown: the agent server ended while ${tool} ran, and it was not repeated. Check what it has done before you go on.` +
+  (output === '' ? '' : ` Output until then: ${output}`);
+
+/**
+ * Reports to clients that a turn goes on, withdraws the answer that broke off, and chooses the state.
+ *
+ * @param calls see `resumedCalls`
+ */
+export function announceResumption(turn: TurnContext, calls: readonly ResumedCall[]): Resumption {
+  const { services, place, record, resumed } = turn;
+  if (!resumed) throw new Error(`${place.turnId} is not resumed`);
+  const { state, savedAt, suspended: reason = 'crash' } = resumed.facts;
+  const unknown = calls.filter(({ known }) => known?.outcome === 'unknown');
+  const callsUnknown = unknown.map(({ item: { callId, tool } }) => ({ callId, tool }));
+  const isRepeated = (state === 'inferring' || state === 'concluding') && calls.length === 0;
+  const awayMs = Math.max(0, resumed.at - Date.parse(savedAt));
+  const text = sentences(
+    `The agent server ended at ${clockOf(Date.parse(savedAt))} and was back at ${clockOf(resumed.at)}.`,
+    [isRepeated && 'the answer is repeated', unknown.length > 0 && unknownCalls(unknown)],
+  );
+  if (isRepeated && record.items.discardAnswer()) {
+    record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: 'The agent server ended in the answer.' });
+  }
+  record.items.add({ type: 'systemNotice', kind: 'turnResumed', text });
+  const { incarnation } = services;
+  const facts = { reason, incarnation, awayMs, callsUnknown };
+  record.publish({ method: 'system/event', params: { ...place, kind: 'turnResumed', message: text, ...facts } });
+  const callsRepeated = calls.filter(({ known, wasStarted }) => wasStarted && !known).length;
+  services.tracer?.turnResumed(place, {
+    ...{ reason, incarnation, awayMs, resumes: record.resumes, callsRepeated, callsUnknown: unknown.length },
+  });
+  return { next: resumedStateOf(state, calls.length > 0) };
+}
+
+function unknownCalls(calls: readonly ResumedCall[]): string {
+  const isCommand = calls.every(({ item: { tool } }) => tool === 'Exec');
+  const subject = isCommand ? 'command' : 'call';
+  return calls.length === 1
+    ? `one ${subject} has an unknown outcome`
+    : `${count(calls.length, subject)} have an unknown outcome`;
+}
+
+function sentences(first: string, more: readonly (string | false)[]): string {
+  const rest = more.filter((part) => part !== false).join('; ');
+  return rest === '' ? first : `${first} ${rest.charAt(0).toUpperCase()}${rest.slice(1)}.`;
+}
+
+/** Local time of the day, as 14:03. */
+const clockOf = (at: number): string =>
+  new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
