@@ -1,0 +1,100 @@
+/** kill -9 in a turn: the next agent server goes on with it, unasked, under its id. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { Client, type Message, makeWorkspace, serving, spawnServer, words } from './harness.ts';
+
+const free = { approvalPolicy: 'autoApprove' };
+interface Killed {
+  readonly prompt: string;
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Settings of the workspace. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly isThere: (message: Message) => boolean;
+}
+
+/** Starts a turn, kills its server at a moment, and starts the next server. */
+async function killed(t: Test, { prompt, config, settings, isThere }: Killed) {
+  const { path, home } = makeWorkspace(t, settings);
+  const first = spawnServer(t, { path, home });
+  const client = await Client.ready(t, (await serving(first, path)).endpoints.appServerWebSocket);
+  const { thread } = await client.call('thread/start', { ...(config && { config }) });
+  const threadId: string = thread.id;
+  await client.call('thread/subscribe', { threadId });
+  const { turn } = await client.call('turn/start', { threadId, input: words(prompt) });
+  await client.until(isThere, `${prompt} is there`);
+  first.child.kill('SIGKILL');
+  await Promise.all([first.ended, client.closed]);
+  const second = spawnServer(t, { path, home });
+  const next = await Client.ready(t, (await serving(second, path)).endpoints.appServerWebSocket);
+  return { path, threadId, turnId: turn.id as string, client, next, second };
+}
+
+/** Waits for the end of the turn. @returns the turn */
+async function ended(next: Client, threadId: string, turnId: string): Promise<Message> {
+  await next.call('thread/subscribe', { threadId, replayRecent: true });
+  const read = async () => (await next.call('thread/read', { threadId, includeTurns: true })).thread.turns;
+  const turns = await read();
+  const isOver = ({ id, completedAt }: Message) => id === turnId && completedAt !== undefined;
+  if (!turns.some(isOver)) {
+    await next.until(
+      ({ method, params }) => /^turn\/(completed|failed|cancelled)$/.test(method) && params.turn.id === turnId,
+      'the end of the turn',
+    );
+  }
+  return read();
+}
+
+const kindsOf = (turn: Message): string[] =>
+  turn.items.map((item: Message) => (item.type === 'systemNotice' ? item.kind : item.type));
+
+t.test('a turn killed in its answer repeats the request and ends under its id', async (t) => {
+  const { next, threadId, turnId, client } = await killed(t, {
+    prompt: 'count to 300',
+    isThere: ({ method }) => method === 'item/agentMessage/delta',
+  });
+  const turns = await ended(next, threadId, turnId);
+  t.equal(turns.length, 1);
+  const [turn] = turns;
+  t.match(turn, { id: turnId, status: 'completed', resumes: 1 });
+  const isMessage = ({ type }: Message) => type === 'agentMessage';
+  const broken = turn.items.find(isMessage);
+  const whole = turn.items.findLast(isMessage);
+  const notice = turn.items.find(({ kind }: Message) => kind === 'turnResumed');
+  t.ok(kindsOf(turn).includes('requestRepeated'));
+  t.equal(broken.discarded, true);
+  t.match(whole.text, /300/);
+  t.match(notice.text, /^The agent server ended at \d\d:\d\d and was back at \d\d:\d\d\. The answer is repeated\.$/);
+  const deltas = client.messages.filter(({ method }) => method === 'item/agentMessage/delta');
+  t.ok(broken.text.startsWith(deltas.map(({ params }) => params.delta).join('')), 'every word heard is stored');
+});
+
+t.test('a command killed in its run is not repeated; the model reads that its outcome is unknown', async (t) => {
+  const { next, path, threadId, turnId } = await killed(t, {
+    prompt: 'run: echo once >> effects; echo started; sleep 3011',
+    config: free,
+    isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
+  });
+  const [turn] = await ended(next, threadId, turnId);
+  t.match(turn, { id: turnId, status: 'completed' });
+  const result = turn.items.find(({ type }: Message) => type === 'toolResult');
+  t.match(result, { outcome: 'unknown', text: /^The outcome is unknown: .*Exec.*Output until then: started/s });
+  t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+});
+
+t.test('an open approval keeps its id, is answerable at once, and its call runs once', async (t) => {
+  const { next, path, threadId, turnId, client } = await killed(t, {
+    prompt: 'run: echo once >> effects',
+    isThere: ({ method }) => method === 'item/approval/request',
+  });
+  const asked = client.messages.find(({ method }) => method === 'item/approval/request')?.params;
+  const { data } = await next.call('approval/list', {});
+  t.match(data, [{ requestId: asked.requestId, createdAt: asked.createdAt, itemId: asked.itemId }]);
+  await next.call('approval/respond', { requestId: asked.requestId, decision: 'accept' });
+  const [turn] = await ended(next, threadId, turnId);
+  t.match(turn, { status: 'completed' });
+  const asks = turn.items.filter(({ type }: Message) => type === 'approvalRequest');
+  t.equal(asks.length, 1, 'it is asked once');
+  t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+  t.ok(existsSync(join(path, 'effects')));
+});
