@@ -29,6 +29,7 @@ export { foldBlankLines } from './fold-blank-lines.ts';
 export { fit } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, lineOf, setMember } from './json-edit.ts';
+export { Limit } from './limit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from './listen-address.ts';
 export {
