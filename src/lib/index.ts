@@ -12,7 +12,6 @@ export {
   readBoundedFile,
 } from './bounded-file.ts';
 export { privateCacheDirectory } from './cache-directory.ts';
-export { runCompiled } from './compiled-program.ts';
 export { count, plural } from './count.ts';
 export { ensurePrivateDirectory, makeDirectory, PrivateDirectoryError } from './directories.ts';
 export {
