@@ -5,7 +5,6 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { AppServerClient } from '../src/client/index.ts';
@@ -183,7 +182,5 @@ await withStudio(async (studio) => {
   await inbox(film, await open(browser, phone, `${origin}/#token=${token}&at=/inbox`));
   await review(film, studio);
   await film.title('Try it', 'npm start  ·  oratorio chat  ·  oratorio backend --demo', 5);
-  const { bytes, seconds, frames } = film.end();
-  writeFileSync(join(directory, 'tour.png'), bytes);
-  console.log(`tour.png  ${Math.round(bytes.byteLength / 1_024)} KiB, ${frames} frames, ${seconds} s`);
+  film.end(join(directory, 'tour.png'));
 });
