@@ -37,9 +37,9 @@ export function turnStateOf(snapshot: TurnSnapshot): TurnState {
 }
 
 const isWaiting = (snapshot: TurnSnapshot): boolean =>
-  snapshot.matches('awaitingApproval') ||
-  snapshot.matches({ delegating: 'asking' }) ||
-  snapshot.matches('budgetReached');
+  snapshot.matches({ working: 'awaitingApproval' }) ||
+  snapshot.matches({ working: { delegating: 'asking' } }) ||
+  snapshot.matches({ working: 'budgetReached' });
 
 function errorOf({ code, message, retryAfterMs }: Failure): TurnError {
   return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };

@@ -81,7 +81,7 @@ async function chart(film: Film, page: Page): Promise<void> {
     location.hash = '/actors';
   });
   await page.locator('[role=treeitem]', { hasText: 'awaitingApproval' }).first().click();
-  await page.locator('.node.active[data-state="awaitingApproval"]').waitFor({ state: 'attached' });
+  await page.locator('.node.active[data-state$="awaitingApproval"]').waitFor({ state: 'attached' });
   await film.shot(page, 'Everything is a statechart that you can watch: this turn waits for an approval.', 7);
   await press(film, page, button(page, 'Simulate from here'), 'What if? Step a copy; the real turn is not touched.', 5);
   const panel = page.getByRole('region', { name: 'Simulation' });

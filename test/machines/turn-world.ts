@@ -17,6 +17,7 @@ import {
   turnMachine,
   turnStateOf,
 } from '../../machines/index.ts';
+import { pathsOf } from '../../src/telemetry/state-watch.ts';
 import { asked, flush, open, type Question, transitionLog, Worlds } from './harness.ts';
 
 export const approvalTimeoutMs = 300_000;
@@ -72,8 +73,10 @@ export class World {
     if (this.actor.getSnapshot().status === 'active') this.actor.send(event);
   }
 
-  get value() {
-    return this.actor.getSnapshot().value;
+  /** Name of the innermost state. */
+  get value(): string {
+    const path = pathsOf(this.actor.getSnapshot().value).at(-1) ?? '';
+    return path.slice(path.lastIndexOf('.') + 1);
   }
 
   get context() {
@@ -278,4 +281,8 @@ export const workingStates = [
   'runningTools',
   'checkingEnd',
   'concluding',
+  'delegating',
 ] as const;
+
+/** States of a turn that has not ended. */
+export const activeStates = [...workingStates, 'cancelling', 'storing'] as const;

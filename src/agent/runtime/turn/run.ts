@@ -1,5 +1,11 @@
 import type { AnyActorRef } from 'xstate';
-import type { Delegated, TurnEmitted, TurnInterrupter, TurnTokens } from '../../../../machines/index.ts';
+import {
+  type Delegated,
+  noTokens,
+  type TurnEmitted,
+  type TurnInterrupter,
+  type TurnTokens,
+} from '../../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../../protocol/index.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { RunningTurn, TurnOptions } from '../types.ts';
@@ -205,7 +211,7 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** Adds the cost of a sub-agent, which has counted it for the day already. */
   addSubagentCost(costUsd: number | null): void {
-    this.#driver.send({ type: 'COST.ADDED', costUsd });
+    this.#driver.send({ type: 'TOKENS.USED', tokens: { ...noTokens, costUsd } });
     this.#record.saveUsage();
     this.onCost?.(costUsd);
   }
