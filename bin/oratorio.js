@@ -8,8 +8,8 @@ const { dirname, join } = require('node:path');
 
 const main = join(__dirname, '..', 'dist', 'cli', 'main.cjs');
 
-/** Features that Node 22 marks as experimental, which users need not read: locks need node:sqlite, compiled code the loader. */
-const known = /^(?:SQLite is an experimental feature|vm\.USE_MAIN_CONTEXT_DEFAULT_LOADER )/;
+/** Feature that Node 22 marks as experimental, which users need not read: locks need node:sqlite. */
+const known = /^SQLite is an experimental feature/;
 
 function silenceKnownWarnings() {
   const emitWarning = process.emitWarning;

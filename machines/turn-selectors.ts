@@ -1,5 +1,5 @@
 /** Meaning of a turn snapshot for the runtime: pure functions, so that no caller reads its states. */
-import type { SnapshotFrom } from 'xstate';
+import type { SnapshotFrom, StateValue } from 'xstate';
 import { type Failure, failureOf } from './failure.ts';
 import type { turnMachine } from './turn.ts';
 import type { ResumedState, SavedTurn, TurnFinish, TurnInterrupter, TurnTokens } from './turn-types.ts';
@@ -44,11 +44,11 @@ export function savedTurnOf(snapshot: TurnSnapshot): SavedTurn | undefined {
   return isRestoring ? undefined : { state, context: state === 'beginning' ? null : context };
 }
 
-/** Name of the outermost state, apart from the one around all working states. */
-function stateNameOf(value: TurnSnapshot['value']): string {
+/** Name of the innermost state; of a turn that an external agent does, `delegating`. */
+function stateNameOf(value: StateValue): string {
   if (typeof value === 'string') return value;
-  const [name = '', inner] = Object.entries(value)[0] ?? [];
-  return name === 'working' && inner !== undefined ? stateNameOf(inner as TurnSnapshot['value']) : name;
+  const [name = '', inner = name] = Object.entries(value)[0] ?? [];
+  return name === 'delegating' ? name : stateNameOf(inner);
 }
 
 /** State in which a resumed turn goes on, by its saved state. A state of an unknown version goes on as its items require. */
@@ -78,9 +78,9 @@ export function resumedStateOf(saved: string, hasOpenCalls: boolean): ResumedSta
 }
 
 const isWaiting = (snapshot: TurnSnapshot): boolean =>
-  snapshot.matches('awaitingApproval') ||
-  snapshot.matches({ delegating: 'asking' }) ||
-  snapshot.matches('budgetReached');
+  snapshot.matches({ working: 'awaitingApproval' }) ||
+  snapshot.matches({ working: { delegating: 'asking' } }) ||
+  snapshot.matches({ working: 'budgetReached' });
 
 function errorOf({ code, message, retryAfterMs }: Failure): TurnError {
   return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };

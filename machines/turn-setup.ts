@@ -1,5 +1,5 @@
 /** Actors, delays, guards and actions of the turn machine, by name. */
-import { assign, emit, enqueueActions, fromPromise, setup } from 'xstate';
+import { assign, type ErrorActorEvent, emit, enqueueActions, fromPromise, setup } from 'xstate';
 import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 import type { Failure } from './failure.ts';
 import { nextRandom } from './restart-policy.ts';
@@ -62,7 +62,7 @@ export const turnSetup = setup({
   types: {
     input: {} as TurnInput,
     context: {} as TurnContext,
-    events: {} as TurnEvent,
+    events: {} as TurnEvent | ErrorActorEvent,
     emitted: {} as TurnEmitted,
   },
   actors: {
@@ -132,7 +132,6 @@ export const turnSetup = setup({
     needsApproval: (_, { pending }: ReviewedCalls) => pending.length > 0,
     areAllDecided: ({ context }) => context.pending.length === 0,
     reachesCutLimit: ({ context }, { isCut }: ToolRun) => isCut && context.patience.cutAnswers + 1 >= maxCutAnswers,
-    isCut: (_, { isCut }: ToolRun) => isCut,
     isLooping: (_, { repeated }: ToolRun) => repeated !== null,
     hasClientCalls: ({ context }) => context.clientCalls > 0,
     isDelegated: ({ context }) => context.limits.isDelegated,
@@ -150,9 +149,6 @@ export const turnSetup = setup({
         reasoningTokens: sum.reasoningTokens + tokens.reasoningTokens,
         costUsd: sumOf(sum.costUsd, tokens.costUsd),
       },
-    })),
-    addCost: assign(({ context: { tokens } }, { costUsd }: { readonly costUsd: number | null }) => ({
-      tokens: { ...tokens, costUsd: sumOf(tokens.costUsd, costUsd) },
     })),
     recordAnswer: assign(({ context }, { calls, clientCalls, finish }: Inference) => ({
       rounds: context.rounds + 1,
@@ -178,10 +174,10 @@ export const turnSetup = setup({
     emitSilentEnd: enqueueActions(({ enqueue }, answer: Inference) => {
       if (isEmpty(answer)) enqueue.emit({ type: 'turn.endedSilently' });
     }),
-    countCutAnswer: assign(({ context: { patience } }) => ({
-      patience: { ...patience, cutAnswers: patience.cutAnswers + 1 },
+    /** Counts answers in a row with a cut call. */
+    updateCutAnswers: assign(({ context: { patience } }, { isCut }: ToolRun) => ({
+      patience: { ...patience, cutAnswers: isCut ? patience.cutAnswers + 1 : 0 },
     })),
-    resetCutAnswers: assign(({ context: { patience } }) => ({ patience: { ...patience, cutAnswers: 0 } })),
     emitCutOff: emit(({ context }) => ({ type: 'turn.cutOff', answers: context.patience.cutAnswers })),
     countCompaction: assign(({ context: { patience } }) => ({
       patience: { ...patience, compactions: patience.compactions + 1 },

@@ -194,10 +194,8 @@ export type TurnEvent =
   | { readonly type: 'DECIDED'; readonly requestId: string }
   /** An external agent asks for an approval. */
   | { readonly type: 'APPROVAL.NEEDED'; readonly requestId: string }
-  /** One request to the model ended, with an answer or without. */
+  /** One request to the model ended, with an answer or without; or a summary or a sub-agent, which count with their cost only. */
   | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }
-  /** A summary or a sub-agent cost so much, in US dollars; null: unknown. */
-  | { readonly type: 'COST.ADDED'; readonly costUsd: number | null }
   /** The user allows the turn to exceed its budget, or does not. */
   | { readonly type: 'BUDGET.DECIDED'; readonly isRaised: boolean }
   /** The end of the turn was written. */

@@ -21,9 +21,11 @@
  *    approvals while it works.
  * 7. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
  *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
- * 8. `INTERRUPT` aborts the work of the state and waits a bounded time until it has ended. The first interrupt counts.
+ * 8. `working` holds every state with work or a question. `INTERRUPT` aborts the work and waits a bounded time until it has ended. The
+ *    first interrupt counts. An error without an answer in its own state fails the turn.
  * 9. The changes of the turn are saved, and the end is written, in `storing`; it is published after that, in a final state.
- * 10. `STORAGE.FAILED` fails the turn in every state, in `storing` too: an end that was not written does not count.
+ * 10. In every state, in `storing` too, tokens and their costs are added, and `STORAGE.FAILED` fails the turn: an end that was not written does
+ *    not count.
  */
 
 import { failureOf } from './failure.ts';
@@ -50,34 +52,14 @@ const emptyIn = ({ event }: { readonly event: { readonly output: Inference } }) 
 const recordAnswer = { type: 'recordAnswer', params: outputIn<Inference> } as const;
 const emitSilentEnd = { type: 'emitSilentEnd', params: outputIn<Inference> } as const;
 
-const onError = { target: 'storing', actions: { type: 'recordFailure', params: failureIn } } as const;
-const onStorageFailure = {
-  target: 'failed',
-  actions: { type: 'recordStorageFailure', params: eventIn<Extract<TurnEvent, { type: 'STORAGE.FAILED' }>> },
-} as const;
-const onInterrupt = {
-  target: 'cancelling',
-  actions: { type: 'recordInterrupter', params: eventIn<Extract<TurnEvent, { type: 'INTERRUPT' }>> },
-} as const;
-const onTokensUsed = {
-  actions: { type: 'countTokens', params: eventIn<Extract<TurnEvent, { type: 'TOKENS.USED' }>> },
-} as const;
-const onCostAdded = {
-  actions: { type: 'addCost', params: eventIn<Extract<TurnEvent, { type: 'COST.ADDED' }>> },
-} as const;
-const onFallBack = {
-  guard: 'canFallBack',
-  target: 'fallingBack',
-  actions: { type: 'emitFallingBack', params: failureIn },
-} as const;
-/** A failed request of the turn: repeated without its refused part, repeated, taken over by another model, or the end of the turn. */
+/** Answers to a failed request, tried in order. When none fits, the failure ends the turn as any other. */
 const onModelError = [
   {
     guard: { type: 'canLeaveOut', params: failureIn },
     target: 'checking',
     actions: ['countOmission', { type: 'emitLeavingOut', params: failureIn }],
   },
-  { guard: { type: 'canCompactAfter', params: failureIn }, target: 'compacting', reenter: true },
+  { guard: { type: 'canCompactAfter', params: failureIn }, target: '.compacting' },
   {
     guard: { type: 'canRetry', params: failureIn },
     target: 'retrying',
@@ -86,9 +68,13 @@ const onModelError = [
       { type: 'emitRetrying', params: failureIn },
     ],
   },
-  onFallBack,
-  onError,
+  {
+    guard: 'canFallBack',
+    target: 'fallingBack',
+    actions: { type: 'emitFallingBack', params: failureIn },
+  },
 ] as const;
+
 /** Patience of a new turn: no repetition, fallback or flawed answer yet. */
 const untried = {
   compactions: 0,
@@ -102,29 +88,14 @@ const untried = {
   cutAnswers: 0,
   hasCalled: false,
 };
-/** Events of every state in which the turn works or waits. */
-const whileWorking = { INTERRUPT: onInterrupt, 'STORAGE.FAILED': onStorageFailure } as const;
+
 /** A resumed turn goes on in this state when its work says so. */
-const goesOnAt = <S extends ResumedState>(state: S) =>
+const goesOnAt = (state: ResumedState) =>
   ({
-    guard: {
-      type: 'goesOnAt',
-      params: ({ event }: { readonly event: { readonly output: Resumption } }) => ({ ...event.output, state }),
-    },
-    target: state,
+    type: 'goesOnAt',
+    params: ({ event }: { readonly event: { readonly output: Resumption } }) => ({ ...event.output, state }),
   }) as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
-
-/** States in which a resumed turn goes on, besides `checking`. */
-const resumedStates = [
-  'preparing',
-  'retrying',
-  'fallingBack',
-  'reviewing',
-  'checkingEnd',
-  'concluding',
-  'storing',
-] as const;
 
 export const turnMachine = turnSetup.createMachine({
   id: 'turn',
@@ -147,246 +118,215 @@ export const turnMachine = turnSetup.createMachine({
     pending: [],
     isStored: false,
   }),
-  initial: 'beginning',
+  initial: 'working',
+  on: {
+    'TOKENS.USED': {
+      actions: { type: 'countTokens', params: eventIn<Extract<TurnEvent, { type: 'TOKENS.USED' }>> },
+    },
+    'STORAGE.FAILED': {
+      target: '.failed',
+      actions: { type: 'recordStorageFailure', params: eventIn<Extract<TurnEvent, { type: 'STORAGE.FAILED' }>> },
+    },
+  },
   states: {
-    beginning: {
-      description: 'A new turn, or a turn that the end of its agent server cut.',
-      always: [{ guard: 'isResumed', target: 'resuming' }, { target: 'preparing' }],
-    },
-    resuming: {
-      description: 'The turn was cut by the end of its agent server: its conversation and its calls are restored.',
-      invoke: {
-        id: 'resume',
-        src: 'resume',
-        input: keyOf,
-        onDone: [
-          { guard: 'isInterrupted', target: 'storing', actions: 'recordCancellation' },
-          ...resumedStates.map(goesOnAt),
-          { target: 'checking' },
-        ],
-        onError,
-      },
-      on: whileWorking,
-    },
-    preparing: {
-      description: 'The messages and tools for the model are collected.',
-      invoke: {
-        id: 'prepare',
-        src: 'prepare',
-        input: keyOf,
-        onDone: [{ guard: 'isDelegated', target: 'securing' }, { target: 'checking' }],
-        onError,
-      },
-      on: whileWorking,
-    },
-    checking: {
-      description: 'The conversation is compared with the context window, and the cost with the budgets.',
-      invoke: {
-        id: 'check',
-        src: 'check',
-        input: keyOf,
-        onDone: [
-          {
-            guard: { type: 'isOverBudget', params: outputIn },
-            target: 'budgetReached',
-            actions: { type: 'recordUsedUpBudget', params: outputIn },
-          },
-          { guard: { type: 'isTooLong', params: outputIn }, target: 'compacting' },
-          { target: 'inferring' },
-        ],
-        onError,
-      },
-      on: whileWorking,
-    },
-    compacting: {
-      description: 'The conversation exceeds the context window: its older part is summarised.',
-      entry: 'countCompaction',
-      invoke: { id: 'compact', src: 'compact', input: keyOf, onDone: 'inferring', onError: onModelError },
-      on: { ...whileWorking, 'COST.ADDED': onCostAdded },
-    },
-    budgetReached: {
-      description: 'A budget is used up; a user may raise it. The turn fails after the timeout.',
-      entry: 'emitBudgetReached',
-      exit: 'emitResumed',
-      after: {
-        approvalTimeout: { target: 'storing', actions: ['emitBudgetExpired', 'recordBudgetFailure'] },
-      },
+    working: {
+      description: 'The turn works, or waits for an answer of a user.',
+      initial: 'beginning',
       on: {
-        ...whileWorking,
-        'BUDGET.DECIDED': [
-          {
-            guard: { type: 'isRaised', params: eventIn<Extract<TurnEvent, { type: 'BUDGET.DECIDED' }>> },
-            target: 'checking',
-          },
-          { target: 'storing', actions: 'recordBudgetFailure' },
-        ],
+        INTERRUPT: {
+          target: 'cancelling',
+          actions: { type: 'recordInterrupter', params: eventIn<Extract<TurnEvent, { type: 'INTERRUPT' }>> },
+        },
+        'xstate.error.actor.*': { target: 'storing', actions: { type: 'recordFailure', params: failureIn } },
       },
-    },
-    retrying: {
-      description:
-        'The last request failed for a while or got no content: a pause, then the whole request is repeated.',
-      after: { retryPause: 'checking' },
-      on: whileWorking,
-    },
-    fallingBack: {
-      description: 'The model of the turn failed: the next fallback model takes over for the rest of the turn.',
-      invoke: {
-        id: 'fallBack',
-        src: 'fallBack',
-        input: ({ context }) => ({ ...keyOf({ context }), index: context.patience.fallbacks }),
-        onDone: { target: 'checking', actions: 'countFallback' },
-        onError: { target: 'storing', actions: { type: 'recordFailure', params: failureIn } },
-      },
-      on: whileWorking,
-    },
-    inferring: {
-      description: 'The model answers; its answer is streamed.',
-      entry: 'countRequest',
-      invoke: {
-        id: 'infer',
-        src: 'infer',
-        input: ({ context }) => ({
-          ...keyOf({ context }),
-          isFirstRequest: context.rounds === 0,
-          retries: context.patience.failedRequests,
-        }),
-        onDone: [
-          {
-            guard: { type: 'mustAskAgain', params: outputIn },
-            target: 'retrying',
-            actions: [
-              'countEmptyAnswer',
-              { type: 'scheduleRetry', params: emptyIn },
-              { type: 'emitRetrying', params: emptyIn },
+      states: {
+        beginning: {
+          description: 'A new turn, or one that its agent server left unfinished.',
+          always: [{ guard: 'isResumed', target: 'resuming' }, { target: 'preparing' }],
+        },
+        resuming: {
+          description: 'The agent server ended in this turn: the conversation and the calls are restored.',
+          invoke: {
+            id: 'resume',
+            src: 'resume',
+            input: keyOf,
+            onDone: [
+              { guard: 'isInterrupted', target: '#turn.storing', actions: 'recordCancellation' },
+              ...(['preparing', 'retrying', 'fallingBack', 'reviewing', 'checkingEnd', 'concluding'] as const).map(
+                (state) => ({ guard: goesOnAt(state), target: state }) as const,
+              ),
+              { guard: goesOnAt('storing'), target: '#turn.storing' },
+              { target: 'checking' },
             ],
           },
-          {
-            guard: { type: 'canReplaceSilentModel', params: outputIn },
-            target: 'fallingBack',
-            actions: { type: 'emitFallingBack', params: emptyIn },
-          },
-          {
-            guard: { type: 'isWithoutResult', params: outputIn },
-            target: 'storing',
-            actions: { type: 'recordFailure', params: emptyIn },
-          },
-          {
-            guard: { type: 'mustCorrect', params: outputIn },
-            target: 'checking',
-            actions: [recordAnswer, 'countCorrection', 'emitCallPrinted'],
-          },
-          {
-            guard: { type: 'reachesRoundLimit', params: outputIn },
-            target: 'concluding',
-            actions: [recordAnswer, 'setFinishToLength', 'emitLimitReached'],
-          },
-          { guard: { type: 'hasCalls', params: outputIn }, target: 'reviewing', actions: recordAnswer },
-          { guard: { type: 'isSteered', params: outputIn }, target: 'checking', actions: recordAnswer },
-          {
-            guard: { type: 'mustCheckEnd', params: outputIn },
-            target: 'checkingEnd',
-            actions: [recordAnswer, emitSilentEnd],
-          },
-          {
-            target: 'storing',
-            actions: [recordAnswer, emitSilentEnd, 'recordCompletion'],
-          },
-        ],
-        onError: onModelError,
-      },
-      on: { ...whileWorking, 'TOKENS.USED': onTokensUsed },
-    },
-    checkingEnd: {
-      description: 'The model has finished: hooks of the user run, and may have it continue.',
-      invoke: {
-        id: 'checkEnd',
-        src: 'checkEnd',
-        input: keyOf,
-        onDone: [
-          { guard: { type: 'continues', params: outputIn }, target: 'checking', actions: 'countHeldUp' },
-          { target: 'storing', actions: 'recordCompletion' },
-        ],
-        onError,
-      },
-      on: whileWorking,
-    },
-    reviewing: {
-      description: 'The calls that need approval are found; policies and grants decide some of them.',
-      invoke: {
-        id: 'review',
-        src: 'review',
-        input: keyOf,
-        onDone: [
-          {
-            guard: { type: 'needsApproval', params: outputIn },
-            target: 'awaitingApproval',
-            actions: { type: 'recordPendingApprovals', params: outputIn },
-          },
-          { target: 'securing' },
-        ],
-        onError,
-      },
-      on: whileWorking,
-    },
-    awaitingApproval: {
-      description: 'Waiting for approval; any client of the thread may answer. Declined after the timeout.',
-      entry: 'emitWaiting',
-      exit: 'emitResumed',
-      always: { guard: 'areAllDecided', target: 'securing' },
-      after: {
-        approvalTimeout: { target: 'securing', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
-      },
-      on: {
-        ...whileWorking,
-        DECIDED: {
-          actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
         },
-      },
-    },
-    securing: {
-      description: 'Saves the files before the first call that may change them.',
-      invoke: {
-        id: 'secure',
-        src: 'secure',
-        input: keyOf,
-        onDone: [{ guard: 'isDelegated', target: 'delegating' }, { target: 'runningTools' }],
-        onError,
-      },
-      on: whileWorking,
-    },
-    delegating: {
-      description: 'An external agent does the turn; it asks before operations that need an approval.',
-      invoke: {
-        id: 'delegate',
-        src: 'delegate',
-        input: keyOf,
-        onDone: [
-          { guard: { type: 'hasCancelled', params: outputIn }, target: 'storing', actions: 'recordOwnCancellation' },
-          {
-            target: 'storing',
-            actions: [{ type: 'recordDelegatedEnd', params: outputIn }, 'recordCompletion'],
+        preparing: {
+          description: 'The messages and tools for the model are collected.',
+          invoke: {
+            id: 'prepare',
+            src: 'prepare',
+            input: keyOf,
+            onDone: [{ guard: 'isDelegated', target: 'securing' }, { target: 'checking' }],
           },
-        ],
-        onError,
-      },
-      on: {
-        ...whileWorking,
-        'TOKENS.USED': onTokensUsed,
-        'APPROVAL.NEEDED': {
-          target: '.asking',
-          actions: { type: 'addPendingApproval', params: eventIn<Extract<TurnEvent, { type: 'APPROVAL.NEEDED' }>> },
         },
-      },
-      initial: 'working',
-      states: {
-        working: { description: 'No approval is pending.' },
-        asking: {
-          description: 'The agent waits for an approval, and may work on. Each question restarts the timeout.',
+        checking: {
+          description: 'The conversation is compared with the context window, and the cost with the budgets.',
+          invoke: {
+            id: 'check',
+            src: 'check',
+            input: keyOf,
+            onDone: [
+              {
+                guard: { type: 'isOverBudget', params: outputIn },
+                target: 'budgetReached',
+                actions: { type: 'recordUsedUpBudget', params: outputIn },
+              },
+              { guard: { type: 'isTooLong', params: outputIn }, target: 'requesting.compacting' },
+              { target: 'requesting.inferring' },
+            ],
+          },
+        },
+        requesting: {
+          description: 'A request to the model, for an answer or for a summary.',
+          initial: 'inferring',
+          on: { 'xstate.error.actor.*': onModelError },
+          states: {
+            compacting: {
+              description: 'The conversation exceeds the context window: its older part is summarised.',
+              entry: 'countCompaction',
+              invoke: { id: 'compact', src: 'compact', input: keyOf, onDone: 'inferring' },
+            },
+            inferring: {
+              description: 'The model answers; its answer is streamed.',
+              entry: 'countRequest',
+              invoke: {
+                id: 'infer',
+                src: 'infer',
+                input: ({ context }) => ({
+                  ...keyOf({ context }),
+                  isFirstRequest: context.rounds === 0,
+                  retries: context.patience.failedRequests,
+                }),
+                onDone: [
+                  {
+                    guard: { type: 'mustAskAgain', params: outputIn },
+                    target: '#turn.working.retrying',
+                    actions: [
+                      'countEmptyAnswer',
+                      { type: 'scheduleRetry', params: emptyIn },
+                      { type: 'emitRetrying', params: emptyIn },
+                    ],
+                  },
+                  {
+                    guard: { type: 'canReplaceSilentModel', params: outputIn },
+                    target: '#turn.working.fallingBack',
+                    actions: { type: 'emitFallingBack', params: emptyIn },
+                  },
+                  {
+                    guard: { type: 'isWithoutResult', params: outputIn },
+                    target: '#turn.storing',
+                    actions: { type: 'recordFailure', params: emptyIn },
+                  },
+                  {
+                    guard: { type: 'mustCorrect', params: outputIn },
+                    target: '#turn.working.checking',
+                    actions: [recordAnswer, 'countCorrection', 'emitCallPrinted'],
+                  },
+                  {
+                    guard: { type: 'reachesRoundLimit', params: outputIn },
+                    target: '#turn.working.concluding',
+                    actions: [recordAnswer, 'setFinishToLength', 'emitLimitReached'],
+                  },
+                  {
+                    guard: { type: 'hasCalls', params: outputIn },
+                    target: '#turn.working.reviewing',
+                    actions: recordAnswer,
+                  },
+                  {
+                    guard: { type: 'isSteered', params: outputIn },
+                    target: '#turn.working.checking',
+                    actions: recordAnswer,
+                  },
+                  {
+                    guard: { type: 'mustCheckEnd', params: outputIn },
+                    target: '#turn.working.checkingEnd',
+                    actions: [recordAnswer, emitSilentEnd],
+                  },
+                  {
+                    target: '#turn.storing',
+                    actions: [recordAnswer, emitSilentEnd, 'recordCompletion'],
+                  },
+                ],
+              },
+            },
+          },
+        },
+        budgetReached: {
+          description: 'A budget is used up; a user may raise it. The turn fails after the timeout.',
+          entry: 'emitBudgetReached',
+          exit: 'emitResumed',
+          after: {
+            approvalTimeout: { target: '#turn.storing', actions: ['emitBudgetExpired', 'recordBudgetFailure'] },
+          },
+          on: {
+            'BUDGET.DECIDED': [
+              {
+                guard: { type: 'isRaised', params: eventIn<Extract<TurnEvent, { type: 'BUDGET.DECIDED' }>> },
+                target: 'checking',
+              },
+              { target: '#turn.storing', actions: 'recordBudgetFailure' },
+            ],
+          },
+        },
+        retrying: {
+          description:
+            'The last request failed for a while or got no content: a pause, then the whole request is repeated.',
+          after: { retryPause: 'checking' },
+        },
+        fallingBack: {
+          description: 'The model of the turn failed: the next fallback model takes over for the rest of the turn.',
+          invoke: {
+            id: 'fallBack',
+            src: 'fallBack',
+            input: ({ context }) => ({ ...keyOf({ context }), index: context.patience.fallbacks }),
+            onDone: { target: 'checking', actions: 'countFallback' },
+          },
+        },
+        checkingEnd: {
+          description: 'The model has finished: hooks of the user run, and may have it continue.',
+          invoke: {
+            id: 'checkEnd',
+            src: 'checkEnd',
+            input: keyOf,
+            onDone: [
+              { guard: { type: 'continues', params: outputIn }, target: 'checking', actions: 'countHeldUp' },
+              { target: '#turn.storing', actions: 'recordCompletion' },
+            ],
+          },
+        },
+        reviewing: {
+          description: 'The calls that need approval are found; policies and grants decide some of them.',
+          invoke: {
+            id: 'review',
+            src: 'review',
+            input: keyOf,
+            onDone: [
+              {
+                guard: { type: 'needsApproval', params: outputIn },
+                target: 'awaitingApproval',
+                actions: { type: 'recordPendingApprovals', params: outputIn },
+              },
+              { target: 'securing' },
+            ],
+          },
+        },
+        awaitingApproval: {
+          description: 'Waiting for approval; any client of the thread may answer. Declined after the timeout.',
           entry: 'emitWaiting',
           exit: 'emitResumed',
-          always: { guard: 'areAllDecided', target: 'working' },
+          always: { guard: 'areAllDecided', target: 'securing' },
           after: {
-            approvalTimeout: { target: 'working', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
+            approvalTimeout: { target: 'securing', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
           },
           on: {
             DECIDED: {
@@ -394,58 +334,105 @@ export const turnMachine = turnSetup.createMachine({
             },
           },
         },
-      },
-    },
-    runningTools: {
-      description: 'The allowed calls run: reading calls in parallel, the others one by one.',
-      invoke: {
-        id: 'runTools',
-        src: 'runTools',
-        input: keyOf,
-        onDone: [
-          {
-            guard: 'hasClientCalls',
-            target: 'storing',
-            actions: ['setFinishToToolCalls', 'recordCompletion'],
+        securing: {
+          description: 'Saves the files before the first call that may change them.',
+          invoke: {
+            id: 'secure',
+            src: 'secure',
+            input: keyOf,
+            onDone: [{ guard: 'isDelegated', target: 'delegating' }, { target: 'runningTools' }],
           },
-          {
-            guard: { type: 'isLooping', params: outputIn },
-            target: 'concluding',
-            actions: ['setFinishToLength', { type: 'emitStuck', params: outputIn }],
+        },
+        delegating: {
+          description: 'An external agent does the turn; it asks before operations that need an approval.',
+          invoke: {
+            id: 'delegate',
+            src: 'delegate',
+            input: keyOf,
+            onDone: [
+              {
+                guard: { type: 'hasCancelled', params: outputIn },
+                target: '#turn.storing',
+                actions: 'recordOwnCancellation',
+              },
+              {
+                target: '#turn.storing',
+                actions: [{ type: 'recordDelegatedEnd', params: outputIn }, 'recordCompletion'],
+              },
+            ],
           },
-          {
-            guard: { type: 'reachesCutLimit', params: outputIn },
-            target: 'concluding',
-            actions: ['setFinishToLength', 'countCutAnswer', 'emitCutOff'],
+          on: {
+            'APPROVAL.NEEDED': {
+              target: '.asking',
+              actions: { type: 'addPendingApproval', params: eventIn<Extract<TurnEvent, { type: 'APPROVAL.NEEDED' }>> },
+            },
           },
-          { guard: { type: 'isCut', params: outputIn }, target: 'checking', actions: 'countCutAnswer' },
-          { target: 'checking', actions: 'resetCutAnswers' },
-        ],
-        onError,
-      },
-      on: { ...whileWorking, 'COST.ADDED': onCostAdded },
-    },
-    concluding: {
-      description:
-        'A limit is reached: one last request without tools, in which the model reports its findings and its work.',
-      entry: 'countRequest',
-      invoke: {
-        id: 'conclude',
-        src: 'conclude',
-        input: keyOf,
-        onDone: { target: 'storing', actions: 'recordCompletion' },
-        onError: {
-          target: 'storing',
-          actions: [{ type: 'emitNotConcluded', params: failureIn }, 'recordCompletion'],
+          initial: 'busy',
+          states: {
+            busy: { description: 'No approval is pending.' },
+            asking: {
+              description: 'The agent waits for an approval, and may work on. Each question restarts the timeout.',
+              entry: 'emitWaiting',
+              exit: 'emitResumed',
+              always: { guard: 'areAllDecided', target: 'busy' },
+              after: {
+                approvalTimeout: { target: 'busy', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
+              },
+              on: {
+                DECIDED: {
+                  actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
+                },
+              },
+            },
+          },
+        },
+        runningTools: {
+          description: 'The allowed calls run: reading calls in parallel, the others one by one.',
+          invoke: {
+            id: 'runTools',
+            src: 'runTools',
+            input: keyOf,
+            onDone: [
+              {
+                guard: 'hasClientCalls',
+                target: '#turn.storing',
+                actions: ['setFinishToToolCalls', 'recordCompletion'],
+              },
+              {
+                guard: { type: 'isLooping', params: outputIn },
+                target: 'concluding',
+                actions: ['setFinishToLength', { type: 'emitStuck', params: outputIn }],
+              },
+              {
+                guard: { type: 'reachesCutLimit', params: outputIn },
+                target: 'concluding',
+                actions: ['setFinishToLength', { type: 'updateCutAnswers', params: outputIn }, 'emitCutOff'],
+              },
+              { target: 'checking', actions: { type: 'updateCutAnswers', params: outputIn } },
+            ],
+          },
+        },
+        concluding: {
+          description:
+            'A limit is reached: one last request without tools, in which the model reports its findings and its work.',
+          entry: 'countRequest',
+          invoke: {
+            id: 'conclude',
+            src: 'conclude',
+            input: keyOf,
+            onDone: { target: '#turn.storing', actions: 'recordCompletion' },
+            onError: {
+              target: '#turn.storing',
+              actions: [{ type: 'emitNotConcluded', params: failureIn }, 'recordCompletion'],
+            },
+          },
         },
       },
-      on: { ...whileWorking, 'TOKENS.USED': onTokensUsed },
     },
     cancelling: {
       description: 'The work was aborted; waiting, for a bounded time, until it has ended.',
       invoke: { id: 'settle', src: 'settle', input: keyOf, onDone: onSettled, onError: onSettled },
       after: { cancelGrace: onSettled },
-      on: { 'TOKENS.USED': onTokensUsed, 'COST.ADDED': onCostAdded, 'STORAGE.FAILED': onStorageFailure },
     },
     storing: {
       description: 'The outcome is decided; the files are saved and the end is written before it is published.',
@@ -456,7 +443,6 @@ export const turnMachine = turnSetup.createMachine({
           { guard: 'isFailed', target: 'failed', actions: 'recordStored' },
           { target: 'cancelled', actions: 'recordStored' },
         ],
-        'STORAGE.FAILED': onStorageFailure,
       },
     },
     completed: { description: 'The answer is complete.', type: 'final', entry: 'emitEnded' },

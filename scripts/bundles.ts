@@ -14,12 +14,8 @@ const at = (path: string): string => join(root, path);
  * Started by users, and by the Hub once per workspace, while a user waits. They contain their libraries: resolving them one by
  * one would double the time of a start. CommonJS, because Node loads it faster.
  */
-const commandLine = { 'cli/program': 'src/cli/main.ts' };
-const agentServer = { 'appserver/program': 'src/appserver/main.ts' };
-
-/** Run them from their compiled code. */
-const commandLineStart = { 'cli/main': 'src/cli/cached-main.ts' };
-const agentServerStart = { 'appserver/main': 'src/appserver/cached-main.ts' };
+const commandLine = { 'cli/main': 'src/cli/main.ts' };
+const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
 
 /** Started by the Hub beside a sidecar, whose output it copies into the log files. */
 const logRedactor = { 'supervise/redact-main': 'src/supervise/redact-main.ts' };
@@ -80,7 +76,7 @@ async function bundle(options: BundleOptions): Promise<void> {
     treeshake: {
       moduleSideEffects: [
         {
-          test: /[\\/]((cli|appserver)[\\/](cached-)?main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
+          test: /[\\/]((cli|appserver)[\\/]main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
           sideEffects: true,
         },
         { external: false, sideEffects: false },
@@ -111,17 +107,11 @@ interface Product {
 const products = {
   cli: {
     directory: 'chunks',
-    bundles: [
-      { ...commonJs, entries: commandLine, chunks: 'chunks' },
-      { ...commonJs, entries: commandLineStart, chunks: 'chunks/start' },
-    ],
+    bundles: [{ ...commonJs, entries: commandLine, chunks: 'chunks' }],
   },
   appserver: {
     directory: 'appserver',
-    bundles: [
-      { ...commonJs, entries: agentServer, chunks: 'appserver/chunks' },
-      { ...commonJs, entries: agentServerStart, chunks: 'appserver/start' },
-    ],
+    bundles: [{ ...commonJs, entries: agentServer, chunks: 'appserver/chunks' }],
   },
   supervise: { directory: 'supervise', bundles: [{ ...commonJs, entries: logRedactor, chunks: 'supervise/chunks' }] },
   checkpoints: {

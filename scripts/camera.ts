@@ -1,11 +1,11 @@
-/** Takes pictures for `docs/images/` in both themes. */
+/** Takes pictures for `docs/images/` in both themes. Needs `pngquant`. */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { launchBrowser } from '../test/browser.ts';
 import { makePlace, type Place, startHub, type Teardown } from '../test/e2e/harness.ts';
-import { quantised } from './png.ts';
 
 /** Place of a picture, and the elements that must be there first. */
 export interface Picture {
@@ -68,7 +68,7 @@ export async function takePictures(
       await prepare(page);
       await page.mouse.move(0, 0);
       const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });
-      const small = quantised(png);
+      const small = execFileSync('pngquant', ['256', '--nofs', '-'], { input: png });
       writeFileSync(join(directory, `${name}-${colorScheme}.png`), small);
       console.log(`${name}-${colorScheme}.png  ${kib(small)} KiB of ${kib(png)}`);
       await page.close();

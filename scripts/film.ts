@@ -1,6 +1,9 @@
-/** Pictures of pages with a caption below them, one after the other, as an animation. */
+/** Pictures of pages with a caption below them, one after the other, as an animated PNG. Needs `ffmpeg`. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { animatedPng, type Frame } from './animated-png.ts';
 
 interface Size {
   readonly width: number;
@@ -26,6 +29,11 @@ interface Scene {
   readonly title: readonly [string, string] | null;
   /** Frame around the pressed element, in the coordinates of the picture. */
   readonly ring: { readonly x: number; readonly y: number; readonly width: number; readonly height: number } | null;
+}
+
+interface Frame {
+  readonly png: Uint8Array;
+  readonly seconds: number;
 }
 
 /** Collects frames. */
@@ -59,12 +67,25 @@ export class Film {
   async #take(scene: Scene, seconds: number): Promise<void> {
     await this.#stage.evaluate(show, scene);
     const png = await this.#stage.screenshot({ animations: 'disabled' });
-    this.#frames.push({ png, milliseconds: seconds * 1_000 });
+    this.#frames.push({ png, seconds });
   }
 
-  end() {
-    const seconds = this.#frames.reduce((sum, { milliseconds }) => sum + milliseconds, 0) / 1_000;
-    return { bytes: animatedPng(this.#frames), seconds, frames: this.#frames.length };
+  /** Writes the animation. */
+  end(file: string): void {
+    const directory = mkdtempSync(join(tmpdir(), 'oratorio-film-'));
+    try {
+      const list = this.#frames.map(({ png, seconds }, n) => {
+        writeFileSync(join(directory, `${n}.png`), png);
+        return `file ${n}.png\nduration ${seconds}\n`;
+      });
+      // The list format ignores the duration of the last entry unless a further entry follows.
+      writeFileSync(join(directory, 'list'), [...list, `file ${list.length - 1}.png\n`].join(''));
+      const palette = 'split[a][b];[a]palettegen[p];[b][p]paletteuse=dither=none';
+      const input = ['-f', 'concat', '-i', join(directory, 'list'), '-vf', palette, '-fps_mode', 'vfr'];
+      execFileSync('ffmpeg', ['-v', 'error', '-y', ...input, '-plays', '0', '-f', 'apng', file], { stdio: 'inherit' });
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
   }
 }
 

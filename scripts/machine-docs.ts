@@ -124,7 +124,7 @@ function machineDocument(name: string, machine: AnyStateMachine): string {
   const { summary, operation } = headerOf(readFileSync(join(root, 'machines', `${name}.ts`), 'utf8'));
   const graph = graphOf(name, machine);
   const legend =
-    '`after(…)` is a delay, `done(…)` and `error(…)` are the ends of a state’s activity, `always` is decided at once. ' +
+    '`after(…)` is a delay, `done(…)` and `error(…)` are the ends of a state’s activity, `error(*)` is a failure of any activity in the state, `always` is decided at once. ' +
     'Candidates of the same event are tried from top to bottom. Without a target (–) no state is left.';
   return [
     generated,

@@ -68,7 +68,7 @@ const nameOf = ({ state }: Scene): string => (state === 'inferring' ? 'fallback'
 
 async function lookAt(page: Page, state: string): Promise<void> {
   await page.locator('[role=treeitem]', { hasText: state }).first().click();
-  await page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+  await page.locator(`.node.active[data-state$="${state}"]`).waitFor({ state: 'attached' });
 }
 
 await withStudio(async (studio) => {

@@ -115,7 +115,7 @@ const picturesOf = (sessionId: string, chatId: string): readonly Picture[] => [
     at: '/actors',
     prepare: async (page) => {
       await page.locator('[role=treeitem]', { hasText: 'awaitingApproval' }).first().click();
-      await page.locator('.node.active[data-state="awaitingApproval"]').waitFor({ state: 'attached' });
+      await page.locator('.node.active[data-state$="awaitingApproval"]').waitFor({ state: 'attached' });
     },
   },
   {

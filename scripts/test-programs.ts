@@ -27,8 +27,7 @@ const agentServers = 'test/fixtures/agent-servers/*.ts';
 
 /** The Hub, which tests start most, and the file that runs it from compiled code. */
 const hub = {
-  'test/fixtures/hub/hub-program': 'test/fixtures/hub/hub.ts',
-  'test/fixtures/hub/hub': 'test/fixtures/hub/cached-hub.ts',
+  'test/fixtures/hub/hub': 'test/fixtures/hub/hub.ts',
 };
 
 /**

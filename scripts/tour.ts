@@ -5,7 +5,6 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { AppServerClient } from '../src/client/index.ts';
@@ -82,7 +81,7 @@ async function chart(film: Film, page: Page): Promise<void> {
     location.hash = '/actors';
   });
   await page.locator('[role=treeitem]', { hasText: 'awaitingApproval' }).first().click();
-  await page.locator('.node.active[data-state="awaitingApproval"]').waitFor({ state: 'attached' });
+  await page.locator('.node.active[data-state$="awaitingApproval"]').waitFor({ state: 'attached' });
   await film.shot(page, 'Everything is a statechart that you can watch: this turn waits for an approval.', 7);
   await press(film, page, button(page, 'Simulate from here'), 'What if? Step a copy; the real turn is not touched.', 5);
   const panel = page.getByRole('region', { name: 'Simulation' });
@@ -183,7 +182,5 @@ await withStudio(async (studio) => {
   await inbox(film, await open(browser, phone, `${origin}/#token=${token}&at=/inbox`));
   await review(film, studio);
   await film.title('Try it', 'npm start  ·  oratorio chat  ·  oratorio backend --demo', 5);
-  const { bytes, seconds, frames } = film.end();
-  writeFileSync(join(directory, 'tour.png'), bytes);
-  console.log(`tour.png  ${Math.round(bytes.byteLength / 1_024)} KiB, ${frames} frames, ${seconds} s`);
+  film.end(join(directory, 'tour.png'));
 });

@@ -7,7 +7,7 @@ const settleMs = 3_000;
 
 /** The program of this build; undefined when sources run, which no upgrade replaces. */
 function ownProgram(): string | undefined {
-  return import.meta.url.endsWith('.ts') ? undefined : join(packageRoot(), 'dist', 'appserver', 'program.cjs');
+  return import.meta.url.endsWith('.ts') ? undefined : join(packageRoot(), 'dist', 'appserver', 'main.cjs');
 }
 
 /** Program of this process on disk, compared with its state when the process began. */

@@ -1,12 +1,12 @@
 import { AgentError, type RunningTurn, type Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import { HttpError } from '../http/index.ts';
+import { Limit } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { type ApprovalRequest, defaults } from '../protocol/index.ts';
 import { ChatTurn, type ChatTurnOptions, givenUp } from './chat-turn.ts';
 import { chatError, explained } from './errors.ts';
 import type { Plan } from './plan.ts';
-import { SessionQueue } from './session-queue.ts';
 import { type OpenThread, Threads } from './threads.ts';
 
 export interface ChatTurnsOptions {
@@ -33,7 +33,8 @@ const nothing = () => {};
 export class ChatTurns {
   readonly #options: ChatTurnsOptions;
   readonly #threads: Threads;
-  readonly #sessionQueue = new SessionQueue();
+  /** Serves the requests of a session one after the other. */
+  readonly #sessions = new Limit();
   readonly #running = new Set<ChatTurn>();
   readonly #graces = new Map<ChatTurn, NodeJS.Timeout>();
 
@@ -106,13 +107,19 @@ export class ChatTurns {
     }
   }
 
-  /** Waits for the session to be free. */
+  /** Waits for the session to be free. @throws HttpError 429 when too many requests wait */
   async #enter(turn: ChatTurn): Promise<() => void> {
     const { sessionId } = turn;
     if (sessionId === undefined) return nothing;
+    if (this.#sessions.waiting(sessionId) >= defaults.chat.waitingPerSession) {
+      throw chatError(
+        'sessionBusy',
+        `${defaults.chat.waitingPerSession} requests wait for session ${sessionId} already.`,
+      );
+    }
     const waiting = new AbortController();
     turn.stopBy(() => waiting.abort(givenUp()));
-    return this.#sessionQueue.enter(sessionId, waiting.signal);
+    return this.#sessions.enter(sessionId, waiting.signal);
   }
 
   async #converse(turn: ChatTurn, plan: Plan, model: string | undefined): Promise<void> {

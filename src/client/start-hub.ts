@@ -32,10 +32,10 @@ export interface StartedHub {
 export const hubLogFile = (home: string): string => join(home, 'hub', 'hub.log');
 
 /**
- * Flags of Node for the Hub, which allocates little and lives long. A small young generation saves it 15 MiB when many workspaces run; it turns
- * optimisation on itself when it is busy, and collects garbage after starts (`src/hub/engine.ts`).
+ * Flags of Node for the Hub, which allocates little and lives long. A small young generation saves it 15 MiB when many
+ * workspaces run.
  */
-export const hubFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=1', '--no-opt', '--expose-gc'];
+export const hubFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=1'];
 
 /**
  * Command line that runs a Hub in the foreground with this very Node: the command line tool of this package, sources

@@ -21,7 +21,6 @@ import { watchAddress } from './actors/watch-address.ts';
 import { createAddress, type PublishedAddress } from './address.ts';
 import { type Claim, claimHome } from './claim.ts';
 import { type Credentials, createToken, loadCredentials, type OwnedFile } from './credentials.ts';
-import { collectAfterStarts } from './engine.ts';
 import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
 import { DecisionLog, Inbox, inboxFollower } from './inbox/index.ts';
@@ -171,14 +170,12 @@ export function startHub(options: HubOptions): Hub {
       seed,
       observe: inspection.observeInboxFeed,
     });
-    const noteStart = collectAfterStarts();
     const registry = createRegistry({
       hub: services,
       resolvePath: createPathResolver(home),
       policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
       seed,
       observe(actor, path) {
-        actor.on('appserver.running', noteStart);
         inspection.observeWorkspace(actor, path);
         followInbox(actor, path);
         telemetry.observe(actor, 'agent-server', path);

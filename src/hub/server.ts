@@ -7,7 +7,6 @@ import { dashboardToken, watchedPageToken } from '../supervise/index.ts';
 import type { HubTelemetry } from '../telemetry/index.ts';
 import { hubAuth, hubProver, notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
-import { optimiseUnderLoad } from './engine.ts';
 import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
 import type { DecisionLog, Inbox } from './inbox/index.ts';
@@ -58,7 +57,6 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     isKnown: (id) => registry.byId(id) !== undefined,
     targetOf: createTargets({ home: options.home, registry }),
   });
-  const noteRequest = optimiseUnderLoad();
   const routes = bindRoutes({
     registry,
     inbox: options.inbox,
@@ -105,7 +103,6 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
       webSockets: [inspection.statelySocket('/v1/inspect/stately', byAddress(auth)), pages.webSocket],
       hostAllowed: knownHosts({ isPublic: false, names: options.allowedHosts }),
       guard(request) {
-        noteRequest();
         pages.guard(request);
       },
       headers: pages.headers,

@@ -32,9 +32,11 @@ function candidatesOf(graph: MachineGraph, leaf: string, column: string): GraphE
   const found: GraphEdge[] = [];
   // A machine in a final state has ended.
   if (graph.nodes.some(({ id, kind }) => id === leaf && kind === 'final')) return found;
-  for (const source of withAncestors(leaf)) {
+  const path = withAncestors(leaf);
+  const isAtWork = graph.nodes.some(({ id, invokes }) => path.includes(id) && invokes.length > 0);
+  for (const source of path) {
     for (const edge of graph.edges) {
-      if (edge.source !== source || columnOf(edge) !== column) continue;
+      if (edge.source !== source || columnOf(edge) !== column || (column === 'error' && !isAtWork)) continue;
       found.push(edge);
       if (edge.guard === null && !ownKinds.includes(column)) return found;
     }

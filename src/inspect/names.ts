@@ -6,8 +6,11 @@ export const nodeId = (node: AnyStateNode): string => node.path.join('.');
 /**
  * The event that takes a transition, as people read it: `PROBE.FAILED`, `after(backoff)`, `done(readiness)`, `always`.
  * It comes from the machine's definition, never from an event that was received, so it cannot carry a secret.
+ *
+ * @param active states before the transition: they name the actor that failed where a composite state takes the errors of all its
+ * actors, which is `error(*)` without them
  */
-export function eventName(transition: AnyTransitionDefinition): string {
+export function eventName(transition: AnyTransitionDefinition, active: Iterable<AnyStateNode> = []): string {
   const { eventType: descriptor, source } = transition;
   if (descriptor === '') return 'always';
   const internal = /^xstate\.(after|done\.actor|done\.state|error\.actor|snapshot)\.(.*)$/s.exec(descriptor);
@@ -15,9 +18,16 @@ export function eventName(transition: AnyTransitionDefinition): string {
   const [, kind = '', rest = ''] = internal;
   if (kind === 'after') return `after(${rest.slice(0, -source.id.length - 1)})`;
   if (kind === 'done.state') return `done(${source.key})`;
+  if (rest === '*') return `error(${invokedIn(active, source) ?? rest})`;
   const invoked = source.invoke.find((invoke) => invoke.id === rest);
   const isGenerated = /^\d+\./.test(rest);
   return `${kind.split('.')[0]}(${isGenerated && invoked ? String(invoked.src) : rest})`;
+}
+
+/** Id of the only actor that the active states at or below `owner` run; undefined: they run several, or nothing. */
+function invokedIn(active: Iterable<AnyStateNode>, owner: AnyStateNode): string | undefined {
+  const ids = [...active].flatMap((node) => (owner.path.every((key, at) => node.path[at] === key) ? node.invoke : []));
+  return ids.length === 1 ? ids[0]?.id : undefined;
 }
 
 /** Name of an action as given to `setup()`; that of the function, or `(inline)`, for an inline action. */

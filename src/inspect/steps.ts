@@ -47,6 +47,7 @@ export class MachineKnowledge {
     const events = new Map<string, string>();
     for (const node of nodes) {
       ids[node.order] = nodeId(node);
+      for (const { id } of node.invoke) events.set(`xstate.error.actor.${id}`, `error(${id})`);
       for (const transition of [...node.transitions.values()].flat()) {
         events.set(transition.eventType, eventName(transition));
       }
@@ -132,7 +133,7 @@ function describe(
   ];
   const [first] = transitions;
   return {
-    event: first ? eventName(first) : '',
+    event: first ? eventName(first, from) : '',
     edges: transitions.flatMap(transitionIds),
     actions: actions.filter(isOurs).map(actionName),
     entered: enteredInOrder.filter((node) => node.parent).map((node) => node.order),

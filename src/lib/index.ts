@@ -12,7 +12,6 @@ export {
   readBoundedFile,
 } from './bounded-file.ts';
 export { privateCacheDirectory } from './cache-directory.ts';
-export { runCompiled } from './compiled-program.ts';
 export { count, plural } from './count.ts';
 export { ensurePrivateDirectory, makeDirectory, PrivateDirectoryError } from './directories.ts';
 export {
@@ -29,6 +28,7 @@ export { foldBlankLines } from './fold-blank-lines.ts';
 export { fit } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, lineOf, setMember } from './json-edit.ts';
+export { Limit } from './limit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';
 export { hostAndPort, httpBase, isLoopback, type ListenAddress, plainHost } from './listen-address.ts';
 export {

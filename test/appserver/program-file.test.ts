@@ -5,7 +5,7 @@ import { ProgramFile } from '../../src/appserver/program-file.ts';
 import { eventually } from '../hub/harness.ts';
 
 t.test('a program counts as replaced when another one has been in its place for a moment', async (t) => {
-  const path = join(t.testdir({ 'program.cjs': 'old' }), 'program.cjs');
+  const path = join(t.testdir({ 'main.cjs': 'old' }), 'main.cjs');
   const program = new ProgramFile(path);
   t.equal(program.isReplaced(), false);
   rmSync(path);

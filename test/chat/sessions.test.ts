@@ -1,6 +1,5 @@
 import t from 'tap';
 import { MemoryStore, type ModelRequest } from '../../src/agent/index.ts';
-import { SessionQueue } from '../../src/chat/session-queue.ts';
 import { tool } from '../agent/helpers.ts';
 import { always, callTool, fail, gate, say, script } from '../agent/scripted-provider.ts';
 import { chat, eventually, user } from './harness.ts';
@@ -155,23 +154,6 @@ t.test('requests of one session are served in order; above the limit they are re
   }
   t.equal(served, 17);
   t.equal(messagesOf(provider, 16).length, 33, 'each was told what came before it');
-});
-
-t.test('the requests of a session are served in the order of arrival', async (t) => {
-  const queue = new SessionQueue();
-  const order: string[] = [];
-  const never = new AbortController().signal;
-  const leave = await queue.enter('s', never);
-  const waiting = ['a', 'b', 'c'].map(async (name) => {
-    const next = await queue.enter('s', never);
-    order.push(name);
-    next();
-  });
-  (await queue.enter('other', never))();
-  leave();
-  await Promise.all(waiting);
-  t.strictSame(order, ['a', 'b', 'c']);
-  (await queue.enter('s', never))();
 });
 
 t.test('a disconnect during the wait removes the request without effects', async (t) => {

@@ -321,7 +321,7 @@ t.test('the page of a workspace shows a turn that awaits approval, runs tools an
     const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', { onRequest: () => approved });
     t.teardown(() => client.close());
     const turn = await say(client, workspacePath, 'run: touch done; echo it is done');
-    await isLit(page, 'awaitingApproval');
+    await isLit(page, 'working.awaitingApproval');
     await shows(
       t,
       'match',

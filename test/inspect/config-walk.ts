@@ -96,7 +96,9 @@ export function walk(machine: AnyStateMachine): { states: WalkedState[]; transit
       exit: list(config['exit']).map(nameOf),
     });
     add(path, 'always', config['always']);
-    for (const [event, given] of Object.entries((config['on'] ?? {}) as Json)) add(path, event, given);
+    for (const [event, given] of Object.entries((config['on'] ?? {}) as Json)) {
+      add(path, event === 'xstate.error.actor.*' ? 'error(*)' : event, given);
+    }
     for (const [delay, given] of Object.entries((config['after'] ?? {}) as Json)) {
       add(path, `after(${delay})`, given, delayMs(delay));
     }

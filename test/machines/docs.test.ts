@@ -57,7 +57,7 @@ for (const [name, machine] of Object.entries(catalogue)) {
       if (id !== '') t.match(document, `| \`${id}\` | ${description}`, id);
     }
     for (const { event, actions } of edges)
-      t.match(document, new RegExp(`\`${event.replace(/[().]/g, '\\$&')}\``), actions.join());
+      t.match(document, new RegExp(`\`${event.replace(/[().*]/g, '\\$&')}\``), actions.join());
     if (name === 'agent-server') t.match(document, '## Detailed operation\n\n1. `ENSURE` leads from rest');
     t.notMatch(document, /undefined|\[object/);
   });

@@ -239,6 +239,8 @@ export function open<T, I>(questions: readonly Question<T, I>[]): Question<T, I>
 export interface Walk<W> {
   /** Name of the transition, see `nameOf`. */
   readonly takes: string;
+  /** State before the event, for a transition that several states share. */
+  readonly from?: string;
   /** One sentence: condition and result. */
   readonly proves: string;
   readonly world?: () => W;
@@ -262,8 +264,8 @@ export function walkEvery<W extends { readonly taken: string[] }>(
   walks: readonly Walk<W>[],
   sources: readonly string[] = sourcesOf(machine),
 ): void {
-  for (const { takes, proves, world: createSpecial, isFirst, given, when, shows } of walks) {
-    t.test(takes, async (t) => {
+  for (const { takes, from, proves, world: createSpecial, isFirst, given, when, shows } of walks) {
+    t.test(from === undefined ? takes : `${takes}, in ${from}`, async (t) => {
       const world = (createSpecial ?? createWorld)();
       await given(world);
       const before = isFirst ? 0 : world.taken.length;

@@ -342,7 +342,7 @@ const event = fc.constantFrom<TurnEvent>(
   { type: 'DECIDED', requestId: 'one' },
   { type: 'DECIDED', requestId: 'two' },
   { type: 'TOKENS.USED', tokens: tokensOf(1, 2) },
-  { type: 'COST.ADDED', costUsd: 0.5 },
+  { type: 'TOKENS.USED', tokens: tokensOf(0, 0, 0.5) },
   { type: 'BUDGET.DECIDED', isRaised: true },
   { type: 'BUDGET.DECIDED', isRaised: false },
   { type: 'END.STORED' },

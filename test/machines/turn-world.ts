@@ -21,6 +21,7 @@ import {
   turnMachine,
   turnStateOf,
 } from '../../machines/index.ts';
+import { pathsOf } from '../../src/telemetry/state-watch.ts';
 import { asked, flush, open, type Question, transitionLog, Worlds } from './harness.ts';
 
 export const approvalTimeoutMs = 300_000;
@@ -79,8 +80,10 @@ export class World {
     if (this.actor.getSnapshot().status === 'active') this.actor.send(event);
   }
 
-  get value() {
-    return this.actor.getSnapshot().value;
+  /** Name of the innermost state. */
+  get value(): string {
+    const path = pathsOf(this.actor.getSnapshot().value).at(-1) ?? '';
+    return path.slice(path.lastIndexOf('.') + 1);
   }
 
   get context() {
@@ -183,7 +186,7 @@ export const savedTurn = (state: string, over: Partial<SavedTurn['context']> = {
       ...{ seed: 1, compactions: 0, omissions: 0, failedRequests: 1, retryMs: 700, fallbacks: 0, heldUp: 0 },
       ...{ emptyAnswers: 0, corrections: 0, cutAnswers: 0, hasCalled: true },
     },
-    ...{ requests: 2, rounds: 1, tokens: { ...noTokens, inputTokens: 7 }, clientCalls: 0, usedUpBudget: null },
+    ...{ requests: 2, rounds: 1, tokens: noTokens, clientCalls: 0, usedUpBudget: null },
     ...{ finish: 'stop', interruptedBy: null, failure: null, outcome: null },
     ...over,
   },
@@ -310,4 +313,8 @@ export const workingStates = [
   'runningTools',
   'checkingEnd',
   'concluding',
+  'delegating',
 ] as const;
+
+/** States of a turn that has not ended. */
+export const activeStates = [...workingStates, 'cancelling', 'storing'] as const;

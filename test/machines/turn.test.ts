@@ -1,7 +1,8 @@
 import t from 'tap';
 import { resumedStateOf, savedTurnOf, turnMachine } from '../../machines/index.ts';
-import { flush, open, sourcesOf, type Walk, walkEvery } from './harness.ts';
+import { flush, open, type Walk, walkEvery } from './harness.ts';
 import {
+  activeStates,
   answerOf,
   approvalTimeoutMs,
   cancelGraceMs,
@@ -39,7 +40,8 @@ const toStoring = {
 };
 
 const interrupts: Walk<World>[] = workingStates.map((state) => ({
-  takes: `${state} INTERRUPT → cancelling`,
+  takes: 'working INTERRUPT → cancelling',
+  from: state,
   world: () => worldFor(state),
   proves: 'an interrupt aborts the work and names its source; the turn has not ended yet',
   given: to[state],
@@ -52,8 +54,9 @@ const interrupts: Walk<World>[] = workingStates.map((state) => ({
   },
 }));
 
-const storageFailures: Walk<World>[] = ([...workingStates, 'cancelling', 'storing'] as const).map((state) => ({
-  takes: `${state} STORAGE.FAILED → failed`,
+const storageFailures: Walk<World>[] = activeStates.map((state) => ({
+  takes: '(any) STORAGE.FAILED → failed',
+  from: state,
   world: () => worldFor(state),
   proves: 'a failed write aborts the work and fails the turn, whose end is not stored',
   given: to[state],
@@ -91,9 +94,11 @@ const works = [
   ['securing', 'secure'],
   ['runningTools', 'runTools'],
   ['checkingEnd', 'checkEnd'],
+  ['delegating', 'delegate'],
 ] as const;
 const failures: Walk<World>[] = works.map(([state, work]) => ({
-  takes: `${state} error(${work}) → storing`,
+  takes: 'working error(*) → storing',
+  from: state,
   world: () => worldFor(state),
   proves: 'an error of the work fails the turn, and its end is to be stored',
   given: to[state],
@@ -119,20 +124,34 @@ const ends: Walk<World>[] = [
   },
 }));
 
+const tokens: Walk<World>[] = activeStates.map((state) => ({
+  takes: '(any) TOKENS.USED → ∅',
+  from: state,
+  world: () => worldFor(state),
+  proves: 'the tokens of a request or of an external agent are added',
+  given: to[state],
+  when: (world) => world.send(usage),
+  shows: (t, world) => t.same(world.state.tokens, usage.tokens),
+}));
+
 const usage = { type: 'TOKENS.USED', tokens: tokensOf(3, 5, 0.25) } as const;
 
-const costs: Walk<World>[] = (['compacting', 'runningTools', 'cancelling'] as const).map((state) => ({
-  takes: `${state} COST.ADDED → ∅`,
+const costOf = (costUsd: number | null) => ({ type: 'TOKENS.USED', tokens: tokensOf(0, 0, costUsd) }) as const;
+
+const costs: Walk<World>[] = activeStates.map((state) => ({
+  takes: '(any) TOKENS.USED → ∅',
+  world: () => worldFor(state),
+  from: `${state}, without tokens`,
   proves: 'the cost of a summary or a sub-agent is added; an unknown one makes the sum unknown',
   given: to[state],
   when: (world) => {
-    world.send({ type: 'COST.ADDED', costUsd: 0.5 });
-    world.send({ type: 'COST.ADDED', costUsd: 0.25 });
+    world.send(costOf(0.5));
+    world.send(costOf(0.25));
   },
   shows: (t, world) => {
     t.equal(world.state.tokens.costUsd, 0.75);
-    world.send({ type: 'COST.ADDED', costUsd: null });
-    world.send({ type: 'COST.ADDED', costUsd: 1 });
+    world.send(costOf(null));
+    world.send(costOf(1));
     t.equal(world.state.tokens.costUsd, null);
   },
 }));
@@ -145,7 +164,8 @@ const requests: Walk<World>[] = (
   ] as const
 ).flatMap(([state, work]): Walk<World>[] => [
   {
-    takes: `${state} error(${work}) [canRetry] → retrying`,
+    takes: 'working.requesting error(*) [canRetry] → working.retrying',
+    from: state,
     proves: 'a failure that passes is reported with the pause before the repetition',
     world: () => new TurnWorld({ maxRetries: 2, fallbackModels: 1 }),
     given: to[state],
@@ -158,7 +178,8 @@ const requests: Walk<World>[] = (
     },
   },
   {
-    takes: `${state} error(${work}) [canLeaveOut] → checking`,
+    takes: 'working.requesting error(*) [canLeaveOut] → working.checking',
+    from: state,
     proves: 'a request is repeated without its refused part at once, also where no repetition is allowed',
     given: to[state],
     when: (world) => open<unknown, unknown>(world[work]).fail(refusedPart),
@@ -169,7 +190,8 @@ const requests: Walk<World>[] = (
     },
   },
   {
-    takes: `${state} error(${work}) [canFallBack] → fallingBack`,
+    takes: 'working.requesting error(*) [canFallBack] → working.fallingBack',
+    from: state,
     proves: 'a failure that does not pass is left to the next model',
     world: () => worldFor('fallingBack'),
     given: to[state],
@@ -184,9 +206,9 @@ const requests: Walk<World>[] = (
 /** Turns that their process left, and the state in which they go on. */
 const resumptions: Walk<World>[] = [
   {
-    takes: 'beginning always [isResumed] → resuming',
+    takes: 'working.beginning always [isResumed] → working.resuming',
     proves: 'a turn of an earlier process restores its conversation first, with its counts',
-    world: () => worldFor('resuming'),
+    world: () => new TurnWorld({ resumed: savedTurn('inferring', { tokens: tokensOf(7, 2) }) }),
     isFirst: true,
     given: to.resuming,
     when: () => undefined,
@@ -196,7 +218,7 @@ const resumptions: Walk<World>[] = [
     },
   },
   {
-    takes: 'beginning always → preparing',
+    takes: 'working.beginning always → working.preparing',
     proves: 'a new turn is prepared',
     isFirst: true,
     given: to.preparing,
@@ -204,7 +226,7 @@ const resumptions: Walk<World>[] = [
     shows: (t, world) => t.same([world.resume.length, world.prepare.length], [0, 1]),
   },
   {
-    takes: 'resuming done(resume) [isInterrupted] → storing',
+    takes: 'working.resuming done(resume) [isInterrupted] → storing',
     proves: 'an interrupt before the death of the process counts',
     world: () => new TurnWorld({ resumed: savedTurn('cancelling', { interruptedBy: 'user' }) }),
     given: to.resuming,
@@ -215,7 +237,7 @@ const resumptions: Walk<World>[] = [
     .filter((state) => state !== 'checking')
     .map(
       (next): Walk<World> => ({
-        takes: `resuming done(resume) [goesOnAt] → ${next}`,
+        takes: `working.resuming done(resume) [goesOnAt] → ${next === 'storing' ? next : `working.${next}`}`,
         proves: `the turn goes on in ${next}`,
         world: () => new TurnWorld({ resumed: savedTurn(next, { outcome: next === 'storing' ? 'completed' : null }) }),
         given: to.resuming,
@@ -224,7 +246,7 @@ const resumptions: Walk<World>[] = [
       }),
     ),
   {
-    takes: 'resuming done(resume) → checking',
+    takes: 'working.resuming done(resume) → working.checking',
     proves: 'the request is repeated after a check',
     world: () => worldFor('resuming'),
     given: to.resuming,
@@ -243,10 +265,19 @@ t.test('the pause of a resumed repetition is the rest of the saved one', async (
   t.equal(world.value, 'checking');
 });
 
+/** Names of the states without states of their own, but not of those in which an external agent works. */
+function leavesOf(states: typeof turnMachine.root.states): string[] {
+  return Object.values(states).flatMap(({ key, states: inner }) => {
+    if (key === 'delegating') return [];
+    return Object.keys(inner).length > 0 ? leavesOf(inner) : [key];
+  });
+}
+const leafStates = leavesOf(turnMachine.root.states);
+
 t.test('every state of the machine is saved, and has a state in which it goes on', (t) => {
   const restored = new Set(['resuming', 'completed', 'failed', 'cancelled']);
-  for (const state of sourcesOf(turnMachine)) {
-    if (state === '(any)' || state === 'delegating' || restored.has(state)) continue;
+  for (const state of leafStates) {
+    if (restored.has(state)) continue;
     t.ok(resumedStates.includes(resumedStateOf(state, false)), state);
   }
   t.equal(resumedStateOf('a state of a later version', true), 'reviewing', 'open calls count more than the state');
@@ -269,10 +300,11 @@ const walks: Walk<World>[] = [
   ...storageFailures,
   ...failures,
   ...ends,
+  ...tokens,
   ...costs,
   ...requests,
   {
-    takes: 'preparing done(prepare) [isDelegated] → securing',
+    takes: 'working.preparing done(prepare) [isDelegated] → working.securing',
     proves: 'the files are saved before an agent of another maker begins: it may change any of them',
     world: () => worldFor('delegating'),
     given: to.preparing,
@@ -280,7 +312,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.secure.length, world.check.length], [1, 0]),
   },
   {
-    takes: 'securing done(secure) [isDelegated] → delegating',
+    takes: 'working.securing done(secure) [isDelegated] → working.delegating',
     proves: 'the agent begins once the files are saved',
     world: () => worldFor('delegating'),
     given: async (world) => {
@@ -291,7 +323,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.delegate.length, world.runTools.length], [1, 0]),
   },
   {
-    takes: 'delegating done(delegate) → storing',
+    takes: 'working.delegating done(delegate) → storing',
     proves: 'the end of the agent is the end of the turn',
     world: () => worldFor('delegating'),
     given: to.delegating,
@@ -299,7 +331,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.match(world.state.end, { status: 'completed', finishReason: 'length' }),
   },
   {
-    takes: 'delegating done(delegate) [hasCancelled] → storing',
+    takes: 'working.delegating done(delegate) [hasCancelled] → storing',
     proves: 'an agent that ends its turn as cancelled, as some do after a refusal, cancels ours',
     world: () => worldFor('delegating'),
     given: to.delegating,
@@ -307,39 +339,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.match(world.state.end, { status: 'cancelled', interruptedBy: 'approval' }),
   },
   {
-    takes: 'delegating error(delegate) → storing',
-    proves: 'a failure of the agent fails the turn',
-    world: () => worldFor('delegating'),
-    given: to.delegating,
-    when: (world) => open(world.delegate).fail(rejected),
-    shows: (t, world) => t.match(world.state.end, { status: 'failed', error: { message: 'no such model' } }),
-  },
-  {
-    takes: 'delegating INTERRUPT → cancelling',
-    proves: 'an interrupt aborts the agent',
-    world: () => worldFor('delegating'),
-    given: to.delegating,
-    when: (world) => world.send({ type: 'INTERRUPT', by: 'user' }),
-    shows: (t, world) => t.equal(world.state.isInterrupted, true),
-  },
-  {
-    takes: 'delegating STORAGE.FAILED → failed',
-    proves: 'a failed write ends the turn while the agent works',
-    world: () => worldFor('delegating'),
-    given: to.delegating,
-    when: (world) => world.send({ type: 'STORAGE.FAILED', message: 'disk full' }),
-    shows: (t, world) => t.match(world.state.end, { status: 'failed', error: { code: 'storageFailed' } }),
-  },
-  {
-    takes: 'delegating TOKENS.USED → ∅',
-    proves: 'the tokens of the agent are added',
-    world: () => worldFor('delegating'),
-    given: to.delegating,
-    when: (world) => world.send(usage),
-    shows: (t, world) => t.same(world.state.tokens, usage.tokens),
-  },
-  {
-    takes: 'delegating APPROVAL.NEEDED → delegating.asking',
+    takes: 'working.delegating APPROVAL.NEEDED → working.delegating.asking',
     proves: 'a question of the agent makes the turn wait for a person, while the agent may work on',
     world: () => worldFor('delegating'),
     given: to.delegating,
@@ -351,7 +351,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'delegating.asking DECIDED → ∅',
+    takes: 'working.delegating.asking DECIDED → ∅',
     proves: 'a decision removes its approval; the others stay pending',
     world: () => worldFor('asking'),
     given: async (world) => {
@@ -362,7 +362,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same(world.context.pending, ['one']),
   },
   {
-    takes: 'delegating.asking always [areAllDecided] → delegating.working',
+    takes: 'working.delegating.asking always [areAllDecided] → working.delegating.busy',
     proves: 'the last decision lets the turn go on',
     world: () => worldFor('asking'),
     given: to.asking,
@@ -373,7 +373,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'delegating.asking after(approvalTimeout) → delegating.working',
+    takes: 'working.delegating.asking after(approvalTimeout) → working.delegating.busy',
     proves: 'a question without an answer is declined, and the agent goes on',
     world: () => worldFor('asking'),
     given: to.asking,
@@ -384,14 +384,14 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'preparing done(prepare) → checking',
+    takes: 'working.preparing done(prepare) → working.checking',
     proves: 'a prepared turn is checked before its first request',
     given: to.preparing,
     when: (world) => open(world.prepare).answer(),
     shows: (t, world) => t.same([world.check.length, world.infer.length], [1, 0]),
   },
   {
-    takes: 'checking done(check) [isOverBudget] → budgetReached',
+    takes: 'working.checking done(check) [isOverBudget] → working.budgetReached',
     proves: 'a used-up budget stops the turn before the request, whatever the size of the conversation',
     given: to.checking,
     when: (world) => open(world.check).answer(checkOf({ isTooLong: true, usedUpBudget })),
@@ -401,7 +401,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'checking done(check) [isTooLong] → compacting',
+    takes: 'working.checking done(check) [isTooLong] → working.requesting.compacting',
     proves: 'a conversation that exceeds the context window is compacted before the request',
     given: to.checking,
     when: (world) => open(world.check).answer(checkOf({ isTooLong: true })),
@@ -409,7 +409,7 @@ const walks: Walk<World>[] = [
       t.same([world.context.patience.compactions, world.compact.length, world.infer.length], [1, 1, 0]),
   },
   {
-    takes: 'checking done(check) → inferring',
+    takes: 'working.checking done(check) → working.requesting.inferring',
     proves: 'a checked turn sends its request',
     given: to.checking,
     when: (world) => open(world.check).answer(checkOf()),
@@ -417,7 +417,7 @@ const walks: Walk<World>[] = [
       t.same(open(world.infer).input, { threadId: 'thread', turnId: 'turn_001', isFirstRequest: true, retries: 0 }),
   },
   {
-    takes: 'budgetReached BUDGET.DECIDED [isRaised] → checking',
+    takes: 'working.budgetReached BUDGET.DECIDED [isRaised] → working.checking',
     proves: 'a raised budget is checked again',
     given: to.budgetReached,
     when: (world) => world.send({ type: 'BUDGET.DECIDED', isRaised: true }),
@@ -427,7 +427,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'budgetReached BUDGET.DECIDED → storing',
+    takes: 'working.budgetReached BUDGET.DECIDED → storing',
     proves: 'a budget that is not raised fails the turn',
     given: to.budgetReached,
     when: (world) => world.send({ type: 'BUDGET.DECIDED', isRaised: false }),
@@ -435,7 +435,7 @@ const walks: Walk<World>[] = [
       t.same(world.state.end, { status: 'failed', error: { code: 'budgetReached', message: usedUpBudget } }),
   },
   {
-    takes: 'budgetReached after(approvalTimeout) → storing',
+    takes: 'working.budgetReached after(approvalTimeout) → storing',
     proves: 'a question without an answer fails the turn after the timeout, not before',
     given: async (world) => {
       await to.budgetReached(world);
@@ -448,7 +448,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'retrying after(retryPause) → checking',
+    takes: 'working.retrying after(retryPause) → working.checking',
     proves: 'the whole request is repeated after the pause, not before',
     world: () => worldFor('retrying'),
     given: async (world) => {
@@ -459,7 +459,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.check.length, world.infer.length], [2, 1]),
   },
   {
-    takes: 'fallingBack done(fallBack) → checking',
+    takes: 'working.fallingBack done(fallBack) → working.checking',
     proves: 'the next model begins with a check and with its own repetitions',
     world: () => worldFor('fallingBack'),
     given: to.fallingBack,
@@ -470,21 +470,22 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'compacting error(compact) [canCompactAfter] → compacting',
+    takes: 'working.requesting error(*) [canCompactAfter] → working.requesting.compacting',
+    from: 'compacting',
     proves: 'a summary that is refused as too long is tried again, with less to read',
     given: to.compacting,
     when: (world) => open(world.compact).fail(tooLong),
     shows: (t, world) => t.same([world.compact.length, world.context.patience.compactions], [2, 2]),
   },
   {
-    takes: 'compacting done(compact) → inferring',
+    takes: 'working.requesting.compacting done(compact) → working.requesting.inferring',
     proves: 'a compacted conversation is sent as the first request',
     given: to.compacting,
     when: (world) => open(world.compact).answer(),
     shows: (t, world) => t.equal(open(world.infer).input.isFirstRequest, true),
   },
   {
-    takes: 'inferring done(infer) [reachesRoundLimit] → concluding',
+    takes: 'working.requesting.inferring done(infer) [reachesRoundLimit] → working.concluding',
     proves: 'calls in the last permitted answer do not run; the model is asked for a last answer',
     world: () => new TurnWorld({ maxRounds: 1 }),
     given: to.inferring,
@@ -496,21 +497,21 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'inferring done(infer) [hasCalls] → reviewing',
+    takes: 'working.requesting.inferring done(infer) [hasCalls] → working.reviewing',
     proves: 'calls of the server are reviewed',
     given: to.inferring,
     when: (world) => open(world.infer).answer(answerOf({ calls: 1, clientCalls: 2 })),
     shows: (t, world) => t.same([world.context.rounds, world.context.clientCalls, world.review.length], [1, 2, 1]),
   },
   {
-    takes: 'inferring done(infer) [isSteered] → checking',
+    takes: 'working.requesting.inferring done(infer) [isSteered] → working.checking',
     proves: 'input that arrived during the answer is sent in another request',
     given: to.inferring,
     when: (world) => open(world.infer).answer(answerOf({ isSteered: true })),
     shows: (t, world) => t.same([world.check.length, world.context.rounds, world.context.requests], [2, 1, 1]),
   },
   {
-    takes: 'inferring done(infer) → storing',
+    takes: 'working.requesting.inferring done(infer) → storing',
     proves: 'an answer without calls completes the turn with the reason of the model',
     given: to.inferring,
     when: (world) => open(world.infer).answer(answerOf({ finish: 'contentFilter' })),
@@ -520,7 +521,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'inferring done(infer) [mustCheckEnd] → checkingEnd',
+    takes: 'working.requesting.inferring done(infer) [mustCheckEnd] → working.checkingEnd',
     proves: 'an answer without calls is shown to the hooks of the end before the turn is stored',
     world: () => worldFor('checkingEnd'),
     given: to.inferring,
@@ -531,7 +532,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'checkingEnd done(checkEnd) [continues] → checking',
+    takes: 'working.checkingEnd done(checkEnd) [continues] → working.checking',
     proves: 'a turn that is held up continues, and the time is counted',
     world: () => worldFor('checkingEnd'),
     given: to.checkingEnd,
@@ -539,7 +540,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.check.length, world.context.patience.heldUp], [2, 1]),
   },
   {
-    takes: 'checkingEnd done(checkEnd) → storing',
+    takes: 'working.checkingEnd done(checkEnd) → storing',
     proves: 'a turn that nothing holds up completes with the reason of the model',
     world: () => worldFor('checkingEnd'),
     given: to.checkingEnd,
@@ -547,28 +548,15 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same(world.state.end, { status: 'completed', finishReason: 'stop' }),
   },
   {
-    takes: 'inferring error(infer) [canCompactAfter] → compacting',
+    takes: 'working.requesting error(*) [canCompactAfter] → working.requesting.compacting',
+    from: 'inferring',
     proves: 'a request refused as too long is repeated after a compaction',
     given: to.inferring,
     when: (world) => open(world.infer).fail(tooLong),
     shows: (t, world) => t.same([world.state.status, world.compact.length, world.context.rounds], ['running', 1, 0]),
   },
   {
-    takes: 'inferring TOKENS.USED → ∅',
-    proves: 'the tokens of a request are added',
-    given: to.inferring,
-    when: (world) => world.send(usage),
-    shows: (t, world) => t.same(world.state.tokens, usage.tokens),
-  },
-  {
-    takes: 'cancelling TOKENS.USED → ∅',
-    proves: 'the tokens of an interrupted request are added',
-    given: to.cancelling,
-    when: (world) => world.send(usage),
-    shows: (t, world) => t.same(world.state.tokens, usage.tokens),
-  },
-  {
-    takes: 'reviewing done(review) [needsApproval] → awaitingApproval',
+    takes: 'working.reviewing done(review) [needsApproval] → working.awaitingApproval',
     proves: 'calls that nothing decides wait for approval',
     given: to.reviewing,
     when: (world) => open(world.review).answer({ pending: ['one'] }),
@@ -578,7 +566,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'reviewing done(review) → securing',
+    takes: 'working.reviewing done(review) → working.securing',
     proves: 'calls that need no approval wait for nothing but the files',
     given: to.reviewing,
     when: (world) => open(world.review).answer({ pending: [] }),
@@ -588,21 +576,21 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'securing done(secure) → runningTools',
+    takes: 'working.securing done(secure) → working.runningTools',
     proves: 'the calls run once the files are saved',
     given: to.securing,
     when: (world) => open(world.secure).answer(),
     shows: (t, world) => t.equal(world.runTools.length, 1),
   },
   {
-    takes: 'awaitingApproval DECIDED → ∅',
+    takes: 'working.awaitingApproval DECIDED → ∅',
     proves: 'a decision removes its approval; the others stay pending',
     given: to.awaitingApproval,
     when: (world) => world.send({ type: 'DECIDED', requestId: 'two' }),
     shows: (t, world) => t.same([world.value, world.context.pending], ['awaitingApproval', ['one']]),
   },
   {
-    takes: 'awaitingApproval always [areAllDecided] → securing',
+    takes: 'working.awaitingApproval always [areAllDecided] → working.securing',
     proves: 'the files are saved after the last decision',
     given: async (world) => {
       await to.awaitingApproval(world);
@@ -615,7 +603,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'awaitingApproval after(approvalTimeout) → securing',
+    takes: 'working.awaitingApproval after(approvalTimeout) → working.securing',
     proves: 'approvals that are pending at the timeout expire, and the calls run without them',
     given: to.awaitingApproval,
     when: (world) => world.clock.increment(approvalTimeoutMs),
@@ -625,7 +613,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'runningTools done(runTools) [hasClientCalls] → storing',
+    takes: 'working.runningTools done(runTools) [hasClientCalls] → storing',
     proves: 'calls for the client end the turn after those of the server have run',
     given: async (world) => {
       await to.inferring(world);
@@ -640,7 +628,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same(world.state.end, { status: 'completed', finishReason: 'toolCalls' }),
   },
   {
-    takes: 'runningTools done(runTools) [isLooping] → concluding',
+    takes: 'working.runningTools done(runTools) [isLooping] → working.concluding',
     proves: 'a model that repeats one call in vain is asked for a last answer',
     given: to.runningTools,
     when: (world) => open(world.runTools).answer({ repeated: 'Look', isCut: false }),
@@ -650,7 +638,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'concluding done(conclude) → storing',
+    takes: 'working.concluding done(conclude) → storing',
     proves: 'a turn that has reached its limit ends with `length` after its last answer',
     given: to.concluding,
     when: (world) => open(world.conclude).answer(),
@@ -660,7 +648,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'concluding error(conclude) → storing',
+    takes: 'working.concluding error(conclude) → storing',
     proves: 'a turn whose last request fails is completed, and says why it has no last answer',
     given: to.concluding,
     when: (world) => open(world.conclude).fail(rejected),
@@ -670,14 +658,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'concluding TOKENS.USED → ∅',
-    proves: 'tokens of the last answer are counted',
-    given: to.concluding,
-    when: (world) => world.send({ type: 'TOKENS.USED', tokens: tokensOf(1, 2) }),
-    shows: (t, world) => t.same(world.state.tokens, tokensOf(1, 2)),
-  },
-  {
-    takes: 'inferring done(infer) [mustAskAgain] → retrying',
+    takes: 'working.requesting.inferring done(infer) [mustAskAgain] → working.retrying',
     proves: 'an answer without text and call is asked for again after a pause, and uses up no round',
     world: () => new TurnWorld({ maxRetries: 8 }),
     given: to.inferring,
@@ -689,7 +670,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'inferring done(infer) [canReplaceSilentModel] → fallingBack',
+    takes: 'working.requesting.inferring done(infer) [canReplaceSilentModel] → working.fallingBack',
     proves: 'the next model takes over from a silent one',
     world: () => new TurnWorld({ fallbackModels: 1 }),
     given: to.inferring,
@@ -697,14 +678,14 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same(world.kinds, ['fallingBack']),
   },
   {
-    takes: 'inferring done(infer) [isWithoutResult] → storing',
+    takes: 'working.requesting.inferring done(infer) [isWithoutResult] → storing',
     proves: 'a turn without text and call fails with a code of its own',
     given: to.inferring,
     when: (world) => open(world.infer).answer(answerOf({ flaw: 'empty' })),
     shows: (t, world) => t.match(world.state.end, { status: 'failed', error: { code: 'upstreamEmptyAnswer' } }),
   },
   {
-    takes: 'inferring done(infer) [mustCorrect] → checking',
+    takes: 'working.requesting.inferring done(infer) [mustCorrect] → working.checking',
     proves: 'a model that prints a call is told once',
     given: to.inferring,
     when: (world) => open(world.infer).answer(answerOf({ flaw: 'printedCall' })),
@@ -714,14 +695,15 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'runningTools done(runTools) [isCut] → checking',
+    takes: 'working.runningTools done(runTools) → working.checking',
+    from: 'runningTools with a cut call',
     proves: 'a call that was cut off is counted, and its result is sent',
     given: to.runningTools,
     when: (world) => open(world.runTools).answer({ repeated: null, isCut: true }),
     shows: (t, world) => t.equal(world.context.patience.cutAnswers, 1),
   },
   {
-    takes: 'runningTools done(runTools) [reachesCutLimit] → concluding',
+    takes: 'working.runningTools done(runTools) [reachesCutLimit] → working.concluding',
     proves: 'the third cut in a row ends the turn with a last answer',
     given: async (world) => {
       await to.runningTools(world);
@@ -734,7 +716,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'runningTools done(runTools) → checking',
+    takes: 'working.runningTools done(runTools) → working.checking',
     proves: 'results are sent in the next request, after a check',
     given: to.runningTools,
     when: (world) => open(world.runTools).answer({ repeated: null, isCut: false }),

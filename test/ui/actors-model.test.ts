@@ -5,6 +5,7 @@ import t from 'tap';
 import { agentServerMachine, catalogue } from '../../machines/index.ts';
 import { createRecorder, graphOf, projections } from '../../src/inspect/index.ts';
 import type { ActorRecord, Chart, InspectionRecord, TransitionRecord } from '../../src/protocol/index.ts';
+import { fullState, lookOf, publicState } from '../../src/ui/parts/tone.ts';
 import { factsBetween, statesBetween } from '../../src/ui/views/actors/diff.ts';
 import { type Actor, type Actors, apply, limits, noActors } from '../../src/ui/views/actors/model.ts';
 import { actorsAt, stopsOf } from '../../src/ui/views/actors/moments.ts';
@@ -303,6 +304,22 @@ t.test('a file that is not a recording is refused with a message', async (t) => 
       }
     }),
   );
+});
+
+t.test('lists show a turn by the state inside of its frames, and another actor by its outermost state', async (t) => {
+  const looks = (states: readonly string[]) => [
+    publicState(states),
+    fullState(states),
+    lookOf({ states, projection: {} }).tone,
+  ];
+  const requesting = ['working', 'working.requesting', 'working.requesting.inferring'];
+  t.same(looks(requesting), ['inferring', 'inferring', 'progress']);
+  t.same(looks(['working', 'working.awaitingApproval']), ['awaitingApproval', 'awaitingApproval', 'warn']);
+  const asking = ['working', 'working.delegating', 'working.delegating.asking'];
+  t.same(looks(asking).slice(0, 2), ['delegating', 'delegating · asking']);
+  t.same(looks(['storing']), ['storing', 'storing', 'progress']);
+  t.same(looks(['starting', 'starting.probing']), ['starting', 'starting · probing', 'progress']);
+  t.same(looks(['working']).slice(0, 2), ['working', 'working'], 'a simple state of this name');
 });
 
 t.test('the tree shows matches with their parents, in the chosen order, and ended actors apart', async (t) => {

@@ -229,7 +229,11 @@ function typesOf(machine: AnyStateMachine, leaf: string): { name: string; eventT
   const transitions = nodes.flatMap(transitionsOf).filter(({ eventType }) => eventType !== '');
   return [
     ...new Map(
-      transitions.map((each) => [eventName(each), { name: eventName(each), eventType: each.eventType }]),
+      transitions.map((each) => {
+        const name = eventName(each, nodes);
+        // The actor that failed stands in the name.
+        return [name, { name, eventType: each.eventType.replace('*', name.slice('error('.length, -1)) }];
+      }),
     ).values(),
   ];
 }

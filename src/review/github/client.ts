@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
 import { createAppAuth } from '@octokit/auth-app';
 import { Octokit } from '@octokit/core';
 import { retry } from '@octokit/plugin-retry';
 import { throttling } from '@octokit/plugin-throttling';
 import * as v from 'valibot';
+import { Limit } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { plain, SourceError, toSourceError } from './errors.ts';
 import { apiVersion, type GitHubLimits } from './limits.ts';
 import type { Fetch } from './transport.ts';
-import { WriteQueue } from './write-queue.ts';
 
 const Client = Octokit.plugin(throttling, retry);
 
@@ -37,13 +38,14 @@ export interface ClientOptions {
 export class GitHubClient {
   readonly #octokit: InstanceType<typeof Client>;
   readonly #limits: GitHubLimits;
-  readonly #writes: WriteQueue;
+  /** GitHub's secondary limits ask for one write at a time, and a pause between. */
+  readonly #writes = new Limit();
+  #nextWriteAt = 0;
   readonly #graphqlUrl: string;
 
   constructor({ endpoint, limits, logger, fetch, app }: ClientOptions) {
     const log = octokitLog(logger);
     this.#limits = limits;
-    this.#writes = new WriteQueue(limits.writeSpacingMs);
     this.#graphqlUrl = graphqlUrlOf(endpoint);
     this.#octokit = new Client({
       baseUrl: endpoint.replace(/\/+$/, ''),
@@ -64,7 +66,15 @@ export class GitHubClient {
 
   /** Sends a write. Never retried automatically, except after a rate limit: then nothing has happened. @throws SourceError */
   write(route: string, parameters: Parameters = {}): Promise<Answer> {
-    return this.#writes.run(() => this.#send(route, { ...parameters, request: { retries: 0 } }));
+    return this.#writes.run('', async () => {
+      const pause = this.#nextWriteAt - performance.now();
+      if (pause > 0) await setTimeout(pause);
+      try {
+        return await this.#send(route, { ...parameters, request: { retries: 0 } });
+      } finally {
+        this.#nextWriteAt = performance.now() + this.#limits.writeSpacingMs;
+      }
+    });
   }
 
   /** Every page of a list, by the `Link` header. @throws SourceError */

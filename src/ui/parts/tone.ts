@@ -79,8 +79,13 @@ export const lookOfTone = (tone: Tone): Look =>
 
 const unknown: Look = { tone: 'neutral', shape: 'diamond' };
 
+/** Composite states of a turn, which only hold transitions: lists show the state inside. */
+const frames = ['working', 'working.requesting'];
+const withoutFrames = (state: string): string => state.replace(/^working\.(requesting\.)?/, '');
+
 /** The public state of an actor: its outermost active state. */
-export const publicState = (states: readonly string[]): string => states[0] ?? '–';
+export const publicState = (states: readonly string[]): string =>
+  withoutFrames(states.find((state) => !frames.includes(state)) ?? states[0] ?? '–');
 
 /** The innermost active states: one, or one of each region side by side. */
 export const leavesOf = (states: readonly string[]): string[] =>
@@ -93,7 +98,7 @@ const stateNames: Readonly<Record<string, string>> = { 'exited.givenUp': 'gave u
 export function fullState(states: readonly string[]): string {
   return (
     leavesOf(states)
-      .map((leaf) => stateNames[leaf] ?? leaf.split('.').join(' · '))
+      .map((leaf) => stateNames[leaf] ?? withoutFrames(leaf).split('.').join(' · '))
       .join(', ') || '–'
   );
 }

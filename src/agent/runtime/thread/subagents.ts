@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Limit } from '../../../lib/index.ts';
 import type { InputPart, ThreadConfig, Turn } from '../../../protocol/index.ts';
 import type { Delegate } from '../../delegate.ts';
 import type { StoredThread } from '../../thread-store.ts';
@@ -19,7 +20,7 @@ export interface RunningParent {
   readonly options: TurnOptions;
   /** 0: the turn of a user. */
   readonly depth: number;
-  readonly subagents: Semaphore;
+  readonly subagents: Limit;
 }
 
 export interface SubagentsOptions {
@@ -53,7 +54,7 @@ export class Subagents {
   async spawn(parent: RunningParent | undefined, order: SubagentOrder, signal: AbortSignal): Promise<ToolResult> {
     const { task, label, type } = order;
     if (!parent) return { text: 'Error: the turn that asked has ended.', isError: true };
-    return parent.subagents.run(async () => {
+    return parent.subagents.run('', async () => {
       signal.throwIfAborted();
       const { services, tools: threadTools, startTurn, delegateOf } = this.#options;
       const { settings, processes, library, workspacePath } = services;
@@ -149,28 +150,4 @@ function resultOf(turn: Turn): ToolResult {
     text: `Error: the sub-agent ended early: ${turn.error?.message ?? turn.status}.\n${text}`.trim(),
     isError: true,
   };
-}
-
-/** Runs at most `limit` tasks at once; the others wait in order. */
-export class Semaphore {
-  readonly #limit: number;
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= this.#limit) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#running += 1;
-    try {
-      return await work();
-    } finally {
-      // Passes the place to the next waiting task, so that no later caller takes it.
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#running -= 1;
-    }
-  }
 }

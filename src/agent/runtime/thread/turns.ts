@@ -1,3 +1,4 @@
+import { Limit } from '../../../lib/index.ts';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
@@ -15,7 +16,7 @@ import type { RuntimeServices } from '../services.ts';
 import { ApprovalDecisions, type MadeDecision, type ResumedTurn, TurnRun, type TurnThread } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
 import type { ThreadRegistry } from './registry.ts';
-import { type RunningParent, Semaphore, Subagents } from './subagents.ts';
+import { type RunningParent, Subagents } from './subagents.ts';
 import type { ThreadTools } from './tools.ts';
 import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
 
@@ -148,7 +149,7 @@ export class Turns {
         options.alsoStore?.(turnId);
       }),
     );
-    const subagents = new Semaphore(settings.subAgent.maxConcurrency);
+    const subagents = new Limit(settings.subAgent.maxConcurrency);
     this.#running.set(id, { run, thread, asker, options, depth, subagents });
     return run;
   }

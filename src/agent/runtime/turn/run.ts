@@ -1,11 +1,12 @@
 import type { AnyActorRef } from 'xstate';
-import type {
-  Delegated,
-  Resumption,
-  SavedTurn,
-  TurnEmitted,
-  TurnInterrupter,
-  TurnTokens,
+import {
+  type Delegated,
+  noTokens,
+  type Resumption,
+  type SavedTurn,
+  type TurnEmitted,
+  type TurnInterrupter,
+  type TurnTokens,
 } from '../../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../../protocol/index.ts';
 import { timestamp } from '../clock.ts';
@@ -281,7 +282,7 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** Adds the cost of a sub-agent, which has counted it for the day already. */
   addSubagentCost(costUsd: number | null): void {
-    this.#driver.send({ type: 'COST.ADDED', costUsd });
+    this.#driver.send({ type: 'TOKENS.USED', tokens: { ...noTokens, costUsd } });
     this.#record.saveUsage();
     this.onCost?.(costUsd);
   }

@@ -3,8 +3,7 @@ import { PathError, resolveInWorkspace } from '../paths.ts';
 import { errorCode, formatBytes } from '../text.ts';
 import { FileError, problemWithFile } from './errors.ts';
 import { openFile } from './handles.ts';
-import { withFileLock } from './mutation-queue.ts';
-import { replaceFile } from './replace-file.ts';
+import { replaceFile, withFileLock } from './replace-file.ts';
 import type { FileToolSettings } from './settings.ts';
 
 /** The whole of an answer: a message holds it, up to six times as long. */

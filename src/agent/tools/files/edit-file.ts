@@ -8,10 +8,9 @@ import { decodeText, type EncodedText, encodeText, sniff, sniffBytes } from './c
 import { applyEdits, type Edit } from './edit-apply.ts';
 import { FileError } from './errors.ts';
 import { type OpenFile, openFile } from './handles.ts';
-import { withFileLock } from './mutation-queue.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
 import { withPreview } from './preview.ts';
-import { replaceFile } from './replace-file.ts';
+import { replaceFile, withFileLock } from './replace-file.ts';
 import { type FileToolSettings, limits } from './settings.ts';
 import { unifiedDiff } from './unified-diff.ts';
 

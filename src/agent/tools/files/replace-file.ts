@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { access, type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { Limit } from '../../../lib/index.ts';
 import type { ToolContext } from '../../tool.ts';
 import { errorCode } from '../text.ts';
 import { FileError } from './errors.ts';
@@ -15,6 +16,17 @@ const newFileMode = 0o666;
 const permissionBits = 0o7777;
 /** Permission bits without set-uid, set-gid and sticky. */
 const plainPermissionBits = 0o777;
+
+const changes = new Limit();
+
+/**
+ * Runs the changes of one file in this process one after the other: a second edit reads the result of the first.
+ *
+ * @param path real
+ */
+export function withFileLock<T>(path: string, change: () => Promise<T>): Promise<T> {
+  return changes.run(path, change);
+}
 
 export interface ReplaceOptions {
   /** State of the file when it was read. If the file has changed since, nothing is written. */

@@ -4,10 +4,9 @@ import type { Tool } from '../../tool.ts';
 import { defineTool } from '../define.ts';
 import { done, failed, formatBytes } from '../text.ts';
 import { createAccess } from './access.ts';
-import { withFileLock } from './mutation-queue.ts';
 import { pathAliases, path as pathParameter } from './parameters.ts';
 import { withPreview } from './preview.ts';
-import { replaceFile } from './replace-file.ts';
+import { replaceFile, withFileLock } from './replace-file.ts';
 import type { FileToolSettings } from './settings.ts';
 
 const parameters = v.object({

@@ -136,8 +136,9 @@ export function timersOf(machine: AnyStateMachine, { leaves, known, enteredAt }:
 
 /** Events that the active states listen to, each once. */
 export function eventsOf(machine: AnyStateMachine, { leaves }: Simulation): string[] {
-  const transitions = inOrder(activeIn(machine, leaves)).toReversed().flatMap(transitionsOf);
-  return [...new Set(transitions.map(eventName))].filter((event) => event !== 'always');
+  const active = inOrder(activeIn(machine, leaves)).toReversed();
+  const events = active.flatMap(transitionsOf).map((transition) => eventName(transition, active));
+  return [...new Set(events)].filter((event) => event !== 'always' && event !== 'error(*)');
 }
 
 /** The active states of a simulation, outermost first. */
@@ -148,7 +149,7 @@ export const statesOf = (machine: AnyStateMachine, { leaves }: Simulation): stri
 
 /** Transitions of these states for an event. */
 const candidatesOf = (states: readonly AnyStateNode[], event: string): AnyTransitionDefinition[] =>
-  states.flatMap((node) => transitionsOf(node).filter((transition) => eventName(transition) === event));
+  states.flatMap((node) => transitionsOf(node).filter((transition) => eventName(transition, states) === event));
 
 const idOf = (transition: AnyTransitionDefinition): string => transitionIds(transition)[0] ?? '';
 

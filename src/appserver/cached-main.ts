@@ -1,5 +1,0 @@
-/** First file of the built agent server: runs `program.cjs`, which the build makes of `main.ts`, from its compiled code. */
-import { join } from 'node:path';
-import { runCompiled } from '../lib/index.ts';
-
-runCompiled(join(import.meta.dirname, 'program.cjs'), 'agent-server');
