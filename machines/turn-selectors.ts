@@ -36,12 +36,12 @@ export function turnStateOf(snapshot: TurnSnapshot): TurnState {
   };
 }
 
-/** State of a turn for the next process; undefined while a resumed turn restores its own. */
+/** State of a turn for the next process; undefined while the turn begins or restores its own. */
 export function savedTurnOf(snapshot: TurnSnapshot): SavedTurn | undefined {
-  const { limits, threadId: _, turnId: __, pending: ___, isStored: ____, ...context } = snapshot.context;
+  const { limits: _____, threadId: _, turnId: __, pending: ___, isStored: ____, ...context } = snapshot.context;
   const state = stateNameOf(snapshot.value);
-  const isRestoring = state === 'resuming' || (state === 'beginning' && limits.isResumed);
-  return isRestoring ? undefined : { state, context: state === 'beginning' ? null : context };
+  if (state === 'resuming' || state === 'beginning') return undefined;
+  return { state, context };
 }
 
 /** Name of the innermost state; of a turn that an external agent does, `delegating`. */
@@ -51,15 +51,13 @@ function stateNameOf(value: StateValue): string {
   return name === 'delegating' ? name : stateNameOf(inner);
 }
 
-/** State in which a resumed turn goes on, by its saved state. A state of an unknown version goes on as its items require. */
-const resumedStates: Readonly<Record<string, ResumedState>> = {
-  beginning: 'preparing',
-  preparing: 'preparing',
+/** State in which a resumed turn continues, by its saved state. A state of an unknown version continues as its items require. */
+export const resumedStates: Readonly<Record<string, ResumedState>> = {
   checking: 'checking',
   compacting: 'checking',
   budgetReached: 'checking',
-  retrying: 'retrying',
-  fallingBack: 'fallingBack',
+  retrying: 'checking',
+  fallingBack: 'checking',
   inferring: 'checking',
   checkingEnd: 'checkingEnd',
   reviewing: 'reviewing',

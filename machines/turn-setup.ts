@@ -66,7 +66,7 @@ export const turnSetup = setup({
     emitted: {} as TurnEmitted,
   },
   actors: {
-    /** Restores the conversation of a resumed turn, and chooses the state in which it goes on. */
+    /** Restores the conversation of a resumed turn, and chooses the state in which it continues. */
     resume: fromPromise<Resumption, TurnKey>(notProvided),
     /** Collects the messages and tools for the model. */
     prepare: fromPromise<void, TurnKey>(notProvided),
@@ -95,9 +95,9 @@ export const turnSetup = setup({
   },
   delays: { approvalTimeout: 300_000, cancelGrace: 5_000, retryPause: ({ context }) => context.patience.retryMs },
   guards: {
+    /** The first request of the turn was prepared before its process ended. */
     isResumed: ({ context }) => context.limits.isResumed,
-    isInterrupted: ({ context }) => context.interruptedBy !== null,
-    goesOnAt: (_, { next, state }: Resumption & { readonly state: string }) => next === state,
+    continuesIn: (_, { next, state }: Resumption & { readonly state: string }) => next === state,
     isOverBudget: (_, { usedUpBudget }: CheckedTurn) => usedUpBudget !== null,
     isTooLong: (_, { isTooLong }: CheckedTurn) => isTooLong,
     canCompactAfter: ({ context }, { code }: Failure) =>
@@ -241,6 +241,8 @@ export const turnSetup = setup({
       outcome: 'failed' as const,
       failure: { code: 'storageFailed', message, isRetryable: true },
     })),
+    /** An interrupt before the end of the process counts. */
+    recordSavedEnd: assign({ outcome: ({ context }) => context.outcome ?? ('cancelled' as const) }),
     recordStored: assign({ isStored: true }),
     emitWaiting: emit({ type: 'turn.waiting' }),
     emitResumed: emit({ type: 'turn.resumed' }),

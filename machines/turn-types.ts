@@ -32,18 +32,10 @@ export interface SavedTurn {
 /** The context without the facts that the next process has itself. */
 export type SavedContext = Omit<TurnContext, keyof TurnKey | 'limits' | 'pending' | 'isStored'>;
 
-/** State in which a resumed turn goes on. */
-export type ResumedState =
-  | 'preparing'
-  | 'checking'
-  | 'retrying'
-  | 'fallingBack'
-  | 'reviewing'
-  | 'checkingEnd'
-  | 'concluding'
-  | 'storing';
+/** State in which a resumed turn continues. */
+export type ResumedState = 'checking' | 'reviewing' | 'checkingEnd' | 'concluding' | 'storing';
 
-/** Result of the work before a resumed turn goes on. */
+/** Result of the work before a resumed turn continues. */
 export interface Resumption {
   readonly next: ResumedState;
 }

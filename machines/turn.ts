@@ -4,7 +4,7 @@
  * record of status, rounds, tokens, retries and interrupter (`turn-selectors.ts`).
  *
  * Detailed operation
- * 0. A turn whose agent server ended goes on in `resuming`: `resume` restores the conversation from the stored items and chooses the
+ * 0. A turn whose agent server ended continues in `resuming`: `resume` restores the conversation from the stored items and chooses the
  *    state. Its saved state is a fact for this choice: entry actions and timers work as in a turn that was never cut.
  * 1. `prepare` collects messages and tools.
  * 2. `checking` precedes every request: a conversation that exceeds the context window is compacted, and a used-up budget stops the
@@ -35,6 +35,7 @@ import {
   noTokens,
   type ResumedState,
   type Resumption,
+  type SavedTurn,
   type TurnContext,
   type TurnEvent,
   type TurnKey,
@@ -89,10 +90,13 @@ const untried = {
   hasCalled: false,
 };
 
-/** A resumed turn goes on in this state when its work says so. */
-const goesOnAt = (state: ResumedState) =>
+/** A turn that had not sent its first request is prepared again. */
+const isPrepared = ({ state, context }: SavedTurn): boolean => context !== null && state !== 'preparing';
+
+/** A resumed turn continues in this state when its work says so. */
+const continuesIn = (state: ResumedState) =>
   ({
-    type: 'goesOnAt',
+    type: 'continuesIn',
     params: ({ event }: { readonly event: { readonly output: Resumption } }) => ({ ...event.output, state }),
   }) as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
@@ -103,7 +107,7 @@ export const turnMachine = turnSetup.createMachine({
   context: ({ input: { threadId, turnId, seed, resumed, ...limits } }) => ({
     threadId,
     turnId,
-    limits: { ...limits, isResumed: resumed !== undefined },
+    limits: { ...limits, isResumed: resumed !== undefined && isPrepared(resumed) },
     patience: { seed, ...untried },
     requests: 0,
     rounds: 0,
@@ -151,11 +155,10 @@ export const turnMachine = turnSetup.createMachine({
             src: 'resume',
             input: keyOf,
             onDone: [
-              { guard: 'isInterrupted', target: '#turn.storing', actions: 'recordCancellation' },
-              ...(['preparing', 'retrying', 'fallingBack', 'reviewing', 'checkingEnd', 'concluding'] as const).map(
-                (state) => ({ guard: goesOnAt(state), target: state }) as const,
+              { guard: continuesIn('storing'), target: '#turn.storing', actions: 'recordSavedEnd' },
+              ...(['reviewing', 'checkingEnd', 'concluding'] as const).map(
+                (state) => ({ guard: continuesIn(state), target: state }) as const,
               ),
-              { guard: goesOnAt('storing'), target: '#turn.storing' },
               { target: 'checking' },
             ],
           },

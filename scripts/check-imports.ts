@@ -87,6 +87,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'history.ts',
     'schema-parts.ts',
     'tool-schema.ts',
+    'turn-actor-store.ts',
     'tool.ts',
     'delegate.ts',
     'thread-store.ts',

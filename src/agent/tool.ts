@@ -86,7 +86,7 @@ export interface Tool {
   readonly inputSchema: Readonly<Record<string, unknown>>;
   /** Changes nothing anywhere: such calls run in parallel, the others one after the other. */
   readonly isReadOnly: boolean;
-  /** Its only effect is one replaced file, which it reports to `onReplace` before. */
+  /** The only effect is one replaced file, which is reported to `onReplace` before. */
   readonly replacesFile?: boolean | undefined;
   /** Offered only to callers that show its effects, or that name it. */
   readonly isExtra?: boolean | undefined;

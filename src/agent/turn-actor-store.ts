@@ -23,7 +23,7 @@ export interface FileChange {
 }
 
 /**
- * Facts from which the next process goes on with an unfinished turn. A turn without facts ends with its process. Every method may
+ * Facts from which the next process continues with an unfinished turn. A turn without facts ends with its process. Every method may
  * throw `StorageError`.
  */
 export interface TurnActorStore {

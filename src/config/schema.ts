@@ -337,10 +337,10 @@ const Permissions = v.object({
 const Turns = v.object({
   Resume: v.pipe(
     v.optional(v.picklist(['auto', 'ask', 'never'], '"auto", "ask" or "never"'), 'auto'),
-    v.description('Whether a turn goes on after its agent server has ended: yes, after an approval, or no.'),
+    v.description('Whether a turn continues after its agent server has ended: yes, after an approval, or no.'),
   ),
-  MaxResumes: whole(3, 0, 4, 'Times that a turn may go on without a finished step in between.'),
-  ResumeWithinHours: whole(24, 1, 8_760, 'Hours after which an unfinished turn does not go on any more.'),
+  MaxResumes: whole(3, 0, 4, 'Times that a turn may continue without a finished step in between.'),
+  ResumeWithinHours: whole(24, 1, 8_760, 'Hours after which an unfinished turn does not continue any more.'),
   HandOverSeconds: whole(10, 0, 600, 'Time that a turn gets for its present step before a restart or a stop.'),
 });
 

@@ -583,7 +583,7 @@ export const rpcNotifications = {
     reason: v.optional(v.string()),
     /** Model that takes over; for `fallback`. */
     model: v.optional(v.string()),
-    /** Process that goes on with the turn; for `turnResumed`. */
+    /** Process that continues with the turn; for `turnResumed`. */
     incarnation: v.optional(v.string()),
     /** Milliseconds between the last saved step of the turn and the next agent server; for `turnResumed`. */
     awayMs: v.optional(v.number()),

@@ -196,7 +196,7 @@ export const Turn = v.object({
   interruptedBy: v.optional(v.picklist(['user', 'shutdown', 'crash', 'approval'])),
   resumes: v.pipe(
     v.optional(v.number()),
-    v.description('Times that the turn went on after its agent server had ended.'),
+    v.description('Times that the turn continued after its agent server had ended.'),
   ),
 });
 export type Turn = v.InferOutput<typeof Turn>;

@@ -1,4 +1,4 @@
-/** kill -9 in a turn: the next agent server goes on with it, unasked, under its id. */
+/** kill -9 in a turn: the next agent server continues with it, unasked, under its id. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';

@@ -8,7 +8,6 @@ import {
   type Inference,
   type InferenceInput,
   noTokens,
-  type ResumedState,
   type Resumption,
   type ReviewedCalls,
   type SavedTurn,
@@ -191,12 +190,6 @@ export const savedTurn = (state: string, over: Partial<SavedTurn['context']> = {
     ...over,
   },
 });
-
-/** States in which a resumed turn goes on. */
-export const resumedStates: readonly ResumedState[] = [
-  ...(['preparing', 'checking', 'retrying', 'fallingBack', 'reviewing', 'checkingEnd', 'concluding'] as const),
-  'storing',
-];
 
 /** A world that can lead to every state. */
 export const worldFor = (state: string): World =>

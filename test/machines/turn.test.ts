@@ -1,5 +1,5 @@
 import t from 'tap';
-import { resumedStateOf, savedTurnOf, turnMachine } from '../../machines/index.ts';
+import { resumedStateOf, resumedStates, savedTurnOf, turnMachine } from '../../machines/index.ts';
 import { flush, open, type Walk, walkEvery } from './harness.ts';
 import {
   activeStates,
@@ -10,7 +10,6 @@ import {
   cut,
   refusedPart,
   rejected,
-  resumedStates,
   savedTurn,
   World as TurnWorld,
   to,
@@ -203,7 +202,7 @@ const requests: Walk<World>[] = (
   },
 ]);
 
-/** Turns that their process left, and the state in which they go on. */
+/** Turns that their process left, and the state in which they continue. */
 const resumptions: Walk<World>[] = [
   {
     takes: 'working.beginning always [isResumed] → working.resuming',
@@ -226,25 +225,23 @@ const resumptions: Walk<World>[] = [
     shows: (t, world) => t.same([world.resume.length, world.prepare.length], [0, 1]),
   },
   {
-    takes: 'working.resuming done(resume) [isInterrupted] → storing',
-    proves: 'an interrupt before the death of the process counts',
+    takes: 'working.resuming done(resume) [continuesIn] → storing',
+    proves: 'an interrupt before the end of the process counts',
     world: () => new TurnWorld({ resumed: savedTurn('cancelling', { interruptedBy: 'user' }) }),
     given: to.resuming,
     when: (world) => open(world.resume).answer({ next: 'storing' }),
     shows: (t, world) => t.same(world.state.end, { status: 'cancelled', interruptedBy: 'user' }),
   },
-  ...resumedStates
-    .filter((state) => state !== 'checking')
-    .map(
-      (next): Walk<World> => ({
-        takes: `working.resuming done(resume) [goesOnAt] → ${next === 'storing' ? next : `working.${next}`}`,
-        proves: `the turn goes on in ${next}`,
-        world: () => new TurnWorld({ resumed: savedTurn(next, { outcome: next === 'storing' ? 'completed' : null }) }),
-        given: to.resuming,
-        when: (world) => open(world.resume).answer({ next }),
-        shows: (t, world) => t.equal(world.value, next),
-      }),
-    ),
+  ...(['reviewing', 'checkingEnd', 'concluding'] as const).map(
+    (next): Walk<World> => ({
+      takes: `working.resuming done(resume) [continuesIn] → working.${next}`,
+      proves: `the turn continues in ${next}`,
+      world: () => worldFor('resuming'),
+      given: to.resuming,
+      when: (world) => open(world.resume).answer({ next }),
+      shows: (t, world) => t.equal(world.value, next),
+    }),
+  ),
   {
     takes: 'working.resuming done(resume) → working.checking',
     proves: 'the request is repeated after a check',
@@ -255,14 +252,18 @@ const resumptions: Walk<World>[] = [
   },
 ];
 
-t.test('the pause of a resumed repetition is the rest of the saved one', async (t) => {
-  const world = new TurnWorld({ resumed: savedTurn('retrying') });
-  open(world.resume).answer({ next: 'retrying' });
+t.test('a decided end of a resumed turn is stored unchanged', async (t) => {
+  const world = new TurnWorld({ resumed: savedTurn('storing', { outcome: 'completed', finish: 'length' }) });
+  open(world.resume).answer({ next: 'storing' });
   await flush();
-  world.clock.increment(699);
-  t.equal(world.value, 'retrying');
-  world.clock.increment(1);
-  t.equal(world.value, 'checking');
+  t.same(world.state.end, { status: 'completed', finishReason: 'length' });
+});
+
+t.test('a turn that was not prepared is prepared again', (t) => {
+  for (const resumed of [savedTurn('preparing'), { state: 'beginning', context: null }]) {
+    t.equal(new TurnWorld({ resumed }).value, 'preparing');
+  }
+  t.end();
 });
 
 /** Names of the states without states of their own, but not of those in which an external agent works. */
@@ -274,11 +275,11 @@ function leavesOf(states: typeof turnMachine.root.states): string[] {
 }
 const leafStates = leavesOf(turnMachine.root.states);
 
-t.test('every state of the machine is saved, and has a state in which it goes on', (t) => {
-  const restored = new Set(['resuming', 'completed', 'failed', 'cancelled']);
+t.test('every state of the machine is saved, and has a state in which it continues', (t) => {
+  const restored = new Set(['beginning', 'preparing', 'resuming', 'completed', 'failed', 'cancelled']);
   for (const state of leafStates) {
     if (restored.has(state)) continue;
-    t.ok(resumedStates.includes(resumedStateOf(state, false)), state);
+    t.ok(state in resumedStates, state);
   }
   t.equal(resumedStateOf('a state of a later version', true), 'reviewing', 'open calls count more than the state');
   t.equal(resumedStateOf('inferring', true), 'reviewing');

@@ -54,7 +54,7 @@ export class Runtime {
     }
   }
 
-  /** Lets the turns go on that an earlier process left unfinished. Call it once, when clients can reach this process. */
+  /** Lets the turns continue that an earlier process left unfinished. Call it once, when clients can reach this process. */
   resume(): void {
     this.#running.resume();
   }

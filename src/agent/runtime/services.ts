@@ -48,7 +48,7 @@ export interface RuntimeSettings {
   /** Turns that an earlier process left unfinished. */
   readonly turns: {
     readonly resume: 'auto' | 'ask' | 'never';
-    /** Times that a turn may go on without a finished step in between. */
+    /** Times that a turn may continue without a finished step in between. */
     readonly maxResumes: number;
     readonly resumeWithinHours: number;
   };

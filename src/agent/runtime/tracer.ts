@@ -103,12 +103,12 @@ export class Tracer {
     );
   }
 
-  /** A turn of an earlier process goes on. */
+  /** A turn of an earlier process continues. */
   turnResumed(place: Place, data: NewTraceEvent['data']): void {
     this.#append('turn.resumed', place, { data });
   }
 
-  /** The next process goes on with the turn. */
+  /** The next process continues with the turn. */
   turnSuspended(place: Place, reason: string): void {
     this.#append('turn.suspended', place, { data: { reason } });
   }

@@ -248,7 +248,7 @@ export const migrations: readonly string[] = [
   END;
   `,
   `
-  -- Facts from which the next agent server goes on with an unfinished turn. Deleted in the commit of the turn's end.
+  -- Facts from which the next agent server continues with an unfinished turn. Deleted in the commit of the turn's end.
   CREATE TABLE turnActors (
     turn INTEGER PRIMARY KEY REFERENCES turns (key) ON DELETE CASCADE,
     json TEXT NOT NULL

@@ -17,7 +17,7 @@ export interface Recovery {
 }
 
 /**
- * Takes over the unfinished turns of a dead process. A turn with readable facts is registered, and `resume` of `Turns` lets it go on;
+ * Takes over the unfinished turns of a dead process. A turn with readable facts is registered, and `resume` of `Turns` lets it continue;
  * every other turn is ended. Items that were growing are completed. No turn stops the start.
  */
 export function recoverTurns(recovery: Recovery): void {
@@ -39,20 +39,20 @@ type End = Pick<StoredTurn, 'status' | 'interruptedBy' | 'error'>;
 const crashed: End = { status: 'cancelled', interruptedBy: 'crash' };
 const failedWith = (code: string, message: string): End => ({ status: 'failed', error: { code, message } });
 const resumeFailed = (reason: string): End =>
-  failedWith('resumeFailed', `The turn could not go on after the end of its agent server: ${reason}.`);
+  failedWith('resumeFailed', `The turn could not continue after the end of its agent server: ${reason}.`);
 
-/** End of a turn that cannot go on, whatever its facts say. */
+/** End of a turn that cannot continue, with any facts. */
 function endOf({ services, turns }: Recovery, turn: Turn, thread: StoredThread): End | undefined {
   if (services.settings.turns.resume === 'never') return crashed;
   const agent = turns.delegateNameOf(thread);
   if (agent === undefined) return undefined;
   return failedWith(
     'agentInterrupted',
-    `The agent ${agent} ended with the agent server in ${turn.id}. What it has done is unknown: check it, then send the prompt again.`,
+    `The agent ${agent} ended with the agent server in ${turn.id}. Its work is unknown: check it, then send the prompt again.`,
   );
 }
 
-/** Registers a turn that goes on. @returns the end of a turn that cannot */
+/** Registers a turn that continues. @returns the end of a turn that cannot */
 function register({ services, turns }: Recovery, turn: Turn, thread: StoredThread): End | undefined {
   const { store, settings } = services;
   const { maxResumes, resumeWithinHours } = settings.turns;
@@ -105,20 +105,20 @@ function endTurn(store: ThreadStore, { items, ...turn }: Turn, end: End): void {
  * Ends the traces of turns that a dead process left running. Reads the traces, not the threads, because the two are written at
  * different times: each unfinished trace is ended once, also after a crash in this function. Call it after `recoverTurns`.
  *
- * @param goesOn whether a turn of the thread is registered
+ * @param continues whether a turn of the thread is registered
  */
 export function endCrashedTraces(
   traces: TraceStore,
   store: ThreadStore,
   tracer: Tracer,
-  goesOn: (threadId: string) => boolean,
+  continues: (threadId: string) => boolean,
 ): void {
   const limit = defaults.dashboard.maxSessionsPerPage;
   let page: readonly TraceSession[];
   let before: string | undefined;
   do {
     page = traces.sessions({ limit, before, status: 'running' });
-    for (const session of page) if (!goesOn(session.sessionKey)) endTrace(session, traces, store, tracer);
+    for (const session of page) if (!continues(session.sessionKey)) endTrace(session, traces, store, tracer);
     before = page.at(-1)?.sessionKey;
   } while (page.length === limit);
 }

@@ -37,9 +37,9 @@ export class Turns {
   readonly #held = new Set<string>();
   readonly #decisions = new ApprovalDecisions();
   readonly #pendingWrites = new PendingTurnWrites();
-  /** Turns of an earlier process that have not gone on yet. */
+  /** Turns of an earlier process that have not continued yet. */
   readonly #registered: { readonly run: TurnRun; readonly resumes: number }[] = [];
-  readonly #delayed = new Set<NodeJS.Timeout>();
+  #nextResume: NodeJS.Timeout | undefined;
   readonly #subagents: Subagents;
 
   /** @param onEnd called after the last event of every turn */
@@ -154,7 +154,7 @@ export class Turns {
     return run;
   }
 
-  /** Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resume` lets it go on. */
+  /** Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resume` lets it continue. */
   register(thread: StoredThread, resumed: ResumedTurn): void {
     const { settings, workspace, worktreeRoots } = this.#services;
     const { turn, facts } = resumed;
@@ -167,24 +167,25 @@ export class Turns {
       thread: this.#threadOf(thread, undefined, 0, true),
       ...{ turnId: turn.id, input: prompt?.input ?? [], options, resumed },
     });
-    const subagents = new Semaphore(settings.subAgent.maxConcurrency);
+    const subagents = new Limit(settings.subAgent.maxConcurrency);
     this.#running.set(thread.id, { run, thread, asker: undefined, options, depth: 0, subagents });
     this.#registered.push({ run, resumes: facts.resumes });
   }
 
   /**
-   * Lets the registered turns go on. When one of them has ended its agent server several times, they go on one after the other: so the
+   * Lets the registered turns continue. When one of them has ended its agent server several times, they continue one after the other: so the
    * others are not counted as guilty.
    */
   resume(): void {
-    const registered = this.#registered.splice(0);
-    if (registered.every(({ resumes }) => resumes < suspiciousResumes)) {
-      for (const { run } of registered) run.begin();
-      return;
-    }
-    for (const [index, { run }] of registered.entries()) {
-      this.#delayed.add(setTimeout(() => run.begin(), index * resumeGapMs));
-    }
+    const gapMs = this.#registered.some(({ resumes }) => resumes >= suspiciousResumes) ? resumeGapMs : 0;
+    this.#resumeNext(gapMs);
+  }
+
+  #resumeNext(gapMs: number): void {
+    this.#registered.shift()?.run.begin();
+    if (this.#registered.length === 0) return;
+    if (gapMs === 0) this.#resumeNext(0);
+    else this.#nextResume = setTimeout(() => this.#resumeNext(gapMs), gapMs);
   }
 
   /** External agent that does the turns of a thread; undefined: our own. */
@@ -223,8 +224,8 @@ export class Turns {
   }
 
   interruptAll(): void {
-    for (const timer of this.#delayed) clearTimeout(timer);
-    this.resume();
+    clearTimeout(this.#nextResume);
+    this.#resumeNext(0);
     for (const { run } of this.#running.values()) run.interrupt('shutdown');
   }
 
@@ -241,7 +242,7 @@ export class Turns {
     const delegate = this.#delegateOf(config.agent);
     return {
       ...{ id, config, store, journal, asker, delegate },
-      // Nobody knows what the work of an external agent has done.
+      // The effects of an external agent's work are unknown.
       isResumable: isResumable && !delegate,
       workspacePath: this.pathOf(thread),
       maxRounds: depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds,
@@ -305,7 +306,7 @@ export class Turns {
   }
 }
 
-/** Times that a turn has ended its agent server, after which turns go on one after the other, and the time between two. */
+/** Times that a turn has ended its agent server, after which turns continue one after the other, and the time between two. */
 const suspiciousResumes = 2;
 const resumeGapMs = 2_000;
 

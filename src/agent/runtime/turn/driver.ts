@@ -90,7 +90,7 @@ export class TurnDriver {
     }
   }
 
-  /** Stops the turn without an end: the next process goes on with it. */
+  /** Stops the turn without an end: the next process continues with it. */
   stop(): void {
     this.#actor?.stop();
   }

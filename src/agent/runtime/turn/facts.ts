@@ -55,7 +55,7 @@ export const suspensions = ['restart', 'stop', 'upgrade'] as const;
 /** Reason for which an agent server hands its turns over. */
 export type Suspension = (typeof suspensions)[number];
 
-/** Facts from which the next process goes on with a turn. */
+/** Facts from which the next process continues with a turn. */
 const Facts = v.object({
   version: v.literal(factsVersion),
   state: v.string(),
@@ -71,9 +71,9 @@ const Facts = v.object({
   steered: v.array(v.array(InputPart)),
   /** Words for the model that are not items, since the last answer. */
   notes: v.array(v.string()),
-  /** Times that the turn went on without a finished step in between. */
+  /** Times that the turn continued without a finished step in between. */
   resumes: count,
-  /** Times that the turn went on. */
+  /** Times that the turn continued. */
   allResumes: count,
   /** Time in which no agent server lived, in milliseconds. */
   awayMs: v.number(),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type {
   CheckedEnd,
   CheckedTurn,
@@ -88,8 +89,9 @@ export class ModelTurn implements ModelEffects {
     return leftOut;
   }
 
-  prepare(signal: AbortSignal): Promise<void> {
-    return this.#conversation.prepare(signal);
+  async prepare(signal: AbortSignal): Promise<void> {
+    if (this.#turn.resumed) announceResumption(this.#turn, []);
+    await this.#conversation.prepare(signal);
   }
 
   /** Restores the conversation and the calls of a turn that an earlier process began. */
@@ -99,13 +101,16 @@ export class ModelTurn implements ModelEffects {
     const calls = await resumedCalls(this.#turn);
     signal.throwIfAborted();
     const resumption = announceResumption(this.#turn, calls);
-    if (state === 'storing' || state === 'cancelling' || resumption.next === 'preparing') return resumption;
-    const fallbacks = context?.patience.fallbacks ?? 0;
-    const model = fallbacks > 0 ? services.settings.fallbackModels[fallbacks - 1] : undefined;
+    if (resumption.next === 'storing') return resumption;
+    const { fallbacks = 0, retryMs = 0 } = context?.patience ?? {};
+    // A turn that was about to use the next model uses it.
+    const model = services.settings.fallbackModels[state === 'fallingBack' ? fallbacks : fallbacks - 1];
     // The last request adds its own note.
     await this.#conversation.restore(signal, model, resumption.next === 'concluding' ? [] : notes);
     const { tools } = this.#conversation;
     this.#calls.restore(calls, (name) => tools.toolOf(name), tools.names);
+    const pauseMs = retryMs - Math.max(0, Date.now() - Date.parse(resumed?.facts.savedAt ?? ''));
+    if (state === 'retrying' && pauseMs > 0) await sleep(pauseMs, undefined, { signal });
     return resumption;
   }
 

@@ -39,7 +39,7 @@ export class TurnRecord implements JournalOwner {
   readonly #onStorageFailed: (message: string) => void;
   readonly #facts: (() => string | undefined) | undefined;
   readonly #startedAt: string;
-  /** Times that the turn went on after its agent server had ended. */
+  /** Times that the turn continued after its agent server had ended. */
   readonly resumes: number;
   /** Changes of the facts so far, and those that a commit has. */
   #changes = 0;
@@ -82,7 +82,7 @@ export class TurnRecord implements JournalOwner {
     journal.add(this, undefined, { method: 'turn/started', params: { threadId, turn } });
   }
 
-  /** Writes that the turn goes on. Its clients hear of it from the turn. */
+  /** Writes that the turn continues. Its clients hear of it from the turn. */
   publishResumed(): void {
     this.saveStatus();
   }

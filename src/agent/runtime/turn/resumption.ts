@@ -37,16 +37,16 @@ async function resultOf({ tool, file }: StartedCall, output: string): Promise<Kn
   if (now === file.after) {
     return { outcome: 'completed', text: `Done before the agent server ended: ${file.path} has the new content.` };
   }
-  const text = `The outcome is unknown: the agent server ended while ${tool} ran, and ${file.path} was changed by others since. Read it before you go on.`;
+  const text = `The outcome is unknown: the agent server ended while ${tool} ran, and ${file.path} was changed by others since. Read it before you continue.`;
   return { outcome: 'unknown', text };
 }
 
 const unknownText = (tool: string, output: string): string =>
-  `The outcome is unknown: the agent server ended while ${tool} ran, and it was not repeated. Check what it has done before you go on.` +
+  `The outcome is unknown: the agent server ended while ${tool} ran, and it was not repeated. Check its effects before you continue.` +
   (output === '' ? '' : ` Output until then: ${output}`);
 
 /**
- * Reports to clients that a turn goes on, withdraws the answer that broke off, and chooses the state.
+ * Reports to clients that a turn continues, withdraws the answer that broke off, and chooses the state.
  *
  * @param calls see `resumedCalls`
  */

@@ -94,7 +94,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         endChecks: (userHooks?.has('TurnEnd') ? maxHeldUp : 0) + (isPlanning ? 1 : 0),
         isDelegated: delegate !== undefined,
         seed: Math.floor(Math.random() * maxSeed),
-        ...(resumed && { resumed: savedFor(resumed) }),
+        resumed: resumed?.facts,
       },
       work: this,
       onTransition: () => this.#record.noteChange(),
@@ -157,7 +157,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     return this.#budget ? [this.#approvals, this.#budget] : [this.#approvals];
   }
 
-  /** Time for the answers of users; that of the questions of an earlier process ends when they were told it would. */
+  /** Time for the answers of users; the questions of an earlier process have the rest of theirs. */
   get approvalTimeoutMs(): number {
     const { resumed, approvalTimeoutMs } = this.#turn;
     const ends = this.approvals.map(({ expiresAt }) => Date.parse(expiresAt));
@@ -237,7 +237,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     });
   }
 
-  /** Times that the turn went on without a finished step in between. */
+  /** Times that the turn continued without a finished step in between. */
   get #countedResumes(): number {
     const { resumed } = this.#turn;
     if (!resumed) return 0;
@@ -368,14 +368,6 @@ export class TurnRun implements TurnWork, RunningTurn {
 
 /** Life of a resumed turn in which a finished step shows that it does not end its agent server, in milliseconds. */
 const soundMs = 60_000;
-
-/** Saved state for the machine: a pause before a repetition has gone on while no agent server lived. */
-function savedFor({ facts: { state, context, savedAt }, at }: ResumedTurn): SavedTurn {
-  if (!context) return { state, context };
-  const { patience } = context;
-  const retryMs = Math.max(0, patience.retryMs - Math.max(0, at - Date.parse(savedAt)));
-  return { state, context: { ...context, patience: { ...patience, retryMs } } };
-}
 
 /** Largest seed of the machine's pauses. */
 const maxSeed = 2 ** 31;

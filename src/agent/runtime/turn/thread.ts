@@ -14,7 +14,7 @@ export interface TurnThread {
   readonly workspacePath: string;
   /** Answers of the model that the turn may use. */
   readonly maxRounds: number;
-  /** The next process can go on with the turn. */
+  /** The next process can continue with the turn. */
   readonly isResumable: boolean;
   readonly store: ThreadStore;
   readonly journal: Journal;

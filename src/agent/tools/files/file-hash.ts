@@ -7,7 +7,7 @@ const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
 /** SHA-256 of a content. */
 export const hashOf = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex');
 
-/** SHA-256 of a regular file; null: there is none. @throws errors of the system */
+/** SHA-256 of a regular file; null: it is missing. @throws errors of the system */
 export async function hashOfFile(path: string): Promise<string | null> {
   let file: FileHandle;
   try {
