@@ -26,6 +26,14 @@ export const isStarting = (snapshot: AgentServerSnapshot): boolean => snapshot.m
 /** True when the Hub supervises no process of the workspace and has no failure to report. */
 export const isStopped = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopped');
 
+/** True when the last request was to stop the server. */
+export const isStoppedByUser = (snapshot: AgentServerSnapshot): boolean =>
+  isStopped(snapshot) && snapshot.context.stopReason === 'user';
+
+/** True when no process runs and none is started without a request. */
+export const isAtRest = (snapshot: AgentServerSnapshot): boolean =>
+  isStopped(snapshot) || snapshot.matches({ exited: 'resting' }) || snapshot.matches({ exited: 'givenUp' });
+
 /** True while a process of the workspace ends. In a settled snapshot: that process survived SIGKILL. */
 export const isStopping = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopping');
 

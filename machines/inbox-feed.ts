@@ -6,8 +6,10 @@
  * 1. `FEED.SERVED` opens the feed. Its first event is the whole state: a request that the state does not contain has ended.
  * 2. A connection that breaks is made again after a back-off. Requests stay listed: they may be answered elsewhere.
  * 3. An agent server of an earlier version has no inbox, and gets none while it runs.
- * 4. When the agent server has exited, all its requests are withdrawn: the process that asked is gone.
- * 5. `FEED.RELEASE` ends the connection and withdraws nothing: the Hub ends, its agent server lives on.
+ * 4. When the agent server has exited, its requests are suspended: their turns continue in the next server, whose state names the
+ *    requests that wait.
+ * 5. `FEED.RESTED` withdraws all requests: the server was stopped, or no automatic restart follows.
+ * 6. `FEED.RELEASE` ends the connection and withdraws nothing: the Hub ends, its agent server lives on.
  */
 import { assign, fromCallback, setup } from 'xstate';
 import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
@@ -38,6 +40,7 @@ export type InboxFeedDriverEvent =
 export type InboxFeedEvent =
   | { readonly type: 'FEED.SERVED' }
   | { readonly type: 'FEED.EXITED' }
+  | { readonly type: 'FEED.RESTED' }
   | { readonly type: 'FEED.RELEASE' }
   | InboxFeedDriverEvent;
 
@@ -62,6 +65,8 @@ export const inboxFeedMachine = setup({
       const delayMs = Math.round(exponentialBackoffMs(context.failures, backoff, random));
       return { seed, delayMs, failures: context.failures + 1 };
     }),
+    /** The host suspends every request of the agent server. */
+    suspendRequests: () => {},
     /** The host withdraws every request of the agent server. */
     withdrawRequests: () => {},
   },
@@ -78,11 +83,12 @@ export const inboxFeedMachine = setup({
   initial: 'absent',
   on: {
     'FEED.SERVED': { target: '.connected', actions: 'resetConnections' },
-    'FEED.EXITED': { target: '.absent', actions: 'withdrawRequests' },
+    'FEED.EXITED': { target: '.absent', actions: 'suspendRequests' },
+    'FEED.RESTED': { target: '.absent', actions: 'withdrawRequests' },
     'FEED.RELEASE': { target: '.released' },
   },
   states: {
-    absent: { description: 'No agent server serves; nothing waits.' },
+    absent: { description: 'No agent server serves; its requests are suspended or withdrawn.' },
     connected: {
       description: 'A connection is open or being opened.',
       entry: 'countConnection',

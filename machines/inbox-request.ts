@@ -5,8 +5,9 @@
  * Detailed operation
  * 1. `ANSWER.SENT` means that the Hub carries an answer. Several may be on their way: the agent server takes the first.
  * 2. An answer without a reply leaves the request `unconfirmed`: the agent server may have taken it. Its next state decides this.
- * 3. `DECISION.REPORTED` ends the request, whichever way the decision was made: in a reply, in the feed, or by the end of the
- *    process that asked. Later events change nothing.
+ * 3. `SERVER.EXITED` suspends the request: the next agent server of the workspace decides by its first state whether the request waits.
+ * 4. `DECISION.REPORTED` ends the request, whichever way the decision was made: in a reply, in the feed, or by the end of the
+ *    turn that asked. Later events change nothing.
  */
 import { assertEvent, assign, setup } from 'xstate';
 
@@ -35,6 +36,8 @@ export type InboxRequestEvent =
   | { readonly type: 'ANSWER.REPLIED' }
   /** The agent server names the request among those that wait. */
   | { readonly type: 'REQUEST.LISTED' }
+  /** The agent server has ended, and another one is started. */
+  | { readonly type: 'SERVER.EXITED' }
   | {
       readonly type: 'DECISION.REPORTED';
       readonly decision: string;
@@ -49,6 +52,7 @@ export const inboxRequestMachine = setup({
     events: {} as InboxRequestEvent,
   },
   guards: {
+    isCarried: ({ context }) => context.carried > 0,
     othersAreCarried: ({ context }) => context.carried > 1,
     isExpiry: ({ event }) => {
       assertEvent(event, 'DECISION.REPORTED');
@@ -80,6 +84,7 @@ export const inboxRequestMachine = setup({
   }),
   initial: 'open',
   on: {
+    'SERVER.EXITED': { target: '.suspended' },
     'DECISION.REPORTED': [
       { guard: 'isExpiry', target: '.expired', actions: 'recordDecision' },
       { guard: 'isWithdrawal', target: '.withdrawn', actions: 'recordDecision' },
@@ -110,6 +115,15 @@ export const inboxRequestMachine = setup({
       on: {
         'ANSWER.SENT': { target: 'deciding', actions: 'countAnswer' },
         'REQUEST.LISTED': { target: 'open' },
+      },
+    },
+    suspended: {
+      description: 'The agent server has ended; the state of the next one says whether the request still waits.',
+      on: {
+        'ANSWER.SENT': { target: 'deciding', actions: 'countAnswer' },
+        'ANSWER.LOST': { actions: 'discountAnswer' },
+        'ANSWER.REPLIED': { actions: 'discountAnswer' },
+        'REQUEST.LISTED': [{ guard: 'isCarried', target: 'deciding' }, { target: 'open' }],
       },
     },
     decided: { description: 'Answered; the agent server has accepted the answer.', type: 'final' },

@@ -5,7 +5,8 @@
  * Detailed operation
  * 1. Ending: SIGTERM, after `gracefulStop` SIGKILL, after `killVerify` the state `stuck`. No state of these is left by
  *    itself: the machine leaves when the driver reports that the process group is empty.
- * 2. After an end without a stop request: the failure is counted, then `deciding` leads to a back-off, or to rest.
+ * 2. After an end without a stop request: the failure is counted, then `deciding` leads to a back-off, or to rest. The
+ *    restart after a stable run does not wait.
  * 3. Events carry the incarnation they belong to; those of an earlier incarnation are ignored.
  */
 import { type AnyActorRef, assign, type EventObject, sendTo } from 'xstate';
@@ -28,7 +29,7 @@ export interface SupervisedContext {
   readonly failures: readonly number[];
   /** Automatic restarts since the last stable run or manual start. */
   readonly attempt: number;
-  /** Pause before the restart that is due or was made last; null when a user started it. */
+  /** Pause before the restart that is due or was made last, 0 after a stable run; null when a user started it. */
   readonly delayMs: number | null;
   /** When the process became ready; null before that. */
   readonly runningSince: number | null;
@@ -48,14 +49,17 @@ function numberOf(event: EventObject, field: 'incarnation' | 'at'): number {
 export const isThisIncarnation = ({ context, event }: OfContext<SupervisedContext> & OfEvent): boolean =>
   numberOf(event, 'incarnation') === context.incarnation;
 
+const wasStable = ({ runningSince, policy }: SupervisedContext, endedAt: number): boolean =>
+  runningSince !== null && endedAt - runningSince >= policy.stableAfterMs;
+
 /** Counts the end of a process that `event` reports as a failure. After a stable run it is the first failure again. */
 export function withFailure(
-  { failures, runningSince, policy }: SupervisedContext,
+  context: SupervisedContext,
   event: EventObject,
 ): Partial<Pick<SupervisedContext, 'failures' | 'attempt'>> {
   const at = numberOf(event, 'at');
-  const wasStable = runningSince !== null && at - runningSince >= policy.stableAfterMs;
-  return { failures: addFailure(failures, at, policy.withinMs), ...(wasStable && { attempt: 0 }) };
+  const failures = addFailure(context.failures, at, context.policy.withinMs);
+  return { failures, ...(wasStable(context, at) && { attempt: 0 }) };
 }
 
 export const supervisedDelays = {
@@ -82,10 +86,13 @@ export function supervisedActions<C extends SupervisedContext, E extends EventOb
     terminateProcess: sendTo<C, E, undefined, AnyActorRef, E, never, never>(driver, { type: 'TERMINATE' }),
     killProcess: sendTo<C, E, undefined, AnyActorRef, E, never, never>(driver, { type: 'KILL' }),
     recordFailureTime: update((context, event) => withFailure(context, event)),
-    planRestart: update(({ seed: before, attempt: made, policy }) => {
-      const { random, seed } = nextRandom(before);
-      const attempt = made + 1;
-      return { seed, attempt, delayMs: backoffDelay(attempt, policy, random) };
+    planRestart: update((context) => {
+      const { random, seed } = nextRandom(context.seed);
+      const attempt = context.attempt + 1;
+      const endedAt = context.failures.at(-1);
+      // Interrupted work resumes sooner; the next failure waits, unless its run was as long.
+      const isImmediate = endedAt !== undefined && wasStable(context, endedAt);
+      return { seed, attempt, delayMs: isImmediate ? 0 : backoffDelay(attempt, context.policy, random) };
     }),
     resetForManualStart: update(() => ({ failures: [], attempt: 0 })),
   };
@@ -166,7 +173,7 @@ export function restartStates<const S extends string, const N extends string, co
       ],
     },
     backingOff: {
-      description: 'Waiting before an automatic restart; the pause doubles with every failure.',
+      description: 'Waiting before an automatic restart: not after a stable run, then longer with every failure.',
       after: { backoff: { target: to.start } },
     },
   } as const;

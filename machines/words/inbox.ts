@@ -8,12 +8,14 @@ export const inboxFeed: MachineWords = {
     resetConnections: 'forget earlier connections',
     resetFailures: 'forget earlier failures',
     planReconnection: 'choose the pause before the next try',
+    suspendRequests: 'suspend the requests until the next server',
     withdrawRequests: 'withdraw the requests of the server',
   },
 };
 
 export const inboxRequest: MachineWords = {
   guards: {
+    isCarried: 'an answer is on its way',
     othersAreCarried: 'another answer is on its way',
     isExpiry: 'no answer came in time',
     isWithdrawal: 'its turn or agent server has ended',

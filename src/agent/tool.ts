@@ -45,6 +45,8 @@ export interface ToolContext {
   readonly onReplace?: ((change: FileChange) => Promise<void>) | undefined;
   /** Output of a command as it comes; ignored by tools that have none. */
   readonly onOutput: (text: string) => void;
+  /** Calls back when the result of this call is stored, for the removal of files by which it could be found again. Absent: at once. */
+  readonly onStored?: ((work: () => void) => void) | undefined;
   /** Whether the policy or an earlier grant allows the scope of a `scopeKey` without a question. */
   readonly isApproved: (scopeKey: string) => boolean;
   /** Runs a sub-agent and returns its last message. Only for `SpawnSubagent`. */

@@ -30,7 +30,9 @@ import {
 /** Decisions that a reader which was away may still learn. */
 const maxResolved = 200;
 
-type ApprovalSource = Pick<Runtime, 'feed'> & { readonly turns: Pick<Runtime['turns'], 'respond' | 'decisionOf'> };
+type ApprovalSource = Pick<Runtime, 'feed'> & {
+  readonly turns: Pick<Runtime['turns'], 'respond' | 'decisionOf' | 'approvals'>;
+};
 
 export interface InboxOptions {
   /** Makes the sign of life that is sent at the beginning and at intervals; absent: no sign. */
@@ -63,6 +65,8 @@ export class Inbox implements SseSource {
   constructor(runtime: ApprovalSource, options: InboxOptions = {}) {
     this.#runtime = runtime;
     this.#options = options;
+    // Requests of resumed turns are not announced again.
+    for (const request of runtime.turns.approvals()) this.#open.set(request.requestId, request);
     this.#leave = runtime.feed.watchApprovals((event) => this.#hear(event));
   }
 

@@ -131,7 +131,7 @@ const InboxItemAnswer = v.looseObject({
   workspacePath: text,
   displayName: text,
   actionUrl: text,
-  state: v.optional(open<'open' | 'deciding' | 'unconfirmed'>(), 'open'),
+  state: v.optional(open<'open' | 'deciding' | 'unconfirmed' | 'suspended'>(), 'open'),
   request: RequestAnswer,
 });
 export type InboxItemAnswer = v.InferOutput<typeof InboxItemAnswer>;

@@ -25,18 +25,16 @@ import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
 import { DecisionLog, Inbox, inboxFollower } from './inbox/index.ts';
 import { createInspection, type Inspection } from './inspection.ts';
-import { endLeftovers } from './leftovers.ts';
 import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
 import { normaliseNotification } from './notifications.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
 import { portFile, rememberPort } from './port.ts';
+import { type Recovered, restoreKnown, resumeWorkspaces } from './recovery.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { ScopedTokens } from './scoped-tokens.ts';
 import { openServer } from './server.ts';
-import { createStore, type StoredWorkspace, type WorkspaceStore } from './store.ts';
-import type { Workspace } from './workspace.ts';
+import { createStore, type WorkspaceStore } from './store.ts';
 import { createPathResolver } from './workspace-path.ts';
-import { workspaceProblem } from './workspace-problem.ts';
 
 export interface HubOptions {
   /** User home, `$ORATORIO_HOME`; the Hub's state is in `hub` in it. */
@@ -93,7 +91,7 @@ interface ClaimedHub {
   readonly registry: Registry;
   readonly services: HubServices;
   readonly store: WorkspaceStore;
-  recoveries: readonly Promise<boolean>[];
+  recoveries: readonly Promise<Recovered>[];
   server: HttpServer | null;
   apiBaseUrl: string;
   address: PublishedAddress | null;
@@ -271,9 +269,10 @@ export function startHub(options: HubOptions): Hub {
         await hub.address.publish();
         return { apiBaseUrl: hub.apiBaseUrl };
       }),
-      recover: fromPromise(async () => ({
-        adopted: (await Promise.all(claimed().recoveries)).filter(Boolean).length,
-      })),
+      recover: fromPromise(async ({ signal }) => {
+        const { recoveries, services } = claimed();
+        return { adopted: await resumeWorkspaces(recoveries, services, signal) };
+      }),
       watchAddress: watchAddress(
         () => {
           const { address } = claimed();
@@ -347,47 +346,6 @@ function follow(actor: ActorRefFrom<typeof hubMachine>, winner: () => ReturnType
     void outcome.then(resolve);
   });
   return { serving, outcome };
-}
-
-/**
- * Puts every workspace that an earlier Hub knew under supervision before the first request is answered, so no request can start
- * a second server of a workspace. Returns a promise for each recovery.
- */
-function restoreKnown({ registry, services, store }: ClaimedHub, logger: Logger): readonly Promise<boolean>[] {
-  const { workspaces, damage } = store.load();
-  if (damage) {
-    const text =
-      'the list of known workspaces is damaged and starts empty; run oratorio in each workspace to add it again';
-    logger.warn(text, { ...damage });
-  }
-  const recover = async (stored: StoredWorkspace): Promise<boolean> => {
-    const workspacePath = stored.canonicalWorkspacePath;
-    try {
-      const problem = workspaceProblem(services, stored);
-      const lastError = problem?.message;
-      if (problem) logger.warn('a known workspace cannot be used', { workspacePath, lastError });
-      const restored = registry.restore(problem ? { ...stored, lastError: problem.message, rest: problem } : stored);
-      return await recoverWorkspace(registry, restored, logger);
-    } catch (error) {
-      logger.error('a workspace could not be recovered', { workspacePath, error });
-      return false;
-    }
-  };
-  return workspaces.map(recover);
-}
-
-/** Adopts the agent server that an earlier Hub started, and ends a sidecar that was left without its server. */
-async function recoverWorkspace(registry: Registry, workspace: Workspace, logger: Logger): Promise<boolean> {
-  const { server, external, proxy } = workspace.facts.stored;
-  if (server || external || proxy?.identity) {
-    registry.adopt(workspace);
-    const { context } = await workspace.settled();
-    const message = context.hasProcess ? 'adopted an agent server' : 'an agent server has ended meanwhile';
-    logger.info(message, { workspacePath: workspace.path, pid: context.pid });
-    if (context.hasProcess) return true;
-  }
-  if (proxy) await endLeftovers(logger, proxy);
-  return false;
 }
 
 /** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is released last. */

@@ -174,6 +174,7 @@ export function createRegistry(options: RegistryOptions): Registry {
       lastStartedAt: null,
       lastExitedAt: null,
       rest: null,
+      stoppedByUser: false,
       report: null,
       configHash: null,
     });
@@ -268,6 +269,8 @@ export function createRegistry(options: RegistryOptions): Registry {
     workspace.send({ type: 'STOP', reason: 'user' });
     const snapshot = await workspace.over(before);
     if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
+    // A Hub that is killed now must not start the workspace again. Failed writes are logged with the state that they miss.
+    await hub.save().catch(() => undefined);
     // A later request has begun another run: the answer describes the end of the one that this request stopped.
     if (isSuperseded(snapshot, before)) return restingRecord(hub, resolved, workspace.facts);
     const record = workspace.record(requested);

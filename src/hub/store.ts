@@ -25,6 +25,8 @@ const StoredWorkspace = v.object({
   lastExitedAt: v.nullable(v.string()),
   /** Why the server rests, when no request has put it to rest. */
   rest: v.optional(v.nullable(v.object({ kind: v.string(), message: v.string() })), null),
+  /** The user stopped the server: no Hub starts it without a request. */
+  stoppedByUser: v.optional(v.boolean(), false),
   /** Last report of an agent server of this workspace. Pending approvals are not on disk. */
   report: v.optional(
     v.nullable(v.object({ ...HealthReport.entries, pendingApprovals: v.optional(v.number(), 0) })),

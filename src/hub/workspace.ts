@@ -5,6 +5,8 @@ import {
   type AgentServerSnapshot,
   agentServerMachine,
   endsSidecarRequest,
+  isServing,
+  isStoppedByUser,
   isSuperseded,
   type SupervisionPolicy,
 } from '../../machines/index.ts';
@@ -145,10 +147,19 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     return made;
   }
 
+  function noteStop(snapshot: AgentServerSnapshot): void {
+    const { stored } = facts;
+    const isStoppedNow = isStoppedByUser(snapshot) || (stored.stoppedByUser && !isServing(snapshot));
+    if (isStoppedNow === stored.stoppedByUser) return;
+    stored.stoppedByUser = isStoppedNow;
+    hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
+  }
+
   actor.subscribe({
     next(snapshot) {
       if (endsSidecarRequest(snapshot)) facts.stored.proxy = null;
       facts.stored.rest = restOf(snapshot, facts.stored.rest);
+      noteStop(snapshot);
       touch();
     },
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),

@@ -129,6 +129,11 @@ export class TextStreamRedactor {
     return this.#redactor.push(piece.toWellFormed());
   }
 
+  /** Text was lost here: takes out the beginning of a secret before, and as many characters after it as may be the end of one. */
+  skip(): void {
+    this.#redactor.skip();
+  }
+
   /** The rest: the stream is over. */
   end(): string {
     return this.#redactor.end();
@@ -140,6 +145,8 @@ class PieceRedactor {
   readonly #spellings: readonly string[];
   readonly #longest: number;
   #held = '';
+  /** Characters to take out. */
+  #lost = 0;
 
   /** @param spellings the longest first */
   constructor(spellings: readonly string[]) {
@@ -147,7 +154,19 @@ class PieceRedactor {
     this.#longest = Math.max(0, ...spellings.map((secret) => secret.length));
   }
 
+  skip(): void {
+    this.#held = '';
+    this.#lost = this.#longest;
+  }
+
   push(piece: string): string {
+    const shown = this.#shown(piece);
+    const lost = Math.min(this.#lost, shown.length);
+    this.#lost -= lost;
+    return shown.slice(lost);
+  }
+
+  #shown(piece: string): string {
     const text = this.#held + piece;
     let out = '';
     let from = 0;
@@ -166,7 +185,7 @@ class PieceRedactor {
   end(): string {
     const rest = this.#held.length >= revealingLength ? redacted : this.#held;
     this.#held = '';
-    return rest;
+    return rest.slice(this.#lost);
   }
 
   /** The leftmost secret from `from` on; of several that begin there, the longest. */

@@ -6,8 +6,11 @@ import { ApprovalRequest, approvalDecisions } from './tools.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 
-/** `deciding`: an answer is on its way. `unconfirmed`: an answer had no reply; the agent server says whether it counted. */
-export const inboxStates = ['open', 'deciding', 'unconfirmed'] as const;
+/**
+ * `deciding`: an answer is on its way. `unconfirmed`: an answer had no reply; the agent server says whether it counted. `suspended`:
+ * the agent server has ended and is being started; answers are refused until then.
+ */
+export const inboxStates = ['open', 'deciding', 'unconfirmed', 'suspended'] as const;
 
 /** End of a request: by an answer, without one in time, with its turn, or with its agent server. */
 export const inboxReasons = ['answered', 'expired', 'turnEnded', 'agentServerEnded'] as const;
@@ -21,7 +24,9 @@ export const InboxItem = v.object({
   actionUrl: text('Path on the Hub of the conversation that waits.'),
   state: v.pipe(
     v.picklist(inboxStates),
-    v.description('open; deciding: an answer is on its way; unconfirmed: an answer had no reply and may have counted.'),
+    v.description(
+      'open; deciding: an answer is on its way; unconfirmed: an answer had no reply and may have counted; suspended: its agent server is being started, answer then.',
+    ),
   ),
   request: v.pipe(
     ApprovalRequest,

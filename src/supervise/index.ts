@@ -40,6 +40,23 @@ export { Descendants } from './descendants.ts';
 export { type ChildEnvironmentOptions, childEnvironment, toolChainEnvironment } from './environment.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
 export { closeBeforeStart, closeInherited } from './inherited.ts';
+export {
+  endKept,
+  endKeptCommand,
+  findKeeper,
+  KeptCommand,
+  type KeptFiles,
+  keptDirectory,
+  keptFiles,
+  keptMarker,
+  keptOwner,
+  listKept,
+  makeKeptFile,
+  markCut,
+  ownKept,
+  removeKept,
+  writeKept,
+} from './kept-commands.ts';
 export { ListenerCheck, occupantOf, type StartedProcess } from './listeners.ts';
 export { acquireLock, type Lock, LockError, type LockOptions, lockFault, probeLock } from './lock.ts';
 export { lockHolder } from './lock-holder.ts';

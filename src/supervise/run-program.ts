@@ -14,10 +14,12 @@ export interface ProgramRun {
   readonly cwd?: string | undefined;
   /** Content of standard input, the descriptor of a file, or that of this process. Default: empty. */
   readonly stdin?: string | Uint8Array | number | 'inherit' | undefined;
+  /** Standard input is empty, and ends when this process does. */
+  readonly seesOurEnd?: boolean | undefined;
   /** Called with the program's standard output, or the descriptor of a file. Default: discarded. */
   readonly stdout?: OnOutput | number | undefined;
-  /** Called with the program's standard error. Default: discarded. */
-  readonly stderr?: OnOutput | undefined;
+  /** Called with the program's standard error, or the descriptor of a file. Default: discarded. */
+  readonly stderr?: OnOutput | number | undefined;
   /**
    * Default `own`: the program leads a process group, and stopping it ends the group. `callers`: it can use the terminal, and only the
    * program itself is ended.
@@ -72,7 +74,7 @@ export class RunningProgram {
       this.ended = Promise.resolve({ cause: 'aborted', exitCode: null, signal: null });
       return;
     }
-    const { program, args, env, cwd, stdin, stdout, stderr, group = 'own' } = run;
+    const { program, args, env, cwd, stdin, seesOurEnd, stdout, stderr, group = 'own' } = run;
     const isContent = typeof stdin === 'string' || stdin instanceof Uint8Array;
     closeBeforeStart();
     const child = spawn(program, args, {
@@ -81,9 +83,9 @@ export class RunningProgram {
       detached: group === 'own',
       windowsHide: true,
       stdio: [
-        isContent ? 'pipe' : (stdin ?? 'ignore'),
+        isContent || seesOurEnd ? 'pipe' : (stdin ?? 'ignore'),
         typeof stdout === 'function' ? 'pipe' : (stdout ?? 'ignore'),
-        stderr ? 'pipe' : 'ignore',
+        typeof stderr === 'function' ? 'pipe' : (stderr ?? 'ignore'),
       ],
     });
     this.#child = child;
@@ -91,7 +93,7 @@ export class RunningProgram {
     // A program that needs no more input closes it; its exit code says whether that is a failure.
     if (isContent) child.stdin?.on('error', () => {}).end(stdin);
     if (typeof stdout === 'function') read(child.stdout, stdout);
-    if (stderr) read(child.stderr, stderr);
+    if (typeof stderr === 'function') read(child.stderr, stderr);
     this.ended = this.#untilEnded(child);
   }
 
@@ -117,6 +119,14 @@ export class RunningProgram {
     // A stopped process would never receive it.
     this.#signal('SIGCONT');
     this.#after(graceMs, kill);
+  }
+
+  /** Lets the program run on: this process no longer waits for it, and the program sees our end. `ended` stays pending. */
+  release(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const stream of this.#child?.stdio ?? []) stream?.destroy();
+    this.#child?.removeAllListeners();
+    this.#child?.unref();
   }
 
   /** Ends the remaining members of the group with SIGKILL. Does nothing when none is left. */

@@ -25,7 +25,8 @@ const known = (): ReturnType<Parameters<typeof createStore>[1]> => [
   {
     ...{ workspacePath: '/w', canonicalWorkspacePath: '/w', directory: null },
     ...{ server: null, external: false, proxy: null },
-    ...{ exitCode: null, lastError: null, lastStartedAt: null, lastExitedAt: null, rest: null, configHash: null },
+    ...{ exitCode: null, lastError: null, lastStartedAt: null, lastExitedAt: null, rest: null },
+    ...{ stoppedByUser: false, configHash: null },
     report: {
       ...{ incarnation: 'i-1', health: 'healthy', lastTurn: null, failure: null, failuresInARow: 0, model: null },
       ...{ agent: null, mcpServers: { total: 0, down: [], toolProblems: [] }, costUsd: 0, sandbox: null },

@@ -10,6 +10,7 @@ class World {
   readonly taken: string[] = [];
   readonly open = new Set<number>();
   readonly followed = new Set<string>();
+  suspensions = 0;
   withdrawals = 0;
   connections = 0;
   report: (event: InboxFeedDriverEvent) => void = () => {};
@@ -26,6 +27,9 @@ class World {
     const machine = inboxFeedMachine.provide({
       actors: { feed },
       actions: {
+        suspendRequests: () => {
+          this.suspensions += 1;
+        },
         withdrawRequests: () => {
           this.withdrawals += 1;
         },
@@ -87,9 +91,19 @@ const walks: readonly Walk<World>[] = [
   },
   {
     takes: '(any) FEED.EXITED → absent',
-    proves: 'the end of an agent server cuts the connection and withdraws what it asked',
+    proves: 'the end of an agent server cuts the connection and suspends its requests',
     given: to.following,
     when: (world) => world.send('FEED.EXITED'),
+    shows: (t, world) => {
+      t.same([world.state, world.open.size], ['absent', 0]);
+      t.same([world.suspensions, world.withdrawals], [1, 0]);
+    },
+  },
+  {
+    takes: '(any) FEED.RESTED → absent',
+    proves: 'a server that no other one follows leaves no request',
+    given: async (world) => world.send('FEED.EXITED'),
+    when: (world) => world.send('FEED.RESTED'),
     shows: (t, world) => t.same([world.state, world.open.size, world.withdrawals], ['absent', 0, 1]),
   },
   {

@@ -38,6 +38,8 @@ const to = {
   deciding: async (world: World) => world.send('ANSWER.SENT'),
   two: async (world: World) => world.send('ANSWER.SENT', 'ANSWER.SENT'),
   unconfirmed: async (world: World) => world.send('ANSWER.SENT', 'ANSWER.LOST'),
+  suspended: async (world: World) => world.send('SERVER.EXITED'),
+  suspendedWhileDeciding: async (world: World) => world.send('ANSWER.SENT', 'SERVER.EXITED'),
 };
 
 const walks: readonly Walk<World>[] = [
@@ -127,6 +129,48 @@ const walks: readonly Walk<World>[] = [
     when: (world) => world.send('REQUEST.LISTED'),
     shows: (t, world) => t.equal(world.state, 'open'),
   },
+  {
+    takes: '(any) SERVER.EXITED → suspended',
+    proves: 'the end of the agent server decides nothing',
+    given: to.deciding,
+    when: (world) => world.send('SERVER.EXITED'),
+    shows: (t, world) => t.same([world.state, world.context.carried, world.context.decision], ['suspended', 1, null]),
+  },
+  {
+    takes: 'suspended ANSWER.SENT → deciding',
+    proves: 'the next agent server takes an answer before its state was read',
+    given: to.suspended,
+    when: (world) => world.send('ANSWER.SENT'),
+    shows: (t, world) => t.same([world.state, world.context.carried], ['deciding', 1]),
+  },
+  {
+    takes: 'suspended ANSWER.LOST → ∅',
+    proves: 'an answer to the ended agent server is lost, and the request stays suspended',
+    given: to.suspendedWhileDeciding,
+    when: (world) => world.send('ANSWER.LOST'),
+    shows: (t, world) => t.same([world.state, world.context.carried], ['suspended', 0]),
+  },
+  {
+    takes: 'suspended ANSWER.REPLIED → ∅',
+    proves: 'a late reply of the ended agent server leaves the request suspended',
+    given: to.suspendedWhileDeciding,
+    when: (world) => world.send('ANSWER.REPLIED'),
+    shows: (t, world) => t.same([world.state, world.context.carried], ['suspended', 0]),
+  },
+  {
+    takes: 'suspended REQUEST.LISTED → open',
+    proves: 'a request that the next agent server names waits again',
+    given: to.suspended,
+    when: (world) => world.send('REQUEST.LISTED'),
+    shows: (t, world) => t.equal(world.state, 'open'),
+  },
+  {
+    takes: 'suspended REQUEST.LISTED [isCarried] → deciding',
+    proves: 'an answer that is still on its way stays counted',
+    given: to.suspendedWhileDeciding,
+    when: (world) => world.send('REQUEST.LISTED'),
+    shows: (t, world) => t.same([world.state, world.context.carried], ['deciding', 1]),
+  },
 ];
 
 walkEvery(t, inboxRequestMachine, () => new World(), walks);
@@ -137,6 +181,7 @@ t.test('no history of events decides a request before a decision is reported', a
     'ANSWER.LOST',
     'ANSWER.REPLIED',
     'REQUEST.LISTED',
+    'SERVER.EXITED',
     'DECISION.REPORTED',
   );
   fc.assert(

@@ -1,5 +1,10 @@
 import { type ActorRefFrom, createActor, fromCallback } from 'xstate';
-import { type agentServerMachine, type InboxFeedDriverEvent, inboxFeedMachine } from '../../../machines/index.ts';
+import {
+  type agentServerMachine,
+  type InboxFeedDriverEvent,
+  inboxFeedMachine,
+  isAtRest,
+} from '../../../machines/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { FeedNotification, HealthReport } from '../../protocol/index.ts';
@@ -74,6 +79,7 @@ export function inboxFollower(options: FollowerOptions): FollowInbox {
       }),
     },
     actions: {
+      suspendRequests: ({ context }) => inbox.suspendAll(inboxWorkspaceOf(factsOf(context.workspacePath))),
       withdrawRequests: ({ context }) => inbox.withdrawAll(inboxWorkspaceOf(factsOf(context.workspacePath))),
     },
   });
@@ -88,8 +94,16 @@ export function inboxFollower(options: FollowerOptions): FollowInbox {
     };
     actor.on('appserver.running', () => feed.send({ type: 'FEED.SERVED' }));
     actor.on('appserver.exited', () => feed.send({ type: 'FEED.EXITED' }));
-    // The Hub ends, or lets the workspace go: its agent server lives on.
-    actor.subscribe({ complete: release, error: release });
+    let wasAtRest = true;
+    actor.subscribe({
+      next(snapshot) {
+        const rests = isAtRest(snapshot);
+        if (rests && !wasAtRest) feed.send({ type: 'FEED.RESTED' });
+        wasAtRest = rests;
+      },
+      // The Hub ends, or lets the workspace go: its agent server lives on.
+      ...{ complete: release, error: release },
+    });
   };
 }
 

@@ -12,7 +12,7 @@ import type {
   InboxReason,
   ResolvedRequest,
 } from '../../protocol/index.ts';
-import { placeOf, workspacePagePath } from '../../protocol/index.ts';
+import { inboxStates, placeOf, workspacePagePath } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import type { AnswerOutcome } from './agent-server.ts';
 
@@ -50,6 +50,12 @@ interface Entry {
   readonly senders: AnswerSender[];
 }
 
+interface Remembered {
+  readonly made: InboxDecision;
+  /** Run of the agent server that made the decision. */
+  readonly run: number;
+}
+
 /** Decided requests that are remembered for answers that come late. */
 const maxDecisions = 1_000;
 /** Characters of a command or path in the record of decisions. */
@@ -62,7 +68,9 @@ const maxRecordedTarget = 500;
 export class Inbox {
   readonly #options: InboxOptions;
   readonly #open = new Map<string, Entry>();
-  readonly #decisions = new Map<string, InboxDecision>();
+  readonly #decisions = new Map<string, Remembered>();
+  /** Ended agent servers by workspace: a later one may name a request again whose decision was lost with the one before. */
+  readonly #runs = new Map<string, number>();
 
   constructor(options: InboxOptions) {
     this.#options = options;
@@ -87,8 +95,8 @@ export class Inbox {
   requireOpen(workspaceId: string, requestId: string): void {
     const key = keyOf(workspaceId, requestId);
     if (this.#open.has(key)) return;
-    const made = this.#decisions.get(key);
-    if (made) throw alreadyDecided(made);
+    const known = this.#decisions.get(key);
+    if (known) throw alreadyDecided(known.made);
     throw hubError('notFound', 'No such request waits for a decision.');
   }
 
@@ -125,8 +133,10 @@ export class Inbox {
     const { id, path } = workspace;
     const key = keyOf(id, request.requestId);
     const known = this.#open.get(key);
-    if (known?.actor.getSnapshot().matches('unconfirmed')) known.actor.send({ type: 'REQUEST.LISTED' });
-    if (known || this.#decisions.has(key)) return;
+    known?.actor.send({ type: 'REQUEST.LISTED' });
+    const decision = this.#decisions.get(key);
+    if (known || decision?.run === this.#runOf(id)) return;
+    this.#decisions.delete(key);
     const { requestId, threadId, tool, operation, expiresAt } = request;
     const actionUrl = chatPath(id, threadId);
     const item = { workspaceId: id, workspacePath: path, displayName: basename(path), actionUrl, request };
@@ -146,7 +156,8 @@ export class Inbox {
     const key = keyOf(id, requestId);
     if (this.#decisions.has(key)) return;
     const reason = resolved.reason ?? reasonOf(resolved);
-    this.#remember(key, { decision, decidedBy, reason, ...(decidedAt !== undefined && { decidedAt }) });
+    const made = { decision, decidedBy, reason, ...(decidedAt !== undefined && { decidedAt }) };
+    this.#remember(key, { made, run: this.#runOf(id) });
     const entry = this.#open.get(key);
     if (!entry) return;
     this.#open.delete(key);
@@ -166,9 +177,18 @@ export class Inbox {
     for (const request of open) this.add(workspace, request);
   }
 
-  /** Withdraws all requests of an agent server that has ended. */
+  /** Suspends all requests of an agent server that has ended: the state of the next one decides about them. */
+  suspendAll({ id }: InboxWorkspace): void {
+    this.#beginRun(id);
+    for (const { item, actor } of this.#open.values()) {
+      if (item.workspaceId === id) actor.send({ type: 'SERVER.EXITED' });
+    }
+  }
+
+  /** Withdraws all requests of an agent server after which no other one starts. */
   withdrawAll(workspace: InboxWorkspace): void {
     this.#withdraw(workspace, () => true);
+    this.#beginRun(workspace.id);
   }
 
   #withdraw(workspace: InboxWorkspace, isGone: (requestId: string) => boolean): void {
@@ -179,8 +199,16 @@ export class Inbox {
     }
   }
 
-  #remember(key: string, made: InboxDecision): void {
-    this.#decisions.set(key, made);
+  #runOf(workspaceId: string): number {
+    return this.#runs.get(workspaceId) ?? 0;
+  }
+
+  #beginRun(workspaceId: string): void {
+    this.#runs.set(workspaceId, this.#runOf(workspaceId) + 1);
+  }
+
+  #remember(key: string, decision: Remembered): void {
+    this.#decisions.set(key, decision);
     const [oldest] = this.#decisions.keys();
     if (this.#decisions.size > maxDecisions && oldest !== undefined) this.#decisions.delete(oldest);
   }
@@ -190,8 +218,7 @@ const keyOf = (workspaceId: string, requestId: string): string => `${workspaceId
 
 function stateOf(actor: RequestActor): InboxItem['state'] {
   const snapshot = actor.getSnapshot();
-  if (snapshot.matches('deciding')) return 'deciding';
-  return snapshot.matches('unconfirmed') ? 'unconfirmed' : 'open';
+  return inboxStates.find((state) => snapshot.value === state) ?? 'open';
 }
 
 /** Reason of a decision whose agent server does not name it. */

@@ -127,7 +127,7 @@ export function unavailable(workspace: Workspace) {
   const seconds = Math.ceil(Math.min(Math.max(waitMs, retryAfterMs), retryAfterMaxMs) / 1_000);
   return hubError(
     'workspaceUnavailable',
-    `The agent server of this workspace does not answer now: it is ${state}.`,
+    `The agent server of this workspace does not answer now: it is ${state}. Try again after ${seconds} s.`,
     { state, phase: phaseOf(snapshot), nextAttemptAt },
     undefined,
     [['retry-after', String(seconds)]],

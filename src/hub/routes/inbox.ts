@@ -1,3 +1,4 @@
+import { isAtRest } from '../../../machines/index.ts';
 import type { AnyRoute, Reply, RequestContext } from '../../http/index.ts';
 import { json } from '../../http/index.ts';
 import { messageOf } from '../../lib/index.ts';
@@ -9,6 +10,7 @@ import { alreadyDecided, answerRequest, type DecisionLog, type Inbox } from '../
 import { unavailable } from '../pages/index.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
+import type { Workspace } from '../workspace.ts';
 import type { Bind } from './bind.ts';
 
 export interface InboxRoutesOptions {
@@ -24,6 +26,12 @@ const clients: Readonly<Record<HubCaller, string>> = { owner: 'api', page: 'orat
 /** Names of the tokens in the record of decisions. */
 const tokens: Readonly<Record<HubCaller, string>> = { owner: 'hub', page: 'page' };
 
+/** Whether the agent server is away and the next one follows, or is being looked for. */
+function isStartingAgain(workspace: Workspace): boolean {
+  const snapshot = workspace.snapshot();
+  return !isAtRest(snapshot) && !snapshot.matches('running') && !snapshot.matches('unhealthy');
+}
+
 const defaultHistory = 100;
 const maxHistory = 1_000;
 
@@ -33,8 +41,10 @@ export function inboxRoutes(bind: Bind, { registry, inbox, decisions, logger }: 
     const { workspaceId = '', requestId = '' } = context.params;
     const caller: HubCaller = context.principal;
     const { decision, client = clients[caller] } = await context.json(InboxAnswer);
-    inbox.requireOpen(workspaceId, requestId);
     const workspace = registry.byId(workspaceId);
+    // The first state of the next server names the requests that wait.
+    if (workspace && isStartingAgain(workspace)) throw unavailable(workspace);
+    inbox.requireOpen(workspaceId, requestId);
     const endpoint = workspace?.facts.endpoints['appServerWebSocket'];
     if (!workspace) throw hubError('notFound', 'There is no such workspace.');
     if (endpoint === undefined) throw unavailable(workspace);

@@ -83,7 +83,7 @@ t.test('an external server is never stopped, restarted or given a sidecar', asyn
   t.equal(world.state, 'exited.resting');
 });
 
-t.test('a crash after a stable run has the back-off of a first failure', async (t) => {
+t.test('the restart after a stable run does not wait, and the next one waits as after a first failure', async (t) => {
   const world = new Workspace();
   await to.backingOff(world);
   await world.pass(world.context.delayMs ?? 0);
@@ -91,9 +91,17 @@ t.test('a crash after a stable run has the back-off of a first failure', async (
   await world.spawned();
   await world.ready();
   t.equal(world.context.attempt, 1);
+  t.ok(world.context.delayMs, 'a first start that failed waits');
   await world.pass(policy.stableAfterMs);
   await world.exited(1);
-  t.equal(world.context.attempt, 1);
+  t.match(world.context, { attempt: 1, delayMs: 0 });
+  await world.pass(0);
+  await world.prepared();
+  await world.spawned();
+  await world.ready();
+  await world.exited(1);
+  t.equal(world.context.attempt, 2);
+  t.ok(world.context.delayMs, 'a short run is no stable one');
 });
 
 t.test('regression: edge 2 a request for another sidecar waits for a restart that names it', async (t) => {

@@ -29,6 +29,12 @@ export class CommandOutput {
     this.#pass(this.#masked.push(text));
   }
 
+  /** Output was lost. @param bytes about as many characters */
+  skip(bytes: number): void {
+    this.#masked.skip();
+    this.#kept.skip(bytes);
+  }
+
   /** Ends the output and passes on the rest. */
   close(): void {
     this.#pass(this.#masked.end());

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { findProgram } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
-import { searchPathOutside } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { type BackgroundProcesses, stateOf } from '../background/index.ts';
 import { defineTool } from '../define.ts';
 import { resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
-import { CommandOutput } from './command-output.ts';
 import { type CommandPlace, findDirectory, findPlace, outsideOf, type PlaceSettings } from './command-place.ts';
 import { newMarker } from './environment.ts';
 import type { GitFinding } from './held-directory.ts';
 import { innerVariables } from './inner-variables.ts';
+import type { KeepSettings } from './kept-command.ts';
+import { outputOf, runKeptShell, shellPath } from './kept-exec.ts';
 import { reportEnd } from './report-end.ts';
 import { type CommandEnd, type CommandRun, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
@@ -25,6 +25,8 @@ export interface ExecSettings extends VariableSettings, PlaceSettings {
   readonly maxOutputChars: number;
   /** Absent: commands run in the foreground only. */
   readonly processes?: BackgroundProcesses | undefined;
+  /** Absent: commands end with the agent server. */
+  readonly keep?: KeepSettings | undefined;
 }
 
 interface ExecArguments {
@@ -157,15 +159,15 @@ async function runInForeground(
   settings: ExecSettings,
   context: ToolContext,
 ): Promise<ToolResult> {
-  const output = new CommandOutput({
-    ...settings,
-    whole: settings.outputs?.begin(context.threadId),
-    emit: context.onOutput,
-  });
+  const output = outputOf(settings, context);
+  const onText = (text: string) => output.push(text);
   let end: CommandEnd;
   let asides: readonly GitFinding[] = [];
   try {
-    end = await runShell({ command, cwd, place, timeoutMs, onText: (text) => output.push(text) }, settings, context);
+    end =
+      settings.keep && !place.isSandboxed
+        ? await runKeptShell({ command, cwd, timeoutMs, output }, { ...settings, keep: settings.keep }, context)
+        : await runShell({ command, cwd, place, timeoutMs, onText }, settings, context);
   } catch (error) {
     if (error instanceof SandboxStartError) return failed(`Exec: ${error.message}`);
     const code = errorCode(error);
@@ -257,10 +259,6 @@ async function startInBackground(
   onOutput(result.text);
   return result;
 }
-
-/** `PATH` that finds the shell, without the workspace. */
-const shellPath = ({ environment }: ExecSettings, { workspacePath }: Pick<ToolContext, 'workspacePath'>): string =>
-  searchPathOutside(workspacePath, environment['PATH']);
 
 /**
  * Words and environment of a command. Both outputs go into one pipe, so that their order is preserved. `$0` and `$1` keep the command out of

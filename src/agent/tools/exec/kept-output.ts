@@ -45,6 +45,11 @@ export class KeptOutput {
         : this.#tail + rest;
   }
 
+  /** Counts characters that were lost. */
+  skip(characters: number): void {
+    this.#length += characters;
+  }
+
   close(): void {
     this.#whole?.close();
   }

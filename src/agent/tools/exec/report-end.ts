@@ -65,6 +65,7 @@ export function reportEnd(end: CommandEnd, output: string, facts: RunFacts): Too
     ...(cause === 'timedOut'
       ? [`The command was ended because it took longer than ${timeoutMs} ms. timeoutMs can be at most ${maxTimeoutMs}.`]
       : []),
+    ...(cause === 'stopped' ? ['The command was ended because no agent server came back in time.'] : []),
     ...(cause === 'exited' && signal !== null ? [`The command was ended by ${signal}.`] : []),
     ...(cause === 'exited' && sweep.ended > 0 ? ['Processes it left in the background were ended with it.'] : []),
     ...(sweep.remaining.length > 0

@@ -1,0 +1,161 @@
+import { closeSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import * as v from 'valibot';
+import { workspaceStateDirectory } from '../config/index.ts';
+import { readUntrustedJson, writeFileAtomic } from '../lib/index.ts';
+import { ProcessIdentity } from '../protocol/index.ts';
+import { isAlive, ownIdentity } from './identity.ts';
+import { killMarked } from './marked.ts';
+import { killGroupVerified } from './process-tree.ts';
+import { isProvenOurs } from './proof.ts';
+import { carries, scanProcesses } from './scan.ts';
+
+/** Records that one listing reads: more commands are not kept at once. */
+const maxRecords = 256;
+const idForm = /^[0-9a-f-]{36}$/;
+
+/** A command that outlives its agent server, written before it starts. The keeper is the shell that waits for it. */
+export const KeptCommand = v.object({
+  version: v.literal(1),
+  id: v.pipe(v.string(), v.regex(idForm)),
+  /** Agent server that started it. */
+  starter: ProcessIdentity,
+  /** Null until the keeper has started. */
+  keeper: v.nullable(ProcessIdentity),
+  threadId: v.string(),
+  turnId: v.string(),
+  callId: v.string(),
+  /** Milliseconds since the epoch. */
+  startedAt: v.number(),
+  /** Null: it runs until it is stopped. */
+  timeoutMs: v.nullable(v.number()),
+  /** Background process, with the command that the model wrote. */
+  background: v.optional(v.object({ id: v.string(), command: v.string() })),
+});
+export type KeptCommand = v.InferOutput<typeof KeptCommand>;
+
+/** Files of a kept command. */
+export interface KeptFiles {
+  readonly record: string;
+  /** Raw output: not masked. */
+  readonly output: string;
+  /** Lines of the keeper: see `readExit`. */
+  readonly exit: string;
+  /** Exists when the beginning of the output was removed. */
+  readonly cut: string;
+  /** Named pipe to the standard input of a background process. */
+  readonly input: string;
+}
+
+/**
+ * Directory of the kept commands of a workspace.
+ *
+ * @param canonicalPath of the workspace
+ */
+export const keptDirectory = (home: string, canonicalPath: string): string =>
+  join(workspaceStateDirectory(home, canonicalPath), 'kept-commands');
+
+/** Marker of a kept command: outside of every incarnation, so that the end of an agent server does not end it. */
+export const keptMarker = (directory: string, id = ''): string =>
+  `keep/${basename(dirname(directory))}${id === '' ? '' : `/${id}`}`;
+
+export const keptFiles = (directory: string, id: string): KeptFiles => ({
+  record: join(directory, `${id}.json`),
+  output: join(directory, `${id}.out`),
+  exit: join(directory, `${id}.exit`),
+  cut: join(directory, `${id}.cut`),
+  input: join(directory, `${id}.in`),
+});
+
+/** File that names the agent server that owns the kept commands: keepers read it after the death of theirs. */
+export const keptOwner = (directory: string): string => join(directory, 'owner');
+
+/** Makes this process the owner of the kept commands. Makes the directory if it is missing. */
+export function ownKept(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const { pid, startedTicks } = ownIdentity();
+  writeFileAtomic(keptOwner(directory), `${pid} ${startedTicks}\n`, { isFlushed: false });
+}
+
+/** Writes a record. Not flushed: after a power cut, the boot that it names is over. */
+export function writeKept(directory: string, command: KeptCommand): void {
+  writeFileAtomic(keptFiles(directory, command.id).record, JSON.stringify(command), { isFlushed: false });
+}
+
+/** Removes a kept command's files. */
+export function removeKept(directory: string, id: string): void {
+  for (const file of Object.values(keptFiles(directory, id))) rmSync(file, { force: true });
+}
+
+/** Kept commands of a workspace, oldest first. Records that cannot be read are left out. */
+export function listKept(directory: string): readonly KeptCommand[] {
+  return namesIn(directory)
+    .filter((name) => name.endsWith('.json'))
+    .slice(0, maxRecords)
+    .flatMap((name) => {
+      const read = readUntrustedJson(join(directory, name), KeptCommand);
+      return read.kind === 'ok' && name === `${read.value.id}.json` ? [read.value] : [];
+    })
+    .sort((one, other) => one.startedAt - other.startedAt);
+}
+
+/**
+ * Keeper of a command. Its identity, or its marker where it died before it was recorded, proves that it is ours: another process
+ * with its number is `gone`.
+ */
+export async function findKeeper(
+  directory: string,
+  command: KeptCommand,
+): Promise<ProcessIdentity | 'gone' | 'unknown'> {
+  const marker = keptMarker(directory, command.id);
+  const { keeper } = command;
+  if (keeper !== null && keeper.startedTicks !== '') {
+    const state = isAlive(keeper);
+    return state !== 'alive' ? state : isProvenOurs(keeper, marker) ? keeper : 'gone';
+  }
+  const { bootId, pidNamespace } = command.starter;
+  const found = (await scanProcesses()).find(
+    (entry) => !entry.zombie && entry.pid === entry.group && carries(entry, marker),
+  );
+  return found ? { pid: found.pid, startedTicks: found.startedTicks, bootId, pidNamespace } : 'gone';
+}
+
+/** Ends a kept command with all its descendants, by SIGKILL. @returns number of ended processes */
+export async function endKeptCommand(directory: string, command: KeptCommand): Promise<number> {
+  const marker = keptMarker(directory, command.id);
+  const keeper = await findKeeper(directory, command);
+  if (keeper === 'unknown') return 0;
+  const group = keeper === 'gone' ? undefined : await killGroupVerified(keeper, marker);
+  const ended = (group?.ended ?? 0) + (await killMarked(marker));
+  if (!group?.remaining.length) removeKept(directory, command.id);
+  return ended;
+}
+
+/**
+ * Ends all kept commands of a workspace, and removes their files: when no agent server will adopt them.
+ *
+ * @returns number of ended processes
+ */
+export async function endKept(directory: string): Promise<number> {
+  let ended = 0;
+  for (const command of listKept(directory)) ended += await endKeptCommand(directory, command);
+  if (namesIn(directory).length === 0) return ended;
+  ended += await killMarked(keptMarker(directory));
+  rmSync(directory, { recursive: true, force: true });
+  return ended;
+}
+
+/** Makes a private file that must be missing. @returns its descriptor, for reading and appending */
+export const makeKeptFile = (path: string): number => openSync(path, 'ax+', 0o600);
+
+/** Marks the output as cut. */
+export const markCut = (files: KeptFiles): void => closeSync(openSync(files.cut, 'a', 0o600));
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    // No command has outlived a server here.
+    return [];
+  }
+}
