@@ -235,7 +235,7 @@ const kills: readonly Kill[] = [
 
 t.test('after kill -9 in any state of a turn the next server has every message', async (all) => {
   const Compaction = { ContextWindow: 2_000, ReserveTokens: 500, KeepRecentTurns: 2 };
-  const { path, home } = makeWorkspace(all, { Compaction });
+  const { path, home } = makeWorkspace(all, { Compaction, Turns: { Resume: 'never' } });
   let server = spawnServer(all, { path, home });
   let lock = await serving(server, path);
   for (const [number, { lasting, passing, maxDelayMs }] of kills.entries()) {
@@ -283,7 +283,10 @@ t.test('after kill -9 in any state of a turn the next server has every message',
 });
 
 t.test('after kill -9 in a turn the thread and the day have the same cost', async (t) => {
-  const { path, home } = makeWorkspace(t, { Models: { demo: { Price: { input: 1_000, output: 1_000 } } } });
+  const { path, home } = makeWorkspace(t, {
+    Turns: { Resume: 'never' },
+    Models: { demo: { Price: { input: 1_000, output: 1_000 } } },
+  });
   const killed = spawnServer(t, { path, home });
   const url = (await serving(killed, path)).endpoints.appServerWebSocket;
   const command = { prompt: 'run: echo started; sleep 3006', config: free, isThere: isOutput };

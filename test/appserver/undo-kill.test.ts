@@ -10,7 +10,7 @@ const free = { approvalPolicy: 'autoApprove' };
 
 /** A workspace whose server is killed and started again. */
 async function workspace(t: Test) {
-  const { path, home } = makeWorkspace(t);
+  const { path, home } = makeWorkspace(t, { Turns: { Resume: 'never' } });
   let server = spawnServer(t, { path, home });
   const connect = async () => Client.ready(t, (await serving(server, path)).endpoints.appServerWebSocket);
   let client = await connect();

@@ -311,6 +311,7 @@ t.test('the schema for editors describes every setting', async (t) => {
     'Tools',
     'SubAgent',
     'Permissions',
+    'Turns',
     'Agent',
     'Hooks',
     'McpServers',

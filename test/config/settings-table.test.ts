@@ -42,6 +42,7 @@ const wanted: Readonly<Record<string, Settings>> = {
   Compaction: { Compaction: { AutoCompactEnabled: false } },
   SubAgent: { SubAgent: { Model: 'pricey/model', MaxConcurrency: 50 } },
   Automations: { Automations: { MaxRetries: 50 } },
+  Turns: { Turns: { MaxResumes: 4 } },
   Tracing: { Tracing: { Enabled: false } },
   'Tools.File.MaxFileBytes': { Tools: { File: { MaxFileBytes: 1_000_000_000 } } },
   'Tools.Web.MaxBytes': { Tools: { Web: { MaxBytes: 100_000_000 } } },
@@ -125,6 +126,8 @@ const restrictions: readonly [string, unknown, unknown, unknown][] = [
   ['Permissions.BlockedPaths', ['mine'], ['theirs'], ['mine', 'theirs']],
   ['Permissions.Rules', [always], [never, always], [always, never]],
   ['Permissions.Rules', undefined, [always], []],
+  ['Turns.Resume', undefined, 'never', 'never'],
+  ['Turns.Resume', 'never', 'auto', 'never'],
   ['Tools.Shell.Sandbox', undefined, 'required', 'required'],
   ['Tools.Shell.Sandbox', undefined, 'off', 'auto'],
   ['Tools.Shell.Network', 'allow', 'deny', 'deny'],
@@ -152,6 +155,9 @@ const restrictions: readonly [string, unknown, unknown, unknown][] = [
     ['Automations.MaxConcurrentRuns', 3],
     ['Automations.TurnTimeoutMinutes', 30],
     ['Automations.MaxRetries', 3],
+    ['Turns.MaxResumes', 2],
+    ['Turns.ResumeWithinHours', 10],
+    ['Turns.HandOverSeconds', 5],
     ['Tools.File.MaxFileBytes', 10_000],
     ['Tools.Web.MaxBytes', 10_000],
     ['Tools.Web.MaxChars', 10_000],
@@ -182,7 +188,7 @@ t.test('the system prompt of a restricted workspace is marked as untrusted text'
 });
 
 t.test('a trusted workspace uses its sensitive settings', async (t) => {
-  const weakening = ['Tools.Web.AllowedHosts'];
+  const weakening = ['Tools.Web.AllowedHosts', 'Turns'];
   for (const [path, settings] of Object.entries(wanted)) {
     if (weakening.includes(path)) continue;
     const { config, warnings, restrictedSettings } = load({}, settings);
@@ -245,6 +251,16 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
       [path, undefined, 'theirs', 'theirs'],
     ],
   ),
+  ['Turns.Resume', undefined, 'ask', 'ask'],
+  ['Turns.Resume', 'ask', 'auto', 'ask'],
+  ...[
+    ['Turns.MaxResumes', 2],
+    ['Turns.ResumeWithinHours', 10],
+    ['Turns.HandOverSeconds', 5],
+  ].flatMap(([path, mine]): [string, unknown, unknown, unknown][] => [
+    [String(path), mine, Number(mine) - 1, Number(mine) - 1],
+    [String(path), mine, Number(mine) + 1, mine],
+  ]),
   ['DashBoard.Auth', undefined, 'none', 'token'],
   ['DashBoard.Auth', 'none', 'token', 'token'],
   ['DashBoard.Username', undefined, 'theirs', ''],

@@ -228,38 +228,35 @@ t.test('an enabled service of a managed server is allocated, then running; a dis
   });
 });
 
-t.test(
-  'kill -9 of a managed server ends its commands; the Hub restarts it, and the thread can be resumed',
-  async (t) => {
-    const workspace = demo;
-    const first = await sharedHub.client.ensure({ workspacePath: workspace });
-    const session = await Session.open(t, first.endpoints['appServerWebSocket'] ?? '');
-    const forks = 'sleep 3001 & setsid sleep 3002 & echo started; wait';
-    const { threadId, turnId } = await session.begin(`run: ${forks}`, { config: { approvalPolicy: 'autoApprove' } });
-    await session.until('item/commandExecution/outputDelta');
-    const lock = JSON.parse(readFileSync(join(stateOf(workspace), 'appserver.json'), 'utf8'));
-    const carriers = async () =>
-      (await scanProcesses())
-        .filter((entry) => !entry.zombie && carries(entry, lock.incarnation))
-        .map(({ pid }) => pid);
-    // A process that is just becoming its program has no environment for a moment.
-    await eventually(
-      async () => (await carriers()).length >= 4 || undefined,
-      'all processes of the command are visible',
-    );
-    t.ok((await carriers()).length >= 4, 'the server and three processes of its command carry its marker');
-    process.kill(first.pid ?? 0, 'SIGKILL');
-    const second = await eventually(async () => {
-      const record = await sharedHub.client.byWorkspace(workspace);
-      return record.state === 'running' && record.pid !== first.pid ? record : undefined;
-    }, 'the Hub has restarted the server');
-    t.same(await carriers(), []);
-    t.notOk(isAlive(first.pid ?? 0));
-    const next = await Session.open(t, second.endpoints['appServerWebSocket'] ?? '');
-    const { thread } = await next.call('thread/resume', { threadId });
-    t.match(thread.turns, [{ id: turnId, status: 'cancelled', interruptedBy: 'crash' }]);
-    await next.say(threadId, 'echo on we go');
-    t.match((await next.until('turn/completed')).turn.items.at(-1), { type: 'agentMessage', text: /on we go/ });
-    await sharedHub.shutdown();
-  },
-);
+t.test('kill -9 of a managed server ends its commands; the Hub restarts it, and the turn continues', async (t) => {
+  const workspace = demo;
+  const first = await sharedHub.client.ensure({ workspacePath: workspace });
+  const session = await Session.open(t, first.endpoints['appServerWebSocket'] ?? '');
+  const forks = 'sleep 3001 & setsid sleep 3002 & echo started; wait';
+  const { threadId, turnId } = await session.begin(`run: ${forks}`, { config: { approvalPolicy: 'autoApprove' } });
+  await session.until('item/commandExecution/outputDelta');
+  const lock = JSON.parse(readFileSync(join(stateOf(workspace), 'appserver.json'), 'utf8'));
+  const carriers = async () =>
+    (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, lock.incarnation)).map(({ pid }) => pid);
+  // A process that is just becoming its program has no environment for a moment.
+  await eventually(async () => (await carriers()).length >= 4 || undefined, 'all processes of the command are visible');
+  t.ok((await carriers()).length >= 4, 'the server and three processes of its command carry its marker');
+  process.kill(first.pid ?? 0, 'SIGKILL');
+  const second = await eventually(async () => {
+    const record = await sharedHub.client.byWorkspace(workspace);
+    return record.state === 'running' && record.pid !== first.pid ? record : undefined;
+  }, 'the Hub has restarted the server');
+  t.same(await carriers(), []);
+  t.notOk(isAlive(first.pid ?? 0));
+  const next = await Session.open(t, second.endpoints['appServerWebSocket'] ?? '');
+  const { thread } = await next.call('thread/resume', { threadId });
+  t.match(thread.turns, [{ id: turnId, resumes: 1 }]);
+  const resumed = await eventually(async () => {
+    const [turn] = (await next.call('thread/read', { threadId, includeTurns: true })).thread.turns;
+    return turn.completedAt === undefined ? undefined : turn;
+  }, 'the turn continues and ends');
+  t.equal(resumed.status, 'completed');
+  await next.say(threadId, 'echo on we go');
+  t.match((await next.until('turn/completed')).turn.items.at(-1), { type: 'agentMessage', text: /on we go/ });
+  await sharedHub.shutdown();
+});
