@@ -58,7 +58,7 @@ export function stateIn(root: string): State {
   }
   for (const directory of ['', ...readdirSync(root).filter((name) => existsSync(join(root, name, '.git')))]) {
     const repository = PlainRepository.at(join(root, directory));
-    if (!repository || !existsSync(join(repository.common, 'refs'))) continue;
+    if (!repository) continue;
     const [refs, stash, index, files] = JSON.parse(wholeRepository(repository)) as [
       string[][],
       string,

@@ -217,3 +217,22 @@ t.test('a commit of the user between two spans stays, in the workspace and in a 
     }
   }
 });
+
+t.test('a forced undo brings a whole nested repository back that the turn changed and the user removed', async (t) => {
+  const at = servers(t);
+  const top = at.at('lib');
+  mkdirSync(top);
+  const git = gitIn(top);
+  git('init', '--quiet', '--initial-branch=main');
+  git('commit', '--quiet', '--allow-empty', '--message=first');
+  await at.begin();
+  at.call(() => git('branch', 'of-the-turn'));
+  await at.die(() => {});
+  await at.resume();
+  rmSync(top, { recursive: true });
+  await at.checkpoints.secure(at.turnOf());
+  at.call(() => at.write('two.txt', '2'));
+  await at.checkpoints.settle(at.turnOf());
+  t.match(await at.undo(true), { kind: 'restored' });
+  t.same([git('log', '-1', '--format=%s'), git('branch', '--list', 'of-the-turn')], ['first', '']);
+});
