@@ -7,7 +7,7 @@ import type {
   Ownership,
   Preparation,
 } from './agent-server-types.ts';
-import type { FailureKind, ProcessFailure, ProcessMode } from './process-events.ts';
+import type { FailureKind, HandOverOrder, ProcessFailure, ProcessMode } from './process-events.ts';
 import { wantsRestart } from './restart-policy.ts';
 
 /** Exit code by which an agent server reports that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
@@ -36,6 +36,7 @@ export function initialContext(input: AgentServerInput): AgentServerContext {
     exitCode: null,
     signal: null,
     stopReason: null,
+    endsTurns: false,
     sidecar: null,
     provenSidecar: null,
     pendingSidecar: null,
@@ -113,6 +114,16 @@ export function sidecarOfLiveServer(context: AgentServerContext, { ownership }: 
   if (ownership === 'managed') return {};
   const sidecar = ownership === 'adopted' ? context.provenSidecar : null;
   return { sidecar, ...(context.sidecar !== sidecar && { pendingSidecar: context.sidecar }) };
+}
+
+/** Order for the turns of a server that is being stopped. One that does not answer gets no time for its turns. */
+export function handOverOf({ stopReason, endsTurns, policy }: AgentServerContext): HandOverOrder {
+  const isUnhealthy = stopReason === 'unhealthy';
+  return {
+    reason: isUnhealthy || stopReason === 'restart' ? 'restart' : 'stop',
+    withinMs: endsTurns || isUnhealthy ? 0 : policy.handOverMs,
+    endsTurns,
+  };
 }
 
 /** The event that reports the end of the agent server. */

@@ -6,6 +6,7 @@ import {
   enqueueActions,
   fromCallback,
   fromPromise,
+  sendTo,
   setup,
   spawnChild,
   stopChild,
@@ -16,6 +17,7 @@ import {
   deferredRequest,
   exitEventOf,
   exitFailure,
+  handOverOf,
   lockHeldExitCode,
   maxLockRaces,
   mustNotRestart,
@@ -49,6 +51,11 @@ import {
   supervisedGuards,
   withFailure,
 } from './supervised-process.ts';
+
+interface StopOrder {
+  readonly reason: StopReason;
+  readonly endsTurns?: boolean;
+}
 
 export const agentServerSetup = setup({
   types: {
@@ -271,7 +278,7 @@ export const agentServerSetup = setup({
       provenSidecar: null,
       pendingSidecar: null,
     })),
-    recordStopReason: assign((_, { reason }: { readonly reason: StopReason }) => ({ stopReason: reason })),
+    recordStopReason: assign((_, { reason, endsTurns = false }: StopOrder) => ({ stopReason: reason, endsTurns })),
     startSidecar: enqueueActions(({ enqueue, context }) => {
       const { sidecar } = context;
       if (sidecar === null) return;
@@ -374,11 +381,16 @@ export const agentServerSetup = setup({
     }),
   },
 }).extend({
-  delays: { ...supervisedDelays, ...probedDelays },
+  delays: {
+    ...supervisedDelays,
+    ...probedDelays,
+    gracefulStop: ({ context }) => context.policy.gracefulStopMs + handOverOf(context).withinMs,
+  },
   guards: { ...supervisedGuards, ...probedGuards },
   actions: {
     ...supervisedActions<AgentServerContext, AgentServerEvent>('process'),
     ...probedActions<AgentServerContext, AgentServerEvent>(),
+    terminateProcess: sendTo('process', ({ context }) => ({ type: 'TERMINATE', handOver: handOverOf(context) })),
     recordFailureTime: assign(({ context, event }) => (countsAsFailure(context) ? withFailure(context, event) : {})),
   },
 });

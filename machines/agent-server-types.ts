@@ -6,6 +6,8 @@ import type { ProbedContext } from './supervised-process.ts';
 /** Durations that shape the chart, in milliseconds, and the restart policy. Data: it comes from configuration. */
 export interface SupervisionPolicy extends ApiProxyPolicy {
   readonly startDeadlineMs: number;
+  /** Time for the present step of each turn before a restart or a stop. It comes before `gracefulStopMs`. */
+  readonly handOverMs: number;
   /** Stop a server that has been idle this long; 0 means never. */
   readonly idleStopMs: number;
 }
@@ -61,6 +63,8 @@ export interface AgentServerContext extends ProbedContext {
   readonly failureKind: FailureKind | null;
   readonly isRetryable: boolean;
   readonly stopReason: StopReason | null;
+  /** The stop cancels unfinished turns instead of suspending them. */
+  readonly endsTurns: boolean;
   /** The sidecar of the present run, and of the next one unless a request changes it; null: none. */
   readonly sidecar: number | null;
   /** The sidecar that was ready last: a start that requests none returns to it after a failed replacement. */
@@ -98,7 +102,7 @@ export type AgentServerEvent =
   | ({ readonly type: 'ENSURE' } & SidecarChoice)
   | ({ readonly type: 'RESTART' } & SidecarChoice)
   | ({ readonly type: 'ADOPT' } & SidecarChoice)
-  | { readonly type: 'STOP'; readonly reason: 'user' | 'hub' }
+  | { readonly type: 'STOP'; readonly reason: 'user' | 'hub'; readonly endsTurns?: boolean }
   | {
       readonly type: 'PROBE.PASSED';
       readonly incarnation: number;

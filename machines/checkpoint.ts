@@ -3,14 +3,15 @@
  * by the next start if a crash interrupts it.
  *
  * Detailed operation
- * 1. `recovering` completes a restore that a crash has interrupted, and ends the turns that it left open.
- * 2. `marking` compares all files with the last checkpoint and commits the changed ones. Waiting marks share one scan.
- * 3. `pruning` follows the end of a turn: it deletes checkpoints above the limits of age and size.
- * 4. `planning` saves the files once more, plans a restore and stages its contents. Conflicts refuse it, and nothing has changed.
- * 5. `applying` renames the staged contents into their places; `concluding` takes back the turns of the conversation and commits the end.
- * 6. `serving` answers requests that only read or forget; no other task changes a checkpoint until it ends.
- * 7. After a while without requests `releasing` closes the store and ends its thread; in `resting` there is neither a timer nor a thread.
- * 8. A restore that fails half-way makes the tree `unusable` until the next start, which completes it.
+ * 1. `recovering` completes a restore that a crash has interrupted.
+ * 2. `markingDeath` ends the turns that the dead process left open, before any of them is resumed: later changes are the user's.
+ * 3. `marking` compares all files with the last checkpoint and commits the changed ones. Waiting marks share one scan.
+ * 4. `pruning` follows the end of a turn: it deletes checkpoints above the limits of age and size.
+ * 5. `planning` saves the files once more, plans a restore and stages its contents. Conflicts refuse it, and nothing has changed.
+ * 6. `applying` renames the staged contents into their places; `concluding` takes back the turns of the conversation and commits the end.
+ * 7. `serving` answers requests that only read or forget; no other task changes a checkpoint until it ends.
+ * 8. After a while without requests `releasing` closes the store and ends its thread; in `resting` there is neither a timer nor a thread.
+ * 9. A restore that fails half-way makes the tree `unusable` until the next start, which completes it.
  */
 import { assertEvent, assign, emit, fromPromise, setup } from 'xstate';
 
@@ -21,8 +22,8 @@ export interface CheckpointInput {
   readonly restMs: number;
 }
 
-/** `start` and `end` are marks of a turn. */
-export type CheckpointRequestKind = 'start' | 'end' | 'restore' | 'task';
+/** `start`, `resume` and `end` are marks of a turn. */
+export type CheckpointRequestKind = 'start' | 'resume' | 'end' | 'restore' | 'task';
 
 export interface CheckpointRequest {
   readonly id: number;
@@ -67,7 +68,7 @@ const messageIn = ({ event }: { readonly event: { readonly error: unknown } }) =
 const recordFault = { type: 'recordFault', params: messageIn } as const;
 const answerFailure = [{ type: 'emitFailed', params: messageIn }, 'clearCurrent'] as const;
 const failRequests = [recordFault, ...answerFailure] as const;
-const isMark = ({ kind }: CheckpointRequest): boolean => kind === 'start' || kind === 'end';
+const isMark = ({ kind }: CheckpointRequest): boolean => kind !== 'restore' && kind !== 'task';
 
 /** The marks at the front of the queue; of other requests the first alone. */
 function firstOf(waiting: readonly CheckpointRequest[]): readonly CheckpointRequest[] {
@@ -88,8 +89,10 @@ export const checkpointMachine = setup({
     emitted: {} as CheckpointEmitted,
   },
   actors: {
-    /** Completes the restore and the turns of a dead process. */
+    /** Completes the restore of a dead process. */
     recover: fromPromise<void, CheckpointWork>(notProvided),
+    /** Ends the turns that a dead process left open, at the moment of its death. */
+    markDeath: fromPromise<void, CheckpointWork>(notProvided),
     /** Commits the present state of the files, for all these requests. */
     mark: fromPromise<void, CheckpointWork>(notProvided),
     /** Deletes checkpoints above the limits of age and size. */
@@ -164,10 +167,20 @@ export const checkpointMachine = setup({
   },
   states: {
     recovering: {
-      description: 'Completes the changes that a dead process has begun; requests wait.',
+      description: 'Completes the restore that a dead process has begun; requests wait.',
       invoke: {
         id: 'recover',
         src: 'recover',
+        input: workOf,
+        onDone: 'markingDeath',
+        onError: { target: 'unusable', actions: recordFault },
+      },
+    },
+    markingDeath: {
+      description: 'Turns that a dead process left open end at their last work; requests, also to resume them, wait.',
+      invoke: {
+        id: 'markDeath',
+        src: 'markDeath',
         input: workOf,
         onDone: 'idle',
         onError: { target: 'unusable', actions: recordFault },

@@ -23,8 +23,19 @@ export type ProcessEvent =
       readonly at: number;
     };
 
+/** Instructions for the unfinished turns of an agent server that is about to be terminated. */
+export interface HandOverOrder {
+  readonly reason: 'restart' | 'stop';
+  /** Time for the present step of each turn, before it is suspended. */
+  readonly withinMs: number;
+  /** Turns are cancelled instead of suspended. */
+  readonly endsTurns: boolean;
+}
+
 /** Commands of a machine to the driver. */
-export type ProcessCommand = { readonly type: 'TERMINATE' } | { readonly type: 'KILL' };
+export type ProcessCommand =
+  | { readonly type: 'TERMINATE'; readonly handOver?: HandOverOrder }
+  | { readonly type: 'KILL' };
 
 /** Source of the process. An external process is watched and never signalled. */
 export type ProcessMode = 'spawn' | 'adopt' | 'watch';

@@ -35,6 +35,13 @@ export interface AppServerOptions {
   readonly program?: ProgramFile;
 }
 
+/** Fate of unfinished turns when a server closes: suspended for the next server of the workspace, or cancelled. */
+export type TurnsEnd =
+  | { readonly kind: 'suspend'; readonly reason: Suspension; readonly withinMs: number }
+  | { readonly kind: 'cancel' };
+
+export type Suspension = 'restart' | 'stop' | 'upgrade';
+
 /** A server that answers. */
 export interface AppServer {
   readonly workspacePath: string;
@@ -54,8 +61,17 @@ export interface AppServer {
   serveStdio(input: Readable, output: Writable): Promise<void>;
   /** Model and tools, for people. */
   describe(): Promise<{ readonly model: ModelInUse } & FaceTools>;
-  /** Ends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go. */
-  close(): Promise<void>;
+  /**
+   * Takes the order of the Hub for the turns of this server; without one, after a signal or a lost client, its turns are suspended.
+   * The caller passes it to `close`.
+   */
+  handOver(): TurnsEnd;
+  /**
+   * Ends or suspends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go.
+   *
+   * @param turns default: turns are cancelled
+   */
+  close(turns?: TurnsEnd): Promise<void>;
 }
 
 /**

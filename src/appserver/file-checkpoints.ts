@@ -22,13 +22,7 @@ export class LazyCheckpoints implements FileCheckpoints {
 
   constructor(options: FileCheckpointsOptions) {
     this.#options = options;
-    if (!isUnclean(options.directory)) return;
-    this.#recovering = this.#load()
-      .then((checkpoints) => checkpoints.recovered())
-      .catch(options.onProblem)
-      .finally(() => {
-        this.#recovering = undefined;
-      });
+    if (isUnclean(options.directory)) this.#recover();
   }
 
   /** Loads the code that the first turn needs. That turn reports a part that cannot be loaded. */
@@ -45,6 +39,10 @@ export class LazyCheckpoints implements FileCheckpoints {
   begin(place: FilePlace, changes: ExpectedChanges): void {
     if (this.#loaded) this.#loaded.begin(place, changes);
     else void this.#load().then((checkpoints) => checkpoints.begin(place, changes), this.#options.onProblem);
+  }
+
+  resume(place: FilePlace, changes: ExpectedChanges): void {
+    this.#recover((checkpoints) => checkpoints.resume(place, changes));
   }
 
   async secure(place: FilePlace): Promise<void> {
@@ -105,6 +103,22 @@ export class LazyCheckpoints implements FileCheckpoints {
   async close(): Promise<void> {
     await this.#recovering;
     await (await this.#loading)?.close();
+  }
+
+  /** Completes the work of a dead process. @param prepare runs before it */
+  #recover(prepare?: (checkpoints: WorkspaceCheckpoints) => void): void {
+    const before = this.#recovering;
+    const recovering = this.#load()
+      .then(async (checkpoints) => {
+        prepare?.(checkpoints);
+        await checkpoints.recovered();
+      })
+      .catch(this.#options.onProblem)
+      .then(() => before)
+      .finally(() => {
+        if (this.#recovering === recovering) this.#recovering = undefined;
+      });
+    this.#recovering = recovering;
   }
 
   #load(): Promise<WorkspaceCheckpoints> {

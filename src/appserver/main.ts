@@ -8,15 +8,22 @@ import { exitCodes, StartupError } from './startup-error.ts';
 
 const logger = createLogger({ name: 'appserver' });
 
-/** Longest exit of the process in milliseconds, even after an error on the way out. */
+/** Longest exit of the process in milliseconds after its turns are suspended, even after an error on the way out. */
 const exitDeadlineMs = 1_800;
+let exitTimer: NodeJS.Timeout | undefined;
+
+function exitWithin(ms: number): void {
+  clearTimeout(exitTimer);
+  exitTimer = setTimeout(() => process.exit(exitCodes.ok), ms).unref();
+}
 
 async function main(): Promise<RunOutcome> {
   try {
     closeInherited();
     const { workspacePath, isManaged, listen } = parseArguments(process.argv.slice(2));
     const launch = isManaged ? await readLaunchDocument(process.stdin) : undefined;
-    return await runAppServer({ workspacePath, listen, launch, env: process.env, logger });
+    const onStopping = (withinMs: number) => exitWithin(withinMs + exitDeadlineMs);
+    return await runAppServer({ workspacePath, listen, launch, env: process.env, logger, onStopping });
   } catch (error) {
     if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };
     throw error;
@@ -31,9 +38,7 @@ function die(error: unknown): void {
 
 process.on('uncaughtException', die);
 process.on('unhandledRejection', die);
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.once(signal, () => setTimeout(() => process.exit(exitCodes.ok), exitDeadlineMs).unref());
-}
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => exitWithin(exitDeadlineMs));
 
 // No top-level await: the build makes CommonJS of this file, which starts faster (docs/decisions.md).
 void main().then(({ exitCode, problem }) => {

@@ -6,7 +6,9 @@ import { exitCodes, StartupError } from './startup-error.ts';
 export interface RunOptions extends Omit<AppServerOptions, 'logger'> {
   readonly logger?: Logger;
   /** Called once, when it answers. */
-  readonly onServing?: (server: Omit<AppServer, 'close' | 'serveStdio'>) => void;
+  readonly onServing?: (server: Omit<AppServer, 'close' | 'handOver' | 'serveStdio'>) => void;
+  /** Called once, when it ends: turns may take this long to reach a safe point. */
+  readonly onStopping?: (withinMs: number) => void;
   /** Speaks JSON-RPC here too; its end of input ends the server. */
   readonly stdio?: { readonly input: Readable; readonly output: Writable } | undefined;
 }
@@ -22,15 +24,17 @@ export interface RunOutcome {
  * left. Never throws: a failure is in the outcome.
  */
 export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
-  const { logger = createLogger({ name: 'appserver' }), onServing, stdio, ...rest } = options;
+  const { logger = createLogger({ name: 'appserver' }), onServing, onStopping, stdio, ...rest } = options;
   const stop = stopSignal();
   try {
     const server = await startAppServer({ ...rest, logger });
     if (!stop.isAsked()) onServing?.(server);
     const hungUp = stdio && server.serveStdio(stdio.input, stdio.output).then(() => 'end of input');
     const signal = await Promise.race([stop.asked, ...(hungUp ? [hungUp] : [])]);
-    logger.info('stopping', { signal });
-    await server.close();
+    const turns = server.handOver();
+    onStopping?.(turns.kind === 'suspend' ? turns.withinMs : 0);
+    logger.info('stopping', { signal, turns });
+    await server.close(turns);
     return { exitCode: exitCodes.ok };
   } catch (error) {
     if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };

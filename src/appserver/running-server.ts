@@ -5,10 +5,10 @@ import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { RecentLog } from '../log/index.ts';
 import { defaults, type Turn, version } from '../protocol/index.ts';
-import { type DashboardTokens, ownIdentity } from '../supervise/index.ts';
+import { type DashboardTokens, ownIdentity, takeHandOver } from '../supervise/index.ts';
 import { ActiveSessions, Activity } from './activity.ts';
 import { addressOf, type ServingAddress } from './address.ts';
-import type { AppServer, AppServerOptions } from './app-server.ts';
+import type { AppServer, AppServerOptions, TurnsEnd } from './app-server.ts';
 import { type Assembly, assemble } from './assembly.ts';
 import type { ConnectionOptions } from './connection.ts';
 import { openDashboard } from './dashboard.ts';
@@ -218,9 +218,21 @@ export class RunningServer implements AppServer {
     );
   }
 
-  close(): Promise<void> {
+  handOver(): TurnsEnd {
+    const { launch, env } = this.#options;
+    const order = takeHandOver(homeOf(launch, env), this.workspacePath, this.#incarnation);
+    if (order?.endsTurns) return { kind: 'cancel' };
+    const { reason = 'stop', withinMs = defaults.supervise.handOverMs } = order ?? {};
+    return {
+      kind: 'suspend',
+      reason: reason === 'restart' && this.#program.isReplaced() ? 'upgrade' : reason,
+      withinMs,
+    };
+  }
+
+  close(turns: TurnsEnd = { kind: 'cancel' }): Promise<void> {
     this.#isServing = false;
-    this.#closing ??= this.#release(defaults.http.closeGraceMs);
+    this.#closing ??= this.#release(defaults.http.closeGraceMs, turns);
     return this.#closing;
   }
 
@@ -401,12 +413,13 @@ export class RunningServer implements AppServer {
     if (notification) this.#inbox.notify(notification);
   }
 
-  /** Accepts no new client; turns end, and their clients receive that; then the listeners close, and the workspace is free. */
-  async #release(graceMs: number): Promise<void> {
+  /** Accepts no new client; turns are suspended or end, and their clients receive that; then the listeners close, and the workspace is free. */
+  async #release(graceMs: number, turns: TurnsEnd = { kind: 'cancel' }): Promise<void> {
     this.#isServing = false;
     this.#health.stop();
     try {
       this.#workspace.withdraw();
+      if (turns.kind === 'suspend') await suspendTurns(this.#assembly.runtime, turns);
       await this.#assembly.close();
       this.#observatory.close();
       this.#inbox.close();
@@ -416,6 +429,11 @@ export class RunningServer implements AppServer {
       this.#workspace.release();
     }
   }
+}
+
+/** Suspends the turns of a runtime that can do it; another one cancels them when it closes. */
+async function suspendTurns(runtime: object, turns: TurnsEnd): Promise<void> {
+  if ('suspend' in runtime && typeof runtime.suspend === 'function') await runtime.suspend(turns);
 }
 
 /** Returns notes for the records of services that listen on another port than requested. */

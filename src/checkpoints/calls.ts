@@ -4,7 +4,7 @@ import type { CheckpointLimits } from './limits.ts';
 /** Methods of an engine that another thread calls: their arguments and results are plain data. */
 export const callNames = [
   'mark',
-  'endCrashed',
+  'markDeath',
   'prepare',
   'prepareMerge',
   'forkChanges',

@@ -2,8 +2,8 @@ import { structuredPatch } from 'diff';
 import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import { isSame, type NotCovered, type PathEntry, type Uncovered, uncoveredOf } from './entry.ts';
-import { type History, notCoveredOf, plainEntry, type SavedTurn } from './history.ts';
-import { movedRepositories } from './moved-repositories.ts';
+import { type History, notCoveredOf, plainEntry } from './history.ts';
+import { movedIn } from './moved-repositories.ts';
 import { ownerKey } from './owner.ts';
 import { type PutBack, putBackOf } from './put-back.ts';
 import type { Repositories } from './repositories.ts';
@@ -113,23 +113,9 @@ export async function diffOf(
     length += text.length;
     patches.push(text);
   }
-  notCovered.push(...repositoriesOf(history, repositories, turns));
+  notCovered.push(...movedIn(history, repositories, turns));
   const diff = request.isUnified ? patches.join('') : undefined;
   return { files, diff, isCut, putBack: putBackOf(history, request), ...uncoveredOf(notCovered) };
-}
-
-/** Repositories that turns have changed, each once. */
-function repositoriesOf(
-  history: History,
-  repositories: Repositories,
-  turns: readonly SavedTurn[],
-): Iterable<NotCovered> {
-  const found = new Map<string, NotCovered>();
-  for (const { startSeq, endSeq } of turns) {
-    const moved = movedRepositories(history, repositories, [startSeq, endSeq ?? history.newestSeq]);
-    for (const each of moved) found.set(each.path, each);
-  }
-  return found.values();
 }
 
 /** Whether one of these turns ran when the changes at a mark were made. */

@@ -1,6 +1,5 @@
 import { mkdirSync } from 'node:fs';
 import { relative } from 'node:path';
-import { lastActivity } from './activity.ts';
 import { apply, clearStaging, stage } from './apply.ts';
 import { type BytePath, bytePath, repositoryOf, shownPath } from './byte-path.ts';
 import { ContentReader } from './content-reader.ts';
@@ -8,6 +7,7 @@ import { Contents } from './contents.ts';
 import { Copies } from './copies.ts';
 import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
+import { type KnownWork, markDeath } from './death.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
 import { databaseIn, type EngineOptions, packsIn } from './engine-options.ts';
 import { firstOf, repositoryNotCovered } from './entry.ts';
@@ -17,7 +17,7 @@ import { History, type SavedTurn } from './history.ts';
 import { type CheckpointInfo, checkpointsOf, turnsFrom } from './list.ts';
 import { changesOf, changesSince, type ForkSpan, planMerge } from './merge.ts';
 import { movesOf } from './moves.ts';
-import { type Owner, ownerOf, userOwner } from './owner.ts';
+import { type Owner, ownerOf } from './owner.ts';
 import { closedParents, findingsOf, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
 import { prune } from './prune.ts';
 import { Repositories } from './repositories.ts';
@@ -30,7 +30,8 @@ import type {
   RestoreRequest,
 } from './requests.ts';
 import { type InterruptedRestore, nameOfRestore, Restores, type StoredRestore } from './restores.ts';
-import { Snapshots, type TakeMark } from './snapshots.ts';
+import { Snapshots } from './snapshots.ts';
+import { spansOf } from './spans.ts';
 import { Tree } from './tree.ts';
 
 interface WrittenRestore extends Pick<StoredRestore, 'turns' | 'conversation' | 'git' | 'repositories'> {
@@ -86,31 +87,23 @@ export class Engine {
     await this.#snapshots.take((take) => {
       for (const { edge, thread, turn } of requests) {
         const seq = take(edge, this.#running);
-        if (edge === 'start') history.startTurn({ thread, turn }, seq);
-        else history.endTurn({ thread, turn }, seq, false);
+        if (edge === 'end') history.endTurn({ thread, turn }, seq, false);
+        else if (edge === 'resume') history.resumeTurn({ thread, turn }, seq);
+        else history.startTurn({ thread, turn }, seq);
       }
     });
   }
 
   /**
-   * Ends the turns that a dead process left open, at their last sign of life. Later changes are the user's; while a call ran at
-   * that moment, its command may have made them as well, so an undo asks, as for a missing entry whose removal has no time. Without
-   * any sign of life all changes are uncertain.
+   * Ends the turns that a dead process left open, at their last known work.
+   *
+   * @param known facts about these turns from their stored calls, by `ownerKey`
+   * @returns their number
    */
-  async endCrashed(): Promise<number> {
-    const open = this.#history.openTurns;
-    if (open.length === 0) return 0;
-    const last = lastActivity(this.#options.directory);
-    const working = open.filter((turn) => last?.isWorking(turn) ?? true).map(ownerOf);
-    const later = working.length === 0 ? [] : [...working, userOwner];
-    const take = (mark: TakeMark) => {
-      const seq = mark('crash', open.map(ownerOf));
-      for (const turn of open) this.#history.endTurn(turn, seq, true);
-      mark('afterCrash', later);
-      mark('afterCrash', [...open.map(ownerOf), userOwner]);
-    };
-    await this.#snapshots.take(take, { splitAt: last?.at ?? 0 });
-    return open.length;
+  async markDeath(known: Readonly<Record<string, KnownWork>>): Promise<number> {
+    const { directory } = this.#options;
+    const place = { history: this.#history, snapshots: this.#snapshots, tree: this.#tree, directory };
+    return markDeath(place, known);
   }
 
   /**
@@ -291,9 +284,13 @@ export class Engine {
     return turnsFrom(this.#history, thread, turn);
   }
 
-  /** Forgets a turn without changes. */
+  /** Ends a turn that has changed nothing since its start, or since it was resumed: without an earlier span it is forgotten. */
   dropTurn(turn: Owner): void {
-    this.#history.dropTurn(turn);
+    const history = this.#history;
+    const saved = history.turns(turn.thread).find((each) => each.turn === turn.turn);
+    const before = saved && spansOf(history, saved).at(-2);
+    if (before?.endSeq) history.endTurn(turn, before.endSeq, false);
+    else history.dropTurn(turn);
   }
 
   forget(thread: string): void {

@@ -1,6 +1,7 @@
 import { shownPath } from './byte-path.ts';
 import type { GitIndex } from './git-index.ts';
 import { abortCommands, branchOf, type GitState, isOwnPart, isSamePlace, movedParts, partOf } from './git-state.ts';
+import type { TurnSpan } from './spans.ts';
 
 /** States of a repository before and after turns. The state before them can be set back. */
 export interface GitMove {
@@ -35,9 +36,6 @@ export interface GitRestore {
   readonly left?: LeftPart[];
 }
 
-/** Turn with marks that hold states. */
-type MarkedTurn = { readonly startSeq: number; readonly endSeq: number | null };
-
 interface Span {
   readonly start: GitState;
   readonly end: GitState;
@@ -56,12 +54,12 @@ export const stayReasons = {
 
 /** Compares a repository before and after turns. @param stateAt returns its state at a mark. @returns undefined: nothing moved */
 export async function moveOf(
-  turns: readonly MarkedTurn[],
+  marked: readonly TurnSpan[],
   stateAt: (seq: number) => GitState | undefined,
   index: Pick<GitIndex, 'isSame'>,
 ): Promise<GitMove | GitRestore | undefined> {
   const spans: Span[] = [];
-  for (const { startSeq, endSeq } of turns) {
+  for (const { startSeq, endSeq } of marked) {
     if (endSeq === null) return undefined;
     const [start, end] = [stateAt(startSeq), stateAt(endSeq)];
     if (!start && end) return { moved: ['.git'], isRestored: false, reason: stayReasons.made };

@@ -19,12 +19,12 @@ const Repository = {
   indexPrint: v.optional(v.string()),
   /** The repository has more refs, or larger files, than are saved. */
   isPartial: v.optional(v.literal(true)),
+  /** Changed after the last sign of life of a crashed turn. */
+  isUncertain: v.optional(v.literal(true)),
 };
 
 const GitState = v.object({
   ...Repository,
-  /** Changed after the last sign of life of a crashed turn. */
-  isUncertain: v.optional(v.literal(true)),
   /** Repositories in directories of the tree, by path. */
   nested: v.optional(v.record(v.string(), v.object(Repository))),
 });

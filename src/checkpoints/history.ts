@@ -11,9 +11,9 @@ import {
 import type { Owner } from './owner.ts';
 import type { SavedRepositories } from './repositories.ts';
 
-export type MarkEdge = 'start' | 'end' | 'look' | 'crash' | 'afterCrash' | 'beforeRestore' | 'restored';
+export type MarkEdge = 'start' | 'resume' | 'end' | 'look' | 'crash' | 'afterCrash' | 'beforeRestore' | 'restored';
 
-/** A turn whose files are saved. */
+/** A turn whose files are saved. One that was resumed after the death of its server has several spans: `spansOf`. */
 export interface SavedTurn extends Owner {
   readonly startSeq: number;
   /** Null: it still runs. */
@@ -27,6 +27,13 @@ export interface SavedTurn extends Owner {
 export interface PathChange {
   readonly path: BytePath;
   readonly seq: number;
+}
+
+/** A mark with the owners of the changes since the mark before. */
+export interface OwnedMark {
+  readonly seq: number;
+  readonly edge: MarkEdge;
+  readonly running: readonly Owner[];
 }
 
 /** Condition for skipped entries, without repositories: their saved state shows a change. */
@@ -66,6 +73,15 @@ export class History {
        ON CONFLICT (thread, turn) DO UPDATE SET startSeq = excluded.startSeq, endSeq = NULL, undoneBy = NULL, crashed = 0`,
       ...[thread, turn, seq],
     );
+  }
+
+  /** Opens a turn again, from a later mark on. One that is unknown, or was taken back, begins there. */
+  resumeTurn(owner: Owner, seq: number): void {
+    const { changes } = this.#database.run(
+      'UPDATE turns SET endSeq = NULL WHERE thread = ? AND turn = ? AND undoneBy IS NULL',
+      ...[owner.thread, owner.turn],
+    );
+    if (changes === 0) this.startTurn(owner, seq);
   }
 
   endTurn({ thread, turn }: Owner, seq: number, isCrashed: boolean): void {
@@ -177,10 +193,15 @@ export class History {
   }
 
   /** Owners of the changes at a mark. */
-  ownersAt(seq: number): { readonly edge: MarkEdge; readonly running: readonly Owner[] } {
+  ownersAt(seq: number): Omit<OwnedMark, 'seq'> {
     const row = this.#database.get('SELECT edge, running FROM marks WHERE seq = ?', seq);
-    if (!row) return { edge: 'start', running: [] };
-    return { edge: String(row['edge']) as MarkEdge, running: JSON.parse(String(row['running'])) as Owner[] };
+    return row ? ownedOf(row) : { edge: 'start', running: [] };
+  }
+
+  /** Marks after one, up to another one, with the owners of their changes. */
+  *marks(after: number, through: number): Generator<OwnedMark> {
+    const sql = 'SELECT seq, edge, running FROM marks WHERE seq > ? AND seq <= ? ORDER BY seq';
+    for (const row of this.#database.all(sql, after, through)) yield { seq: Number(row['seq']), ...ownedOf(row) };
   }
 
   mark(seq: number): { readonly at: number; readonly files: number; readonly bytes: number } {
@@ -257,6 +278,11 @@ export function entryOf(row: Row): StampedEntry {
     ino: Number(row['ino']),
   };
 }
+
+const ownedOf = (row: Row): Omit<OwnedMark, 'seq'> => ({
+  edge: String(row['edge']) as MarkEdge,
+  running: JSON.parse(String(row['running'])) as Owner[],
+});
 
 function turnOf(row: Row): SavedTurn {
   return {

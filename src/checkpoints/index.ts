@@ -4,6 +4,7 @@
  * of texts and for worktrees of removed forks. Never here: conversations, approvals.
  */
 export type { Engines } from './calls.ts';
+export type { KnownWork } from './death.ts';
 export type { ChangedFile, TurnDiff } from './diff.ts';
 export { EngineThread, type EngineThreadOptions } from './engine-thread.ts';
 export type { NotCovered, SkipReason } from './entry.ts';

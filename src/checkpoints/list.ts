@@ -1,7 +1,7 @@
 import { firstOf, type Uncovered } from './entry.ts';
 import { type History, notCoveredOf } from './history.ts';
 import { maxListedPaths } from './limits.ts';
-import { movedRepositories } from './moved-repositories.ts';
+import { movedIn } from './moved-repositories.ts';
 import { restorePrefix } from './plan.ts';
 import type { Repositories } from './repositories.ts';
 import type { Restores } from './restores.ts';
@@ -37,7 +37,7 @@ export function checkpointsOf(
     const { at, files, bytes } = history.mark(startSeq);
     const skipped = history.skippedIn(startSeq, endSeq, maxListedPaths);
     const total = skipped.length < maxListedPaths ? skipped.length : history.countSkippedIn(startSeq, endSeq);
-    const moved = movedRepositories(history, repositories, [startSeq, endSeq]);
+    const moved = movedIn(history, repositories, [saved]);
     return {
       turnId: turn,
       kind: turn.startsWith(restorePrefix) ? 'restore' : 'turn',

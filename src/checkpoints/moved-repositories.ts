@@ -2,11 +2,24 @@ import { relative } from 'node:path';
 import { childOf, shownPath } from './byte-path.ts';
 import type { NotCovered } from './entry.ts';
 import { type GitState, isMoved, isOwnPart, isSamePlace, movedParts } from './git-state.ts';
-import type { History } from './history.ts';
+import type { History, SavedTurn } from './history.ts';
 import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
+import { spansOf } from './spans.ts';
 
-/** Lists the repositories that differ between two marks, except the tree's own where an undo can set it back. */
-export function movedRepositories(
+/** Lists the repositories that turns have changed, each once, except the tree's own where an undo can set it back. */
+export function movedIn(
+  history: History,
+  repositories: Repositories,
+  turns: readonly SavedTurn[],
+): readonly NotCovered[] {
+  const spans = turns.flatMap((turn) => spansOf(history, turn));
+  const moved = spans.flatMap(({ startSeq, endSeq }) =>
+    movedBetween(history, repositories, [startSeq, endSeq ?? history.newestSeq]),
+  );
+  return [...new Map(moved.map((each) => [each.path, each])).values()];
+}
+
+function movedBetween(
   history: Pick<History, 'gitAt'>,
   repositories: Repositories,
   [from, through]: readonly [number, number],

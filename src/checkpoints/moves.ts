@@ -4,6 +4,7 @@ import type { History, SavedTurn } from './history.ts';
 import type { RestoreOp } from './plan.ts';
 import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 import type { NestedMove, StoredRestore } from './restores.ts';
+import { spansOf } from './spans.ts';
 
 /**
  * Compares all repositories of a tree before and after turns. One that comes back or goes with its files has no move, unless the
@@ -20,8 +21,9 @@ export async function movesOf(
     states.set(seq, state);
     return state;
   };
+  const spans = turns.flatMap((turn) => spansOf(history, turn)).sort((a, b) => a.startSeq - b.startSeq);
   const paths = new Set<BytePath>();
-  for (const { startSeq, endSeq } of turns) {
+  for (const { startSeq, endSeq } of spans) {
     for (const seq of endSeq === null ? [startSeq] : [startSeq, endSeq]) {
       for (const path of Object.keys(stateAt(seq).nested)) if (!isModulePath(path)) paths.add(path);
     }
@@ -30,13 +32,13 @@ export async function movesOf(
   const nested: NestedMove[] = [];
   for (const path of paths) {
     const known = [...states.values()].flatMap((state) => state.nested[path] ?? [])[0];
-    const move = await moveOf(turns, (seq) => nestedAt(stateAt(seq), path, known), repositories.indexOf(path));
+    const move = await moveOf(spans, (seq) => nestedAt(stateAt(seq), path, known), repositories.indexOf(path));
     const comesOrGoes = move && !('before' in move) && planned.has(childOf(path, '.git'));
     const before = stateAt(Math.min(...turns.map(({ startSeq }) => startSeq))).nested[path];
     if (move && !comesOrGoes) nested.push({ path, move });
     else if (comesOrGoes && before?.place?.kind === 'elsewhere')
       nested.push({ path, move: { before, after: before, parts: [] } });
   }
-  const git = await moveOf(turns, (seq) => stateAt(seq).root, repositories.indexOf(''));
+  const git = await moveOf(spans, (seq) => stateAt(seq).root, repositories.indexOf(''));
   return { git, repositories: nested };
 }

@@ -151,6 +151,7 @@ class Planner {
    */
   #judgeRepository(repository: BytePath, paths: ReadonlyMap<BytePath, readonly Change[]>): void {
     const history = this.#history;
+    const { force } = this.#request;
     const [before, now] = [history.at(repository, this.#target), history.current(repository)];
     if (before?.kind === 'directory' && now?.kind === 'directory') return;
     const all = [...paths.values()].flat();
@@ -161,12 +162,18 @@ class Planner {
     const isTouched = [...paths].some(
       ([path, changes]) => path !== index && changes.some(({ by }) => by === 'foreign'),
     );
-    if (!isOurs || (isMade && isTouched && !this.#request.force)) {
+    if (!isOurs || (isMade && isTouched && !force)) {
       if (isTouched) this.#kept.push(repository);
       return;
     }
     for (const [path, changes] of paths) {
-      this.#judge(path, path === index ? changes.filter(({ by }) => by !== 'foreign') : changes);
+      // Forced, all of it follows: git cannot read a part of a repository.
+      if (force)
+        this.#judge(
+          path,
+          changes.map(({ seq }) => ({ seq, by: 'ours' })),
+        );
+      else this.#judge(path, path === index ? changes.filter(({ by }) => by !== 'foreign') : changes);
     }
   }
 

@@ -79,22 +79,21 @@ export class Repositories {
   read(nested: readonly BytePath[], aliveUntil?: number): GitState | undefined {
     const { root } = this.#options;
     const place = gitPlaceOf(root);
-    const own = place && this.#stateOf('', place);
+    const own = place && this.#stateOf('', place, aliveUntil);
     const below: Record<BytePath, GitState> = {};
     for (const path of [...nested].sort().slice(0, maxNested)) {
       const found = placeIn(root, path);
-      const state = found && this.#stateOf(path, found);
+      const state = found && this.#stateOf(path, found, aliveUntil);
       if (state) below[path] = state;
     }
     const used = new Set(Object.values(below).map((state) => state.place?.directory));
     for (const each of place?.kind === 'own' ? modulePlaces(root) : []) {
       const path = each.way?.directory ?? '';
-      const state = used.has(each.directory) ? undefined : this.#stateOf(path, each);
+      const state = used.has(each.directory) ? undefined : this.#stateOf(path, each, aliveUntil);
       if (state) below[path] = state;
     }
     if (!own && Object.keys(below).length === 0) return undefined;
-    const isUncertain = aliveUntil !== undefined && place !== undefined && repositoryChangedAt(place) > aliveUntil;
-    return { ...(own ?? noRepository), ...(isUncertain && { isUncertain }), nested: below };
+    return { ...(own ?? noRepository), nested: below };
   }
 
   /** State at a mark. @param saved column of the mark */
@@ -139,9 +138,11 @@ export class Repositories {
     this.#indexes.clear();
   }
 
-  #stateOf(path: BytePath, place: GitPlace): GitState | undefined {
+  #stateOf(path: BytePath, place: GitPlace, aliveUntil: number | undefined): GitState | undefined {
     const state = readRepository(place);
-    return state && { ...state, ...this.indexOf(path).save(place) };
+    if (!state) return undefined;
+    const isUncertain = aliveUntil !== undefined && repositoryChangedAt(place) > aliveUntil;
+    return { ...state, ...this.indexOf(path).save(place), ...(isUncertain && { isUncertain }) };
   }
 }
 

@@ -5,7 +5,8 @@ import type { RestoreFindings } from './plan.ts';
 
 /** Request for a mark. */
 export interface MarkRequest extends Owner {
-  readonly edge: 'start' | 'end';
+  /** `resume`: the turn continues after the death of its server. */
+  readonly edge: 'start' | 'resume' | 'end';
 }
 
 export interface RestoreRequest {

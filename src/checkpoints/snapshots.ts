@@ -33,12 +33,23 @@ export interface SnapshotOptions {
 /** Inserts a mark of the state found by the scan. @returns its number */
 export type TakeMark = (edge: MarkEdge, running: readonly Owner[]) => number;
 
+/** A change that a scan has found. */
+export interface FoundChange {
+  readonly path: BytePath;
+  /** Undefined: the entry is missing. */
+  readonly entry: StampedEntry | undefined;
+  /** Latest moment at which the change can have been made, in milliseconds; infinite: unknown. */
+  readonly changedAt: number;
+}
+
+/**
+ * Inserts marks. @returns the mark of a change; without a result all changes belong to the first mark
+ */
+export type Commit = (take: TakeMark, found: () => readonly FoundChange[]) => ((path: BytePath) => number) | undefined;
+
 export interface TakeOptions {
-  /**
-   * Changes up to this moment belong to the first mark of the commit, later ones to the second, and removals that may be later to the third. In
-   * milliseconds; undefined: all to the first.
-   */
-  readonly splitAt?: number | undefined;
+  /** Last sign of life of a dead process, in milliseconds: later changes of a repository are marked. */
+  readonly aliveUntil?: number | undefined;
 }
 
 /** A stored state without its rows. */
@@ -47,7 +58,6 @@ interface Stored {
   readonly git: SavedRepositories | undefined;
   /** No checkpoint was taken before. */
   readonly isFirst: boolean;
-  readonly splitAt: number | undefined;
 }
 
 /** A transaction with more rows gets a larger cache: pages that do not fit are written twice. */
@@ -67,7 +77,7 @@ export class Snapshots {
    * Commits the state together with the marks of `commit`.
    * @throws CheckpointError, the system's error; then nothing is committed
    */
-  async take(commit: (take: TakeMark) => void, { splitAt }: TakeOptions = {}): Promise<void> {
+  async take(commit: Commit, { aliveUntil }: TakeOptions = {}): Promise<void> {
     const { tree, contents, onStep, history, repositories } = this.#options;
     this.#requireSpace();
     onStep?.('scan');
@@ -75,11 +85,11 @@ export class Snapshots {
     const found = await this.#scan(known);
     try {
       const stored = await this.#store(found);
-      const git = repositories.save(found.repositories, splitAt);
+      const git = repositories.save(found.repositories, aliveUntil);
       onStep?.('flush');
       contents.flush();
       onStep?.('commit');
-      this.#write(found, { stored, git, isFirst: known.size === 0, splitAt }, commit);
+      this.#write(found, { stored, git, isFirst: known.size === 0 }, commit);
     } catch (error) {
       this.#index = undefined;
       repositories.forget();
@@ -92,31 +102,31 @@ export class Snapshots {
     onStep?.('committed');
   }
 
-  #write(found: Scan, { stored, git, isFirst, splitAt }: Stored, commit: (take: TakeMark) => void): void {
+  #write(found: Scan, { stored, git, isFirst }: Stored, commit: Commit): void {
     const { entries, bytes, gone, index } = found;
     const { database, contents, history } = this.#options;
     const totals = { files: entries, bytes, git };
     database.transaction(() => {
       contents.commit();
-      const marks: number[] = [];
-      commit((edge, running) => {
+      let first: number | undefined;
+      const take: TakeMark = (edge, running) => {
         const seq = history.addMark(edge, running, totals);
-        marks.push(seq);
+        first ??= seq;
         return seq;
-      });
-      const [first, second, third] = marks;
-      if (first === undefined) return;
-      const markOf = (path: BytePath, entry: StampedEntry | undefined): number => {
-        const changedAt = entry ? (entry.ctime ?? Number.POSITIVE_INFINITY) : lastChangeOf(path, index);
-        if (splitAt === undefined || changedAt <= splitAt) return first;
-        return (entry ? second : third) ?? first;
       };
-      for (const path of gone) history.put(path, undefined, markOf(path, undefined));
+      const ownMark = commit(take, () => [
+        ...gone.map((path) => ({ path, entry: undefined, changedAt: lastChangeOf(path, index) })),
+        ...[...stored].map(([path, entry]) => ({ path, entry, changedAt: changeOf(path, entry, index) })),
+      ]);
+      if (first === undefined) return;
+      const shared = first;
+      const markOf = ownMark ?? (() => shared);
+      for (const path of gone) history.put(path, undefined, markOf(path));
       // Sorted rows fill each page of the table once.
       const rows = isFirst ? [...stored].sort(([a], [b]) => (a < b ? -1 : 1)) : stored;
       for (const [path, entry] of rows) {
-        if (!isFirst) history.put(path, entry, markOf(path, entry));
-        else if (entry) history.add(entry, first);
+        if (!isFirst) history.put(path, entry, markOf(path));
+        else if (entry) history.add(entry, shared);
       }
     }, stored.size > manyRows);
     contents.settle();
@@ -191,6 +201,9 @@ function correct(index: StatIndex, path: BytePath, entry: StampedEntry | undefin
   const { kind, mode, size, mtime, ctime, ino } = entry ?? gone;
   directory.set(at, { kind, mode, size, mtime, ino, ctime: ctime ?? Number.NaN });
 }
+
+const changeOf = (path: BytePath, entry: StampedEntry | undefined, index: StatIndex): number =>
+  entry ? (entry.ctime ?? Number.POSITIVE_INFINITY) : lastChangeOf(path, index);
 
 /**
  * Latest moment at which a missing entry can have been removed: the last change of the nearest directory that still exists.

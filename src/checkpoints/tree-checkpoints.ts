@@ -2,7 +2,9 @@ import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise } from 'x
 import { type CheckpointRequestKind, type CheckpointWork, checkpointMachine } from '../../machines/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
+import type { KnownWork } from './death.ts';
 import { CheckpointError } from './errors.ts';
+import { type Owner, ownerKey } from './owner.ts';
 import type { RestoreFindings } from './plan.ts';
 import type { MarkRequest, MergeRequest, RestoreOutcome, RestoreRequest } from './requests.ts';
 
@@ -14,6 +16,8 @@ export interface TreeCheckpointsOptions {
   readonly rollback: (threadId: string, turnIds: readonly string[]) => void;
   /** Whether a conversation works in a directory. In a copy that a killed process made, there may be none. */
   readonly isInUse: (directory: string) => boolean;
+  /** Facts about a turn that a dead process left open, from its stored calls; undefined: none. */
+  readonly workOf?: ((turn: Owner) => KnownWork | undefined) | undefined;
   /** Receives the machine before it starts. */
   readonly observe?: ((actor: AnyActorRef) => void) | undefined;
 }
@@ -52,6 +56,7 @@ export class TreeCheckpoints {
       checkpointMachine.provide({
         actors: {
           recover: fromPromise(() => this.#recover()),
+          markDeath: fromPromise(() => this.#markDeath()),
           mark: fromPromise(({ input }) => this.#mark(input)),
           prune: fromPromise(() => this.#call('prune')),
           plan: fromPromise(({ input }) => this.#plan(input)),
@@ -74,7 +79,7 @@ export class TreeCheckpoints {
     this.#actor.start();
   }
 
-  /** Saves the files at the start or the end of a turn. @throws CheckpointError */
+  /** Saves the files when a turn starts, resumes or ends. @throws CheckpointError */
   async mark(mark: MarkRequest): Promise<void> {
     await this.#request(mark.edge, { kind: 'mark', mark });
   }
@@ -142,7 +147,16 @@ export class TreeCheckpoints {
     for (const target of await this.#call('openCopies')) {
       await this.#call(this.#options.isInUse(target) ? 'keepCopy' : 'removeCopy', target);
     }
-    await this.#call('endCrashed');
+  }
+
+  async #markDeath(): Promise<void> {
+    const open = (await this.#call('turns')).filter(({ endSeq }) => endSeq === null);
+    if (open.length === 0) return;
+    const known = open.flatMap((turn) => {
+      const work = this.#options.workOf?.(turn);
+      return work ? [[ownerKey(turn), work] as const] : [];
+    });
+    await this.#call('markDeath', Object.fromEntries(known));
   }
 
   async #mark({ requests }: CheckpointWork): Promise<void> {

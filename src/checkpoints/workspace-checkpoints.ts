@@ -5,6 +5,7 @@ import type { AnyActorRef } from 'xstate';
 import { makeDirectory, writeFileAtomic } from '../lib/index.ts';
 import { ActivityNotes } from './activity.ts';
 import type { Engines } from './calls.ts';
+import type { KnownWork } from './death.ts';
 import type { TurnDiff } from './diff.ts';
 import { EngineThread } from './engine-thread.ts';
 import { type CheckpointLimits, smallTreeEntries } from './limits.ts';
@@ -25,6 +26,8 @@ export interface WorkspaceCheckpointsOptions {
   readonly rollback: (threadId: string, turnIds: readonly string[]) => void;
   /** Whether a conversation works in a directory. */
   readonly isInUse: (directory: string) => boolean;
+  /** Facts about a turn that a dead server left open, from its stored calls; undefined: none. */
+  readonly workOf?: ((threadId: string, turnId: string) => KnownWork | undefined) | undefined;
   readonly observe?: ((actor: AnyActorRef, treeId: string, root: string) => void) | undefined;
   /** Default: in a thread of their own. */
   readonly engines?: Engines | undefined;
@@ -48,7 +51,11 @@ export interface RestoreFiles {
   readonly conversation: readonly string[];
 }
 
+/** Whether a turn will need its files saved: a tool of it may change them, or another program does the whole turn. */
+type ExpectedChanges = 'none' | 'possible' | 'certain';
+
 interface OpenTurn {
+  readonly edge: 'start' | 'resume';
   start: Promise<void> | undefined;
   /** Whether the files are saved in their earlier state: from now on tools may change them. */
   hasStarted: boolean;
@@ -82,8 +89,21 @@ export class WorkspaceCheckpoints {
    * Begins a turn. A tree that is large, or will surely be needed, is saved now, beside the first steps of the turn; a small one
    * when a tool needs it.
    */
-  begin(place: TurnPlace, changes: 'none' | 'possible' | 'certain' = 'possible'): void {
-    const turn: OpenTurn = { start: undefined, hasStarted: false };
+  begin(place: TurnPlace, changes: ExpectedChanges = 'possible'): void {
+    this.#open(place, changes, 'start');
+  }
+
+  /**
+   * Continues a turn of a dead server, under its id. Call it before any other turn works: it marks the death, as `workOf` knows it. The
+   * changes until the first tool of the turn are the user's; `secure`, `working` and `settle` follow as for a turn that begins.
+   */
+  resume(place: TurnPlace, changes: ExpectedChanges = 'possible'): void {
+    this.#tree(place.workspacePath);
+    this.#open(place, changes, 'resume');
+  }
+
+  #open(place: TurnPlace, changes: ExpectedChanges, edge: OpenTurn['edge']): void {
+    const turn: OpenTurn = { edge, start: undefined, hasStarted: false };
     this.#turns.set(keyOf(place), turn);
     if (changes === 'none') return;
     if (changes === 'certain') {
@@ -208,7 +228,7 @@ export class WorkspaceCheckpoints {
 
   #start(place: TurnPlace, turn: OpenTurn): Promise<void> {
     turn.start ??= this.#tree(place.workspacePath)
-      .mark({ edge: 'start', ...ownerOf(place) })
+      .mark({ edge: turn.edge, ...ownerOf(place) })
       .then(() => {
         turn.hasStarted = true;
       });
@@ -228,7 +248,7 @@ export class WorkspaceCheckpoints {
     const treeId = treeIdOf(root);
     const known = this.#trees.get(treeId);
     if (known) return known;
-    const { limits, rollback, isInUse, observe, gitEnvironment, ownDirectories = [] } = this.#options;
+    const { limits, rollback, isInUse, workOf, observe, gitEnvironment, ownDirectories = [] } = this.#options;
     const directory = this.#directoryOf(treeId);
     makeDirectory(directory, 0o700);
     const file = join(directory, rootFile);
@@ -236,6 +256,7 @@ export class WorkspaceCheckpoints {
     const tree = new TreeCheckpoints({
       place: { treeId, root, directory, limits, ownDirectories, gitEnvironment },
       ...{ engines: this.#engines, rollback, isInUse },
+      ...(workOf && { workOf: ({ thread, turn }) => workOf(thread, turn) }),
       ...(observe && { observe: (actor) => observe(actor, treeId, root) }),
     });
     this.#trees.set(treeId, tree);

@@ -2,7 +2,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HubClient, RecordAnswer } from '../client/index.ts';
 import { defaults } from '../protocol/index.ts';
-import { isAlive, lockHolder, probeLock, readAppServer, readHolder, workspaceFiles } from '../supervise/index.ts';
+import {
+  isAlive,
+  lockHolder,
+  orderHandOver,
+  probeLock,
+  readAppServer,
+  readHolder,
+  workspaceFiles,
+} from '../supervise/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
 import { canonical } from './workspace.ts';
@@ -23,17 +31,21 @@ export const runsByHand = ({ state, startedByHub, pid }: RecordAnswer): boolean 
  *
  * @throws CliError workspaceLocked for another process, and for one that does not end
  */
-export async function endByHand({ home, signal }: CommandContext, workspace: string): Promise<void> {
+export async function endByHand({ home, signal }: CommandContext, workspace: string, endsTurns = false): Promise<void> {
   const files = workspaceFiles(home, canonical(workspace));
   if (probeLock(files.mutexPath) !== 'held') return;
   const read = readAppServer(files);
   const holder = lockHolder(files.mutexPath);
   const published = read.kind === 'ok' && isAlive(read.value.identity) === 'alive' ? read.value.pid : null;
-  if (published === null || (holder !== null && holder !== published)) {
+  if (read.kind !== 'ok' || published === null || (holder !== null && holder !== published)) {
     throw notOurs(workspace, holder ?? readHolder(files).pid, files.mutexPath);
   }
+  const { gracefulStopMs, handOverMs, killVerifyMs } = defaults.supervise;
+  const withinMs = endsTurns ? 0 : handOverMs;
+  const { incarnation } = read.value;
+  orderHandOver(home, canonical(workspace), { incarnation, reason: 'stop', withinMs, endsTurns });
   process.kill(published, 'SIGTERM');
-  const deadline = performance.now() + defaults.supervise.gracefulStopMs + defaults.supervise.killVerifyMs;
+  const deadline = performance.now() + withinMs + gracefulStopMs + killVerifyMs;
   while (probeLock(files.mutexPath) === 'held') {
     if (performance.now() > deadline) {
       const what = `Process ${published}, which serves ${workspace}, does not end after SIGTERM.`;

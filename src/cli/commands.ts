@@ -183,11 +183,11 @@ export const commands: readonly CommandSpec[] = [
     name: 'stop',
     describe: [
       'Stop the agent server of a workspace.',
-      'Returns when all its processes have ended. A server started by hand ends, too. A workspace whose directory is gone is removed from the list.',
+      'Returns when all its processes have ended. Unfinished turns resume at the next start. A server started by hand ends, too. A workspace whose directory is gone is removed from the list.',
     ],
     argument: workspace,
-    options: [noStart, json],
-    examples: ['stop', 'stop ~/projects/site'],
+    options: [{ name: 'end-turns', describe: 'Cancel unfinished turns instead of suspending them' }, noStart, json],
+    examples: ['stop', 'stop ~/projects/site', 'stop --end-turns'],
     load: () => import('./commands/stop.ts'),
   },
   {

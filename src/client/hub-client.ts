@@ -147,12 +147,17 @@ export class HubClient {
   }
 
   /**
-   * Resolves when the agent server and all its processes are gone.
+   * Resolves when the agent server and all its processes are gone. Unfinished turns resume with the next start, unless `endTurns` is true.
    *
    * @example await hub.stop('/home/me/site');
    */
-  stop(workspacePath: string, { signal }: CallOptions = {}): Promise<RecordAnswer> {
-    return this.#post('/v1/appservers/stop', { workspacePath }, RecordAnswer, signal, true);
+  stop(
+    workspacePath: string,
+    { endTurns = false, signal }: CallOptions & { readonly endTurns?: boolean } = {},
+  ): Promise<RecordAnswer> {
+    // An older Hub knows no such field.
+    const request = { workspacePath, ...(endTurns && { endTurns }) };
+    return this.#post('/v1/appservers/stop', request, RecordAnswer, signal, true);
   }
 
   /**

@@ -291,7 +291,7 @@ export function startHub(options: HubOptions): Hub {
 
   const actor: ActorRefFrom<typeof hubMachine> = createActor(machine, {
     id: 'hub',
-    input: { drainDeadlineMs: defaults.supervise.drainDeadlineMs },
+    input: { drainDeadlineMs: defaults.supervise.drainDeadlineMs + policyOf(options.config, policy).handOverMs },
   });
   actor.on('hub.started', ({ apiBaseUrl }) => {
     claimed().events.publish('hub.started', null, { apiBaseUrl, pid: process.pid });

@@ -14,6 +14,7 @@ export function policyOf(config: Config, overrides: Partial<SupervisionPolicy>):
     ...restartPolicyOf(config),
     startDeadlineMs: settings.StartDeadlineMs,
     proxyDeadlineMs: defaults.apiProxy.readyDeadlineMs,
+    handOverMs: defaults.supervise.handOverMs,
     gracefulStopMs: defaults.supervise.gracefulStopMs,
     killVerifyMs: defaults.supervise.killVerifyMs,
     livenessFailures: settings.LivenessFailures,

@@ -65,7 +65,7 @@ export interface Registry {
   /** Records of all known workspaces, with the servers that run without this Hub. */
   listAll(): Promise<AppServerRecord[]>;
   /** `POST /v1/appservers/stop`. A workspace whose directory is gone is not listed afterwards. */
-  stop(path: unknown): Promise<AppServerRecord>;
+  stop(path: unknown, endsTurns: boolean): Promise<AppServerRecord>;
   restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord>;
   find(path: unknown): Workspace | undefined;
   /**
@@ -259,14 +259,14 @@ export function createRegistry(options: RegistryOptions): Registry {
     return inspectUnmanaged(hub, path, workspace?.record(path.requested));
   }
 
-  async function stop(path: unknown): Promise<AppServerRecord> {
+  async function stop(path: unknown, endsTurns: boolean): Promise<AppServerRecord> {
     const resolved = resolveKnown(path);
     const { requested, canonical } = resolved;
     const workspace = workspaces.get(canonical);
     const before = workspace?.snapshot();
     if (!before?.context.hasProcess && !(before && isStarting(before))) refuseForeign(canonical, requested);
     if (!workspace || !before) return inspectPath(resolved);
-    workspace.send({ type: 'STOP', reason: 'user' });
+    workspace.send({ type: 'STOP', reason: 'user', endsTurns });
     const snapshot = await workspace.over(before);
     if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
     // A Hub that is killed now must not start the workspace again. Failed writes are logged with the state that they miss.

@@ -169,7 +169,10 @@ export const EnsureRequest = v.object({
   startIfMissing: v.optional(v.boolean('true or false'), true),
   apiProxy: v.optional(v.unknown()),
 });
-export const StopRequest = v.object({ workspacePath: v.optional(v.unknown()) });
+export const StopRequest = v.object({
+  workspacePath: v.optional(v.unknown()),
+  endTurns: v.optional(v.boolean('endTurns must be true or false.'), false),
+});
 export const RestartRequest = v.object({
   workspacePath: v.optional(v.unknown()),
   apiProxy: v.optional(v.unknown()),
@@ -183,7 +186,15 @@ export const EnsureInput = v.object({
   apiProxy: v.optional(ApiProxyRequest),
 });
 export type EnsureInput = v.InferInput<typeof EnsureInput>;
-export const StopInput = v.object({ workspacePath: text('Path of the workspace; absolute.') });
+export const StopInput = v.object({
+  workspacePath: text('Path of the workspace; absolute.'),
+  endTurns: v.optional(
+    v.pipe(
+      v.boolean(),
+      v.description('True: cancels unfinished turns. Default: they are suspended, and resume with the next start.'),
+    ),
+  ),
+});
 export const RestartInput = v.object({
   workspacePath: text('Path of the workspace; absolute.'),
   apiProxy: v.optional(ApiProxyRequest),

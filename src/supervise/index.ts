@@ -38,6 +38,7 @@ export {
 } from './dashboard-token.ts';
 export { Descendants } from './descendants.ts';
 export { type ChildEnvironmentOptions, childEnvironment, toolChainEnvironment } from './environment.ts';
+export { type HandOver, orderHandOver, takeHandOver } from './hand-over.ts';
 export { isAlive, type Liveness, ownIdentity, readIdentity } from './identity.ts';
 export { closeBeforeStart, closeInherited } from './inherited.ts';
 export {

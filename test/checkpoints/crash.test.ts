@@ -34,7 +34,7 @@ async function crashed(
   const dead = open();
   await dead.mark([{ edge: 'start', ...turn }]);
   during(place);
-  const at = clockOf(place.stores);
+  const at = Date.now();
   const note = { at, working: isWorking ? ['thread turn_001'] : [] };
   writeFileSync(activityIn(place.stores), `${JSON.stringify(note)}\n`);
   dead.close();
@@ -42,7 +42,7 @@ async function crashed(
   after(place);
   const engine = open();
   t.teardown(() => engine.close());
-  await engine.endCrashed();
+  await engine.markDeath({});
   const undo = async (force = false) => {
     const prepared = await engine.prepare({ ...order, force });
     if (prepared.number === undefined) return { prepared, outcome: undefined };

@@ -32,7 +32,7 @@ t.test('a tree is saved and restored by a thread, which ends when its last store
   const crowded = { ...place, treeId: 'crowded', limits: { ...limits, freeBytes: Number.MAX_SAFE_INTEGER } };
   await engines.release('tree');
   await t.rejects(
-    engines.call(crowded, 'endCrashed', []).then(() => engines.call(crowded, 'mark', [[]])),
+    engines.call(crowded, 'markDeath', [{}]).then(() => engines.call(crowded, 'mark', [[]])),
     CheckpointError,
   );
   await engines.release('crowded');

@@ -282,7 +282,7 @@ export function spawnHub(home: string, setup: HubSetup = {}) {
         ...setup.env,
         ORATORIO_HOME: home,
         [homeVariable]: home,
-        TEST_POLICY: JSON.stringify({ proxyDeadlineMs: patience.proxyDeadlineMs, ...setup.policy }),
+        TEST_POLICY: JSON.stringify({ proxyDeadlineMs: patience.proxyDeadlineMs, handOverMs: 0, ...setup.policy }),
         TEST_AGENT_SERVER: JSON.stringify(setup.agentServer ?? realAgentServer),
       },
       stdio: ['ignore', 'pipe', 'pipe'],

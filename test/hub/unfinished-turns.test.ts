@@ -20,7 +20,7 @@ const home = temporaryDirectory(t);
 const table = 'CREATE TABLE turnActors (turn INTEGER PRIMARY KEY, json TEXT NOT NULL) STRICT;';
 const row = `INSERT INTO turnActors VALUES (1, '{}');`;
 
-/** Content of the database of a workspace: SQL, bytes that are no database, or no file. */
+/** Content of the database of a workspace: SQL, bytes of another kind, or null without a file. */
 const databases = {
   damaged: Buffer.from('SQLite format 3\0 and then nothing of it'.padEnd(4_096, '?')),
   foreign: Buffer.from('no database\n'.repeat(1_000)),
@@ -52,7 +52,7 @@ function writeDatabase(name: Name): void {
   }
 }
 
-t.test('a Hub starts a workspace with unfinished turns, whatever the databases of the others are', async (t) => {
+t.test('a Hub starts a workspace with unfinished turns, however damaged other databases are', async (t) => {
   const first = await startTestHub(t, { home, agentServer });
   const pids = await Promise.all(names.map(async (name) => (await first.ensure(pathOf(name))).pid ?? 0));
   await first.call('POST', '/v1/appservers/stop', { workspacePath: pathOf('stoppedByUser') });

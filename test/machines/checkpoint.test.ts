@@ -15,6 +15,7 @@ class World {
   readonly taken: string[] = [];
   readonly emitted: CheckpointEmitted[] = [];
   readonly recover: Question<void, CheckpointWork>[] = [];
+  readonly markDeath: Question<void, CheckpointWork>[] = [];
   readonly mark: Question<void, CheckpointWork>[] = [];
   readonly prune: Question<void, CheckpointWork>[] = [];
   readonly plan: Question<PlannedRestore, CheckpointWork>[] = [];
@@ -27,9 +28,15 @@ class World {
   #nextId = 1;
 
   constructor() {
-    const { recover, mark, prune, plan, apply, conclude, serve, release } = this;
+    const { recover, markDeath, mark, prune, plan, apply, conclude, serve, release } = this;
     const actors = {
-      ...{ recover: asked(recover), mark: asked(mark), prune: asked(prune), plan: asked(plan) },
+      ...{
+        recover: asked(recover),
+        markDeath: asked(markDeath),
+        mark: asked(mark),
+        prune: asked(prune),
+        plan: asked(plan),
+      },
       ...{ apply: asked(apply), conclude: asked(conclude), serve: asked(serve) },
       release: asked(release),
     };
@@ -66,8 +73,8 @@ class World {
   }
 
   get questions(): readonly Question<never, CheckpointWork>[] {
-    const { recover, mark, prune, plan, apply, conclude, serve, release } = this;
-    return [recover, mark, prune, plan, apply, conclude, serve, release].flat() as unknown as Question<
+    const { recover, markDeath, mark, prune, plan, apply, conclude, serve, release } = this;
+    return [recover, markDeath, mark, prune, plan, apply, conclude, serve, release].flat() as unknown as Question<
       never,
       CheckpointWork
     >[];
@@ -80,8 +87,13 @@ const done = (...ids: number[]): CheckpointEmitted => ({ type: 'requests.done', 
 
 const to = {
   async recovering(_world: World) {},
-  async idle(world: World) {
+  async markingDeath(world: World) {
     open(world.recover).answer();
+    await flush();
+  },
+  async idle(world: World) {
+    await to.markingDeath(world);
+    open(world.markDeath).answer();
     await flush();
   },
   async marking(world: World) {
@@ -143,11 +155,28 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.value, world.context.isClosing], ['marking', true]),
   },
   {
-    takes: 'recovering done(recover) → idle',
-    proves: 'after the recovery nothing is at work',
-    given: to.recovering,
+    takes: 'recovering done(recover) → markingDeath',
+    proves: 'the death of the turns is marked before one of them goes on',
+    given: async (world) => void world.request('resume'),
     when: (world) => open(world.recover).answer(),
+    shows: (t, world) => t.same([world.markDeath.length, world.mark, world.emitted], [1, [], []]),
+  },
+  {
+    takes: 'markingDeath done(markDeath) → idle',
+    proves: 'after the recovery nothing is at work',
+    given: to.markingDeath,
+    when: (world) => open(world.markDeath).answer(),
     shows: (t, world) => t.same([world.value, world.emitted], ['idle', []]),
+  },
+  {
+    takes: 'markingDeath error(markDeath) → unusable',
+    proves: 'a turn whose death cannot be marked does not go on in these files',
+    given: async (world) => {
+      world.request('resume');
+      await to.markingDeath(world);
+    },
+    when: (world) => open(world.markDeath).fail(full),
+    shows: (t, world) => t.same([world.value, world.emitted, world.mark], ['unusable', [failed(1)], []]),
   },
   {
     takes: 'recovering error(recover) → unusable',
@@ -160,17 +189,18 @@ const walks: Walk<World>[] = [
     takes: 'idle always [waitsForMark] → marking',
     proves: 'marks that wait share one scan, in their order, up to other work',
     given: async (world) => {
-      for (const kind of ['end', 'start', 'restore', 'start'] as const) world.request(kind);
+      await to.markingDeath(world);
+      for (const kind of ['end', 'start', 'resume', 'restore', 'start'] as const) world.request(kind);
     },
-    when: (world) => open(world.recover).answer(),
+    when: (world) => open(world.markDeath).answer(),
     shows: (t, world) => {
       t.same(
         open(world.mark).input.requests.map(({ id }) => id),
-        [1, 2],
+        [1, 2, 3],
       );
       t.same(
         world.context.waiting.map(({ id }) => id),
-        [3, 4],
+        [4, 5],
       );
     },
   },
@@ -358,7 +388,18 @@ const walks: Walk<World>[] = [
 walkEvery(t, checkpointMachine, () => new World(), walks);
 
 t.test('in any history one thing is at work, and every request is answered once', async (t) => {
-  const event = fc.constantFrom('start', 'end', 'restore', 'task', 'answer', 'refuse', 'fail', 'rest', 'close');
+  const event = fc.constantFrom(
+    'start',
+    'resume',
+    'end',
+    'restore',
+    'task',
+    'answer',
+    'refuse',
+    'fail',
+    'rest',
+    'close',
+  );
   const seed = process.env['ORATORIO_TEST_SEED'] === 'random' ? {} : { seed: 16 };
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 40 }), async (events) => {

@@ -27,6 +27,7 @@ export const policy: SupervisionPolicy = {
   stableAfterMs: 30_000,
   startDeadlineMs: 20_000,
   proxyDeadlineMs: 10_000,
+  handOverMs: 0,
   gracefulStopMs: 3_000,
   killVerifyMs: 5_000,
   livenessFailures: 3,

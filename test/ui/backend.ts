@@ -34,6 +34,7 @@ const policy = {
   backoffBaseMs: 3_600_000,
   backoffCapMs: 3_600_000,
   stableAfterMs: 30_000,
+  handOverMs: 0,
   gracefulStopMs: 3_600_000,
   killVerifyMs: 3_600_000,
   proxyDeadlineMs: 3_600_000,

@@ -58,6 +58,8 @@ export interface FileCheckpoints {
   recovered(): Promise<void> | undefined;
   /** A turn begins. */
   begin(place: FilePlace, changes: ExpectedChanges): void;
+  /** A turn is resumed after the death of its server: replaces `begin`. Call it at the start, before any other turn works. */
+  resume(place: FilePlace, changes: ExpectedChanges): void;
   /** Resolves when the files are saved in their state before any tool of the turn changed them. */
   secure(place: FilePlace): Promise<void>;
   /** A call that may change files begins; `secure` has resolved. @returns reports its end */

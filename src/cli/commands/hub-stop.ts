@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HubClient } from '../../client/index.ts';
+import { defaults } from '../../protocol/index.ts';
 import { readIdentity } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
@@ -8,7 +9,7 @@ import { findHub } from '../find-hub.ts';
 import { during } from '../hub.ts';
 
 /** Longer than a Hub may take to end its agent servers by force. */
-const endDeadlineMs = 20_000;
+const endDeadlineMs = 2 * defaults.supervise.drainDeadlineMs + defaults.supervise.handOverMs;
 
 /** `oratorio hub stop`: returns when the process is gone. Succeeds if no Hub is running. */
 export async function run(context: CommandContext): Promise<number> {

@@ -8,13 +8,14 @@ import { workspacePath } from '../workspace.ts';
 
 /** `oratorio stop [workspace]`: a server that was started by hand ends, too. */
 export async function run(context: CommandContext): Promise<number> {
-  const { output, signal } = context;
+  const { options, output, signal } = context;
+  const endTurns = options['end-turns'] === true;
   const path = workspacePath(context, context.argument);
   const record = await withHubOf(context, path, ({ hub }) =>
     during(context, `Stopping the agent server of ${path}`, async () => {
-      const stopped = await hub.stop(path, { signal });
+      const stopped = await hub.stop(path, { endTurns, signal });
       if (!runsByHand(stopped) && !isHeld(context, path)) return stopped;
-      await endByHand(context, path);
+      await endByHand(context, path, endTurns);
       return noteEnd(hub, path, signal);
     }),
   );

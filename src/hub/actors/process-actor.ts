@@ -1,5 +1,5 @@
 import { fromCallback } from 'xstate';
-import type { ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
+import type { HandOverOrder, ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import { isPermanentSpawnError, type ManagedProcess, monotonicMs, SpawnError } from '../../supervise/index.ts';
 
@@ -10,6 +10,8 @@ export interface ProcessSource {
   readonly adopt: () => ManagedProcess | null;
   /** Calls `listener` whenever an adopted process may have ended. Returns a function that removes it. */
   readonly watch?: (listener: () => void) => () => void;
+  /** Called before SIGTERM is sent to the process. */
+  readonly beforeTermination?: (handOver: HandOverOrder | undefined) => void;
   /** Ends descendants that have left the group and lost the marker; called when no other process is left. */
   readonly sweep?: () => Promise<void>;
   /** The process and all its descendants have ended. */
@@ -29,7 +31,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     const { incarnation, mode } = input;
     const source = sourceOf(input);
     let managed: ManagedProcess | null = null;
-    let pending: ProcessCommand['type'] | null = null;
+    let pending: ProcessCommand | null = null;
     let released = false;
     let leave = () => {};
     const report = (event: ProcessEvent) => {
@@ -40,8 +42,12 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       if (!managed || !pending) return;
       const { pid } = managed;
       const note = (isUnverified: boolean) => isUnverified && source.onUnverified(pid);
-      if (pending === 'KILL') void managed.kill().then(({ uncertain }) => note(uncertain));
-      else note(managed.terminate() === 'unknown');
+      if (pending.type === 'KILL') {
+        void managed.kill().then(({ uncertain }) => note(uncertain));
+      } else {
+        source.beforeTermination?.(pending.handOver);
+        note(managed.terminate() === 'unknown');
+      }
       pending = null;
     }
 
@@ -75,7 +81,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
 
     receive((command) => {
       if (mode === 'watch') return;
-      pending = command.type;
+      pending = command;
       obey();
     });
     void begin();

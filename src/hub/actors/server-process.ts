@@ -1,6 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { defaults } from '../../protocol/index.ts';
-import { adoptManaged, childEnvironment, logFiles, spawnManaged, withOutsideLibraries } from '../../supervise/index.ts';
+import {
+  adoptManaged,
+  childEnvironment,
+  logFiles,
+  orderHandOver,
+  spawnManaged,
+  withOutsideLibraries,
+} from '../../supervise/index.ts';
 import { compileCacheDirectory } from '../compile-cache.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { endRecordedProcesses, reportUnverified } from '../leftovers.ts';
@@ -53,6 +60,17 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
         logBytes: defaults.supervise.logBytes,
         isWatched: () => facts.contact.isOpen,
       });
+    },
+    beforeTermination(handOver) {
+      const incarnation = stored.server?.marker;
+      if (!handOver || !incarnation) return;
+      try {
+        orderHandOver(hub.home, stored.canonicalWorkspacePath, { incarnation, ...handOver });
+      } catch (error) {
+        // A signal without an order suspends turns, too.
+        const workspacePath = stored.canonicalWorkspacePath;
+        hub.logger.warn('could not pass the reason of a stop to the agent server', { workspacePath, error });
+      }
     },
     watch: (onEnded) => facts.contact.listen({ onEnded }),
     sweep: () => endRecordedProcesses(hub, stored.canonicalWorkspacePath),

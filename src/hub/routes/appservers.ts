@@ -48,9 +48,10 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
     bind(hubRoutes.getAppServer, async ({ query }) =>
       json(200, await registry.inspect(query.get('path') ?? undefined)),
     ),
-    bind(hubRoutes.stopAppServer, async (context) =>
-      json(200, await registry.stop((await context.json(StopRequest)).workspacePath)),
-    ),
+    bind(hubRoutes.stopAppServer, async (context) => {
+      const { workspacePath, endTurns } = await context.json(StopRequest);
+      return json(200, await registry.stop(workspacePath, endTurns));
+    }),
     bind(hubRoutes.restartAppServer, restart),
   ];
 }

@@ -26,6 +26,7 @@ t.test('the agent starts while the files of the workspace are saved, and works w
     delegate,
     checkpoints: {
       recovered: () => undefined,
+      resume: () => undefined,
       begin: (_place, changes) => seen.push(`begin: a change is ${changes}`),
       async secure() {
         await prepared.promise;
