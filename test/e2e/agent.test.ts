@@ -252,8 +252,8 @@ t.test('kill -9 of a managed server ends its commands; the Hub restarts it, and 
   const { thread } = await next.call('thread/resume', { threadId });
   t.match(thread.turns, [{ id: turnId, resumes: 1 }]);
   const resumed = await eventually(async () => {
-    const [turn] = (await next.call('thread/read', { threadId, includeTurns: true })).thread.turns;
-    return turn.completedAt === undefined ? undefined : turn;
+    const [turn] = (await next.call('thread/read', { threadId, includeTurns: true })).thread.turns ?? [];
+    return turn?.completedAt === undefined ? undefined : turn;
   }, 'the turn continues and ends');
   t.equal(resumed.status, 'completed');
   await next.say(threadId, 'echo on we go');

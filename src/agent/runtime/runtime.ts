@@ -14,6 +14,7 @@ import {
   Turns,
 } from './thread/index.ts';
 import { Tracer } from './tracer.ts';
+import type { SuspendOptions } from './turn/index.ts';
 
 const modelListMs = 15_000;
 
@@ -82,6 +83,15 @@ export class Runtime {
       const { code, message } = modelFailure(error, modelListMs);
       return { success: false, errorCode: code, errorMessage: message };
     }
+  }
+
+  /**
+   * Leaves the turns to the next process of this workspace, each at the end of its present step or after `withinMs`. No turn starts any
+   * more. Turns that need this process end as `close` ends them.
+   */
+  async suspend(options: SuspendOptions): Promise<void> {
+    this.turns.stop();
+    await this.#running.suspendAll(options);
   }
 
   /** Interrupts every turn and resolves when all have ended; no turn starts any more. */

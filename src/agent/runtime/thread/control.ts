@@ -127,6 +127,11 @@ export class TurnControl {
     return this.#turns.decisionOf(requestId);
   }
 
+  /** No turn starts any more. */
+  stop(): void {
+    this.#isClosing = true;
+  }
+
   /** Interrupts every turn; no turn starts any more. */
   close(): void {
     this.#isClosing = true;

@@ -13,7 +13,14 @@ import { StorageError, type StoredThread } from '../../thread-store.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import { PendingTurnWrites } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
-import { ApprovalDecisions, type MadeDecision, type ResumedTurn, TurnRun, type TurnThread } from '../turn/index.ts';
+import {
+  ApprovalDecisions,
+  type MadeDecision,
+  type ResumedTurn,
+  type SuspendOptions,
+  TurnRun,
+  type TurnThread,
+} from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
 import type { ThreadRegistry } from './registry.ts';
 import { type RunningParent, Subagents } from './subagents.ts';
@@ -177,6 +184,7 @@ export class Turns {
    * others are not counted as guilty.
    */
   resume(): void {
+    for (const { run } of this.#registered) run.resumeFiles();
     const gapMs = this.#registered.some(({ resumes }) => resumes >= suspiciousResumes) ? resumeGapMs : 0;
     this.#resumeNext(gapMs);
   }
@@ -221,6 +229,18 @@ export class Turns {
   /** Resolves when no turn runs. */
   async idle(): Promise<void> {
     if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.add(resolve));
+  }
+
+  /** Leaves the turns to the next process; see `TurnRun.suspend`. Turns that have not continued yet stay stored. */
+  async suspendAll(options: SuspendOptions): Promise<void> {
+    clearTimeout(this.#nextResume);
+    const waiting = new Set(this.#registered.splice(0).map(({ run }) => run));
+    await Promise.all(
+      [...this.#running].map(async ([threadId, { run }]) => {
+        if (!waiting.has(run)) await run.suspend(options);
+        this.#running.delete(threadId);
+      }),
+    );
   }
 
   interruptAll(): void {

@@ -26,7 +26,7 @@ export interface RunCallsOptions {
   /** Redacts secrets, before the text is cut: half a secret would not be recognised. */
   readonly clean: (text: string) => string;
   readonly onStart: (reviewed: ReviewedCall) => void;
-  /** Resolves when the tool of an allowed call may run. */
+  /** Resolves when the tool of an allowed call may run. Rejects when the turn is interrupted. */
   readonly admit: (reviewed: ReviewedCall) => Promise<void>;
   /** Called when the tool has returned, before hooks and the result. */
   readonly onReturn: (reviewed: ReviewedCall) => void;
@@ -79,15 +79,16 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
   if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });
   const { known } = reviewed;
   if (known) return end(known.outcome, known);
-  onStart(reviewed);
   const { tool, refusal, args, decision } = reviewed;
   if (refusal !== undefined || !tool) {
+    onStart(reviewed);
     return end(decision?.word === undefined || decision.word === 'accept' ? 'failed' : 'declined', {
       text: refusal ?? '',
     });
   }
   try {
     await options.admit(reviewed);
+    onStart(reviewed);
     const result = await tool.run(args, options.contextOf(reviewed));
     options.onReturn(reviewed);
     const appendix = await options.appendixOf(reviewed, result);

@@ -60,6 +60,9 @@ export class TurnCalls {
   /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
   readonly #started = new Map<string, StartedCall>();
+  readonly #working = new Set<ReviewedCall>();
+  /** Present: the turn is being suspended. */
+  #held: PromiseWithResolvers<void> | undefined;
   readonly #guard = new RepeatGuard();
   readonly #nested: NestedInstructions | undefined;
 
@@ -186,6 +189,8 @@ export class TurnCalls {
       },
       onEnd: (result) => {
         results.set(result.reviewed, result);
+        this.#working.delete(result.reviewed);
+        if (this.#working.size === 0) this.#held?.resolve();
         this.#endCommand(result);
         const { callId, name } = result.reviewed.call;
         const { outcome, text, durationMs } = result;
@@ -205,6 +210,13 @@ export class TurnCalls {
     return { results: inOrder, repeated: this.#guard.stuckTool, isCut };
   }
 
+  /** Starts no further call. Resolves when those that run have ended. */
+  async hold(): Promise<void> {
+    this.#held ??= Promise.withResolvers<void>();
+    if (this.#working.size === 0) this.#held.resolve();
+    await this.#held.promise;
+  }
+
   /** The reviewed call of one that an earlier process has started; undefined: that process has not. */
   #startedCall(call: ModelToolCall): ReviewedCall | undefined {
     const { wasStarted = false, known } = this.#resumed.get(call.callId) ?? {};
@@ -220,6 +232,8 @@ export class TurnCalls {
 
   /** Resolves when the start of a call with effects is recorded: the next process does not run it again. */
   async #admit(reviewed: ReviewedCall, signal: AbortSignal): Promise<void> {
+    if (this.#held) await rejectionOf(signal);
+    this.#working.add(reviewed);
     const { tool, onlyReads } = reviewed;
     if (!tool || tool.isReadOnly || tool.replacesFile || onlyReads) return;
     await this.#saveStart(reviewed, signal);

@@ -23,6 +23,11 @@ export class TurnFiles {
     this.#checkpoints?.begin(this.#place, changes);
   }
 
+  /** Continues the checkpoint of a turn that an earlier process began. */
+  resume(changes: ExpectedChanges): void {
+    this.#checkpoints?.resume(this.#place, changes);
+  }
+
   /** Resolves when a restore that a crash had interrupted is completed. Undefined: no restore was interrupted. */
   get recovered(): Promise<void> | undefined {
     return this.#checkpoints?.recovered();

@@ -3,5 +3,5 @@ export { ApprovalDecisions, type MadeDecision } from './approvals.ts';
 export type { ResumedTurn } from './context.ts';
 export { preloadTurnParts } from './driver.ts';
 export { factsOf, type Suspension, type TurnFacts } from './facts.ts';
-export { TurnRun } from './run.ts';
+export { type SuspendOptions, TurnRun } from './run.ts';
 export type { TurnThread } from './thread.ts';

@@ -1,5 +1,5 @@
 import { WellFormedStream, wellFormed } from '../../../lib/index.ts';
-import type { InputPart, Item, ItemOf, TurnError } from '../../../protocol/index.ts';
+import type { InputPart, Item, ItemOf, ToolOutcome, TurnError } from '../../../protocol/index.ts';
 import type { ThreadStore } from '../../thread-store.ts';
 import { timestamp } from '../clock.ts';
 import type { ThreadEvent } from '../feed.ts';
@@ -229,12 +229,12 @@ export class TurnItems {
     this.publish({ method: 'item/toolCall/argumentsDelta', params });
   }
 
-  /** Completes all open items at the end of the turn. */
-  closeAll(): void {
+  /** Completes all open items. @param outcome of commands that run */
+  closeAll(outcome: ToolOutcome): void {
     this.close();
     for (const open of [...this.#open.values()]) {
       this.#append(open, open.pieces.end());
-      this.#complete({ ...open.item, status: 'completed', output: open.text, outcome: 'cancelled' } as Item);
+      this.#complete({ ...open.item, status: 'completed', output: open.text, outcome } as Item);
     }
   }
 

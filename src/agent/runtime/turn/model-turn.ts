@@ -114,6 +114,11 @@ export class ModelTurn implements ModelEffects {
     return resumption;
   }
 
+  /** Starts no further call. Resolves when those that run have ended. */
+  hold(): Promise<void> {
+    return this.#calls.hold();
+  }
+
   /** Input that waits for the next request, and words for the model that are not items. */
   get unsent() {
     return { steered: this.#inference.steered, notes: this.#conversation.notes };

@@ -177,6 +177,19 @@ export class TurnRecord implements JournalOwner {
     journal.add(this, write, undefined, onSaved);
   }
 
+  /** Saves the facts for the next process, publishes that, and accepts nothing more. */
+  suspend(reason: string): void {
+    const { threadId } = this;
+    const about = { threadId, turnId: this.#turnId };
+    this.items.closeAll('unknown');
+    const message = 'The agent server ends. The turn continues with the next one.';
+    this.saveFacts();
+    this.publish({ method: 'system/event', params: { ...about, kind: 'turnSuspended', message, reason } });
+    this.#services.tracer?.turnSuspended(about, reason);
+    this.#thread.journal.flush();
+    this.items.seal();
+  }
+
   /** Drops everything from now on: the store fails, and the end of the turn reports it once. */
   refuseWrites(): void {
     this.items.seal();
@@ -201,7 +214,7 @@ export class TurnRecord implements JournalOwner {
 
   /** Ends the items and the turn. Returns the time. */
   #complete(): string {
-    this.items.closeAll();
+    this.items.closeAll('cancelled');
     this.items.seal();
     this.#completedAt = timestamp();
     return this.#completedAt;

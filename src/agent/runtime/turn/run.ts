@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { AnyActorRef } from 'xstate';
 import {
   type Delegated,
@@ -11,7 +12,7 @@ import {
 import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../../protocol/index.ts';
 import { timestamp } from '../clock.ts';
 import type { RuntimeServices } from '../services.ts';
-import type { RunningTurn, TurnOptions } from '../types.ts';
+import type { ExpectedChanges, RunningTurn, TurnOptions } from '../types.ts';
 import type { TurnWork } from './actor.ts';
 import { TurnApprovals } from './approvals.ts';
 import { TurnBudget } from './budget.ts';
@@ -20,7 +21,7 @@ import type { ResumedTurn, TurnContext } from './context.ts';
 import { TurnDelegation } from './delegation.ts';
 import { bugFailure, codedFailureOf, TurnDriver } from './driver.ts';
 import { TurnEnding } from './ending.ts';
-import { textOfFacts } from './facts.ts';
+import { type Suspension, textOfFacts } from './facts.ts';
 import { TurnFiles } from './files.ts';
 import { TurnHooks } from './hooks.ts';
 import { userMessage } from './items.ts';
@@ -37,6 +38,12 @@ export interface TurnRunOptions {
   readonly options: TurnOptions;
   /** Present: an earlier process began the turn. */
   readonly resumed?: ResumedTurn | undefined;
+}
+
+export interface SuspendOptions {
+  readonly reason: Suspension;
+  /** Time for the present step, in milliseconds. */
+  readonly withinMs: number;
 }
 
 /**
@@ -66,6 +73,9 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** State for the next process. */
   #saved: SavedTurn;
   #resumedAt = 0;
+  #suspended: Suspension | undefined;
+  /** Called after each transition while the turn is being suspended. */
+  #onStep: (() => void) | undefined;
   readonly #driver: TurnDriver;
   readonly #record: TurnRecord;
   readonly #approvals: TurnApprovals;
@@ -97,7 +107,10 @@ export class TurnRun implements TurnWork, RunningTurn {
         resumed: resumed?.facts,
       },
       work: this,
-      onTransition: () => this.#record.noteChange(),
+      onTransition: () => {
+        this.#record.noteChange();
+        this.#onStep?.();
+      },
       onEmitted: (event) => this.#perform(event),
       onFault: onBug,
       observe: observe && ((actor: AnyActorRef) => observe(actor, thread.id, turnId, input)),
@@ -190,7 +203,7 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** Publishes the start of the turn and runs it. */
   begin(): void {
-    const { services, place, thread, input, options, isPlanning, resumed } = this.#turn;
+    const { services, place, input, resumed } = this.#turn;
     const { items } = this.#record;
     if (resumed) this.#record.publishResumed();
     else this.#record.publishStart(input);
@@ -198,11 +211,55 @@ export class TurnRun implements TurnWork, RunningTurn {
       items.addStored(item);
       if (item.type === 'toolResult') services.tracer?.toolEnded(place.threadId, item);
     }
+    if (resumed) {
+      void this.#resume();
+      return;
+    }
+    this.#files.begin(this.#expectedChanges);
+    void this.#driver.start();
+  }
+
+  /** Continues the files' checkpoint of a turn that an earlier process began. Call it before any turn works. */
+  resumeFiles(): void {
+    this.#files.resume(this.#expectedChanges);
+  }
+
+  /** An external agent always waits for the saved files: the sooner they are saved, the sooner it begins. */
+  get #expectedChanges(): ExpectedChanges {
+    const { thread, options, isPlanning } = this.#turn;
     const isReading = isPlanning || thread.config.readOnly === true || options.tools === 'none';
-    // An external agent always waits for the saved files: the sooner they are saved, the sooner it begins.
-    this.#files.begin(isReading ? 'none' : this.#delegation ? 'certain' : 'possible');
-    if (resumed) void this.#resume();
-    else void this.#driver.start();
+    return isReading ? 'none' : this.#delegation ? 'certain' : 'possible';
+  }
+
+  /**
+   * Leaves the turn to the next process, at the end of its present step or after a time. A turn that needs this process is interrupted.
+   * Resolves when it is stored.
+   */
+  async suspend({ reason, withinMs }: SuspendOptions): Promise<void> {
+    const { thread } = this.#turn;
+    if (!thread.isResumable || this.#driver.state.end || this.#driver.state.isInterrupted) {
+      this.interrupt('shutdown');
+      await this.ended;
+      return;
+    }
+    const step = Promise.withResolvers<void>();
+    this.#onStep = () => {
+      const { state = '' } = this.#driver.saved ?? {};
+      if (state === 'runningTools') void this.model.hold().then(step.resolve);
+      else if (!busyStates.has(state)) step.resolve();
+    };
+    this.#onStep();
+    const time = new AbortController();
+    const isOver = wait(withinMs, undefined, { signal: time.signal }).catch(() => undefined);
+    await Promise.race([step.promise, this.ended, isOver]);
+    time.abort();
+    if (this.#driver.state.end) {
+      await this.ended;
+      return;
+    }
+    this.#suspended = reason;
+    this.#record.suspend(reason);
+    this.#driver.stop();
   }
 
   /** A turn that ends its agent server each time is counted before it does anything. */
@@ -234,6 +291,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       awayMs: awayMs + away,
       incarnation: services.incarnation,
       savedAt: timestamp(),
+      ...(this.#suspended && { suspended: this.#suspended }),
     });
   }
 
@@ -250,6 +308,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   interrupt(by: TurnInterrupter): void {
     this.#driver.send({ type: 'INTERRUPT', by });
     this.#record.saveFacts();
+    this.#turn.thread.journal.flush();
   }
 
   /** External agent that does the turn and cannot be steered; undefined: the model does it. */
@@ -365,6 +424,11 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#budget?.ask(event.budget);
   }
 }
+
+/** States in which a step of the turn runs, which a suspension waits for. */
+const busyStates: ReadonlySet<string> = new Set([
+  ...['inferring', 'compacting', 'concluding', 'checkingEnd', 'cancelling', 'storing'],
+]);
 
 /** Life of a resumed turn in which a finished step shows that it does not end its agent server, in milliseconds. */
 const soundMs = 60_000;
