@@ -52,7 +52,7 @@ function showResumption({ note }: Pick<Output, 'note'>): (event: TurnEvent) => v
     const unknown = items.filter(({ outcome }) => outcome === 'unknown').length;
     const commands = unknown === 1 ? '1 command' : `${unknown} commands`;
     const doubt = unknown === 0 ? '' : ` (${commands} with unknown outcome)`;
-    note(`↻ The agent server was restarted; this turn goes on${doubt}.`);
+    note(`↻ The agent server was restarted; this turn continues${doubt}.`);
   };
 }
 
