@@ -22,7 +22,7 @@ import {
 import * as v from 'valibot';
 import { JsonRpcError } from '../client/index.ts';
 import type { Logger } from '../log/index.ts';
-import { ApprovalRequest, defaults, rpcErrors, version } from '../protocol/index.ts';
+import { type ApprovalDecision, ApprovalRequest, defaults, rpcErrors, version } from '../protocol/index.ts';
 import { askedCall, decisionOf, permissionOptions } from './permission.ts';
 import { inputOf } from './prompt.ts';
 import { type Connect, type Link, Servers } from './servers.ts';
@@ -41,6 +41,12 @@ export interface AcpAgentOptions {
 
 const ThreadResult = v.looseObject({ thread: SeenThread });
 const ListResult = v.looseObject({ data: v.array(SeenThread) });
+/** A request for approval that the editor shows. */
+interface Question {
+  readonly withdrawal: AbortController;
+  readonly answer: Promise<ApprovalDecision>;
+}
+
 /** A thread that is opened again. */
 type OpenRequest = Pick<NewSessionRequest, 'cwd'> & { readonly sessionId: string; readonly mcpServers?: McpServer[] };
 
@@ -49,7 +55,7 @@ export class AcpAgent {
   readonly #options: AcpAgentOptions;
   readonly #servers: Servers;
   readonly #sessions = new Map<string, Session>();
-  readonly #questions = new Map<string, AbortController>();
+  readonly #questions = new Map<string, Question>();
   #client: AgentContext | undefined;
   #capabilities: ClientCapabilities = {};
   #unread = 0;
@@ -201,7 +207,7 @@ export class AcpAgent {
         if (!this.#capabilities.session?.notices) return;
         this.#notify({ sessionId: thread.id, update: { sessionUpdate: 'notice', severity: 'info', title } });
       },
-      onResolved: (requestId) => this.#questions.get(requestId)?.abort(),
+      onResolved: (requestId) => this.#questions.get(requestId)?.withdrawal.abort(),
     });
     this.#sessions.set(thread.id, session);
     return session;
@@ -242,13 +248,21 @@ export class AcpAgent {
     return { decision: await this.#ask(session, request.output) };
   }
 
-  async #ask(session: Session, request: ApprovalRequest) {
-    const question = new AbortController();
-    this.#questions.set(request.requestId, question);
+  /** Asks the editor once for each request: the next connection to the agent server brings an open one again. */
+  #ask(session: Session, request: ApprovalRequest): Promise<ApprovalDecision> {
+    const known = this.#questions.get(request.requestId);
+    if (known) return known.answer;
+    const withdrawal = new AbortController();
+    const answer = this.#askEditor(session, request, withdrawal.signal);
+    this.#questions.set(request.requestId, { withdrawal, answer });
+    return answer;
+  }
+
+  async #askEditor(session: Session, request: ApprovalRequest, withdrawn: AbortSignal): Promise<ApprovalDecision> {
     try {
       const toolCall = askedCall(request, session.shownCall(request.callId));
       const asked: RequestPermissionRequest = { sessionId: session.id, toolCall, options: permissionOptions };
-      const waiting = { cancellationSignal: question.signal, stopWaitingOnCancel: true };
+      const waiting = { cancellationSignal: withdrawn, stopWaitingOnCancel: true };
       const answer = await this.#client?.request('session/request_permission', asked, waiting);
       return answer ? decisionOf(answer) : 'cancel';
     } catch (error) {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type PromptResponse,
   RequestError,
@@ -6,8 +7,8 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
-import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
-import { approvalPolicies, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
+import { AppServerConnectionError, HubUnavailableError, JsonRpcError } from '../client/index.ts';
+import { approvalPolicies, defaults, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
 import { configOptionsOf, nothingOffered, readOffered, withOption } from './choices.ts';
 import { fileCommandOf, fileCommands, runFileCommand } from './file-commands.ts';
 import { modesOf } from './modes.ts';
@@ -61,6 +62,8 @@ export class Session {
   /** Choices of the agent, as last read, and as last sent to the editor. */
   #choices = nothingOffered;
   #knownOptions = '';
+  /** A user has stopped the agent server: its turns wait for the next start. */
+  #isStopped = false;
   /** The running turn, of any origin. */
   #running: string | undefined;
 
@@ -80,6 +83,7 @@ export class Session {
       const link = await this.#options.link();
       const { thread } = await this.#ask(link, 'thread/resume', { threadId: this.id }, ThreadResult);
       this.#joined = link;
+      this.#isStopped = false;
       this.#config = thread.config;
       if (hasHistory) for (const turn of await this.#olderThan(link, thread)) this.#updates.sync(turn);
       for (const turn of thread.turns) {
@@ -237,7 +241,22 @@ export class Session {
     this.#joined = undefined;
     const prompt = this.#prompt;
     if (prompt?.turnId === undefined) prompt?.ended.reject(reason);
-    else this.open(false).catch((error: unknown) => prompt.ended.reject(error));
+    else if (this.#isStopped) prompt.ended.reject(RequestError.internalError({ reason: 'stop' }, stoppedMessage));
+    else this.#reopen(prompt).catch((error: unknown) => prompt.ended.reject(error));
+  }
+
+  /** Follows the turn of a prompt on another connection. The Hub may not have noticed yet that the server has ended. */
+  async #reopen(prompt: Prompt): Promise<void> {
+    const deadline = performance.now() + defaults.client.reviveMs;
+    for (;;) {
+      try {
+        return await this.open(false);
+      } catch (error) {
+        const isAway = error instanceof AppServerConnectionError || error instanceof HubUnavailableError;
+        if (!isAway || performance.now() > deadline || this.#prompt !== prompt) throw error;
+        await sleep(defaults.client.revivePollMs);
+      }
+    }
   }
 
   /** The thread is not heard of any more. */
@@ -331,6 +350,9 @@ export class Session {
       case 'notice':
         this.#options.notice(event.message);
         return;
+      case 'stopped':
+        this.#isStopped = true;
+        return;
       default:
         // A turn that began earlier is sent as a whole, by its start or its end.
         if (!this.#unreported.has(event.turnId)) this.#takeItem(event);
@@ -401,6 +423,9 @@ export class Session {
     throw new AppServerConnectionError(`${method} was answered with something else.`);
   }
 }
+
+const stoppedMessage =
+  'The agent server was stopped. The turn resumes at its next start; open the session again to follow it.';
 
 const overCodes: ReadonlySet<number> = new Set([
   rpcErrors.turnNotRunning.code,

@@ -46,7 +46,9 @@ export type SessionEvent =
   | { readonly kind: 'discarded'; readonly turnId: string; readonly itemIds: readonly string[] }
   | { readonly kind: 'resolved'; readonly requestId: string }
   | { readonly kind: 'renamed'; readonly name: string }
-  | { readonly kind: 'notice'; readonly message: string };
+  | { readonly kind: 'notice'; readonly message: string }
+  /** A user stops the agent server, which suspends the turn. */
+  | { readonly kind: 'stopped' };
 
 const items = { 'item/started': 'itemStarted', 'item/completed': 'itemCompleted' } as const;
 const deltas = {
@@ -106,7 +108,9 @@ function otherEventOf(method: string, params: unknown): SessionEvent | undefined
     }
     case 'system/event': {
       const about = v.safeParse(rpcNotifications[method], params);
-      return about.success ? { kind: 'notice', message: about.output.message } : undefined;
+      if (!about.success) return undefined;
+      const { kind, reason, message } = about.output;
+      return kind === 'turnSuspended' && reason === 'stop' ? { kind: 'stopped' } : { kind: 'notice', message };
     }
     default:
       return undefined;

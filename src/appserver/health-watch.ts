@@ -95,6 +95,8 @@ export class HealthWatch {
   report(): HealthReport {
     const snapshot = this.#actor.getSnapshot();
     const { lastTurn, failure, failuresInARow, tools } = snapshot.context;
+    const { turns } = this.#options.assembly.runtime;
+    const { resumedCount: turnsResumed } = turns;
     const { costUsd, unpricedCount } = this.#options.assembly.traces.totals();
     return {
       incarnation: this.#options.incarnation,
@@ -106,7 +108,8 @@ export class HealthWatch {
       model: this.#agent.kind === 'oratorio' ? this.#model : null,
       agent: this.#agent,
       mcpServers: { total: tools.total, down: [...tools.down], toolProblems: [...tools.toolProblems] },
-      pendingApprovals: this.#options.assembly.runtime.turns.approvals().length,
+      pendingApprovals: turns.approvals().length,
+      ...(turnsResumed > 0 && { turnsResumed }),
       costUsd: unpricedCount > 0 ? null : costUsd,
       sandbox: this.#options.assembly.sandbox.state,
     };

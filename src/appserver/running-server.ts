@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import type { StoredThread } from '../agent/index.ts';
-import { type Config, extraToolNames, type LoadedConfig, toolNames } from '../config/index.ts';
+import { type Config, extraToolNames, handOverMsOf, type LoadedConfig, toolNames } from '../config/index.ts';
 import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { RecentLog } from '../log/index.ts';
@@ -222,7 +222,7 @@ export class RunningServer implements AppServer {
     const { launch, env } = this.#options;
     const order = takeHandOver(homeOf(launch, env), this.workspacePath, this.#incarnation);
     if (order?.endsTurns) return { kind: 'cancel' };
-    const { reason = 'stop', withinMs = defaults.supervise.handOverMs } = order ?? {};
+    const { reason = 'stop', withinMs = handOverMsOf(this.#config) } = order ?? {};
     return {
       kind: 'suspend',
       reason: reason === 'restart' && this.#program.isReplaced() ? 'upgrade' : reason,

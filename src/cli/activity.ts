@@ -19,6 +19,12 @@ const ItemEvent = v.looseObject({
   }),
 });
 const SystemEvent = v.looseObject({ message: v.string() });
+const ResumedTurn = v.looseObject({
+  turn: v.looseObject({
+    resumes: v.optional(v.number(), 0),
+    items: v.optional(v.array(v.looseObject({ outcome: v.optional(v.unknown()) })), []),
+  }),
+});
 
 const SpentTurn = v.looseObject({
   tokenUsage: v.looseObject({ inputTokens: v.number(), outputTokens: v.number(), costUsd: v.number() }),
@@ -34,6 +40,22 @@ const neverAsking: ReadonlySet<string> = new Set(['SpawnSubagent', 'WebSearch'])
 
 const signs = { pending: '☐', in_progress: '◐', completed: '☑' } as const;
 
+/** Prints a line for each time that the turn was resumed by another agent server. */
+function showResumption({ note }: Pick<Output, 'note'>): (event: TurnEvent) => void {
+  let shown = 0;
+  return (event) => {
+    if (event.type !== 'other' || event.method !== 'turn/started') return;
+    const parsed = v.safeParse(ResumedTurn, event.params);
+    if (!parsed.success || parsed.output.turn.resumes <= shown) return;
+    const { resumes, items } = parsed.output.turn;
+    shown = resumes;
+    const unknown = items.filter(({ outcome }) => outcome === 'unknown').length;
+    const commands = unknown === 1 ? '1 command' : `${unknown} commands`;
+    const doubt = unknown === 0 ? '' : ` (${commands} with unknown outcome)`;
+    note(`↻ The agent server was restarted; this turn continues${doubt}.`);
+  };
+}
+
 /** Prints the steps of the agent beside the answer, one line each, on standard error. */
 export function showActivity(output: Pick<Output, 'note' | 'colors' | 'width'>): (event: TurnEvent) => void {
   const { dim, red, cyan } = output.colors;
@@ -46,8 +68,10 @@ export function showActivity(output: Pick<Output, 'note' | 'colors' | 'width'>):
     announced.delete(callId);
     if (words !== undefined) note(words);
   };
+  const resumption = showResumption(output);
   return (event) => {
     waits(event);
+    resumption(event);
     if (event.type !== 'other') return;
     const isStart = event.method === 'item/started';
     if (!isStart && event.method !== 'item/completed') return;

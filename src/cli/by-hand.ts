@@ -13,6 +13,7 @@ import {
 } from '../supervise/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
+import { handOverMs } from './hand-over.ts';
 import { canonical } from './workspace.ts';
 
 const pollMs = 50;
@@ -31,7 +32,8 @@ export const runsByHand = ({ state, startedByHub, pid }: RecordAnswer): boolean 
  *
  * @throws CliError workspaceLocked for another process, and for one that does not end
  */
-export async function endByHand({ home, signal }: CommandContext, workspace: string, endsTurns = false): Promise<void> {
+export async function endByHand(context: CommandContext, workspace: string, endsTurns = false): Promise<void> {
+  const { home, signal } = context;
   const files = workspaceFiles(home, canonical(workspace));
   if (probeLock(files.mutexPath) !== 'held') return;
   const read = readAppServer(files);
@@ -40,8 +42,8 @@ export async function endByHand({ home, signal }: CommandContext, workspace: str
   if (read.kind !== 'ok' || published === null || (holder !== null && holder !== published)) {
     throw notOurs(workspace, holder ?? readHolder(files).pid, files.mutexPath);
   }
-  const { gracefulStopMs, handOverMs, killVerifyMs } = defaults.supervise;
-  const withinMs = endsTurns ? 0 : handOverMs;
+  const { gracefulStopMs, killVerifyMs } = defaults.supervise;
+  const withinMs = endsTurns ? 0 : handOverMs(context, canonical(workspace));
   const { incarnation } = read.value;
   orderHandOver(home, canonical(workspace), { incarnation, reason: 'stop', withinMs, endsTurns });
   process.kill(published, 'SIGTERM');

@@ -4,6 +4,8 @@ import * as v from 'valibot';
 import {
   AppServerClient,
   AppServerConnectionError,
+  AppServerSilentError,
+  lastingTurn,
   type RecordAnswer,
   type RpcNotification,
   type RunningTurn,
@@ -46,13 +48,28 @@ export function approverOf({ options, output }: CommandContext): Approver {
 export async function converse(context: CommandContext, onRequest: Approver): Promise<Conversation> {
   const { options } = context;
   const patience = new Patience(context);
-  const { record, server } = await reachServer(context, onRequest, patience);
+  const reached = await reachServer(context, onRequest, patience);
+  let { server } = reached;
+  /** Another connection after the agent server has ended; its next start resumes the turn. */
+  const reconnect = async (reason: AppServerConnectionError): Promise<AppServerClient> => {
+    // The user asked for this end, or does not wait any longer.
+    if (reason instanceof AppServerSilentError || context.signal.aborted || patience.hasLeft || stopped) throw reason;
+    ({ server } = await reachServer(context, onRequest, patience));
+    watchSuspension();
+    return server;
+  };
+  let stopped = false;
+  const watchSuspension = () =>
+    server.onNotification((notification) => {
+      stopped ||= isStop(notification);
+    });
+  watchSuspension();
   try {
-    const { canonicalWorkspacePath: path } = record;
+    const { canonicalWorkspacePath: path } = reached.record;
     const threadId = await threadOf(server, path, context);
     const asked = options['yes'] === true ? ({ approvalPolicy: 'autoApprove' } as const) : {};
     const conversation: Conversation = {
-      server,
+      server: { request: (...request) => server.request(...request) },
       threadId,
       workspacePath: path,
       mode: options['plan'] === true ? 'plan' : undefined,
@@ -63,7 +80,7 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
           ...asked,
           ...mode,
         });
-        return patience.watch(server, turn);
+        return patience.watch(() => server, lastingTurn(turn, reconnect));
       },
       close: () => server.close(),
     };
@@ -100,6 +117,11 @@ export async function reachServer(
     }
   }
 }
+
+const Suspended = v.looseObject({ kind: v.literal('turnSuspended'), reason: v.literal('stop') });
+
+/** Whether a user has stopped the agent server: its turns wait for the next start. */
+const isStop = ({ method, params }: RpcNotification): boolean => method === 'system/event' && v.is(Suspended, params);
 
 const Resolved = v.looseObject({ requestId: v.string(), decision: v.string(), client: v.optional(v.string()) });
 

@@ -18,6 +18,7 @@ export class Patience {
   readonly options: SilenceOptions;
   #isSilent = false;
   #interrupted: AppServerClient | undefined;
+  #hasLeft = false;
 
   /** @throws CliError (usage) */
   constructor({ env, output }: Pick<CommandContext, 'env' | 'output'>) {
@@ -30,21 +31,34 @@ export class Patience {
             ? 'The agent server does not answer. Waiting for it; Ctrl-C stops waiting.'
             : 'The agent server answers again.',
         );
-        if (isSilent) this.#interrupted?.close();
+        if (isSilent) this.#leave(this.#interrupted);
       },
     };
   }
 
+  /** Whether the user has ended the wait for the server of the present turn. */
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  #leave(server: AppServerClient | undefined): void {
+    if (!server) return;
+    this.#hasLeft = true;
+    server.close();
+  }
+
   /** Wraps a turn: its interruption ends the connection if the server is silent now, or as soon as it becomes silent. */
-  watch(server: AppServerClient, turn: RunningTurn): RunningTurn {
+  watch(present: () => AppServerClient, turn: RunningTurn): RunningTurn {
     this.#interrupted = undefined;
+    this.#hasLeft = false;
     return {
       threadId: turn.threadId,
       turnId: turn.turnId,
       [Symbol.asyncIterator]: () => turn[Symbol.asyncIterator](),
       interrupt: async () => {
+        const server = present();
         this.#interrupted = server;
-        if (this.#isSilent) server.close();
+        if (this.#isSilent) this.#leave(server);
         else await turn.interrupt();
       },
     };

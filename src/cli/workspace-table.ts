@@ -60,10 +60,15 @@ export function lastTurnOf({ lastTurn, failuresInARow }: RecordAnswer, now: numb
 }
 
 /** The first problem and the command that helps, in one line; a note for a server that another program has started. */
-export function troubleOf({ problems, state, startedByHub, pendingApprovals }: RecordAnswer): string {
+export function troubleOf({ problems, state, startedByHub, pendingApprovals, turnsResumed }: RecordAnswer): string {
   const [problem] = problems;
   if (problem) return problem.next === null ? problem.what : `${problem.what} → ${problem.next}`;
-  if (pendingApprovals > 0) return `${pendingApprovals} waiting for approval`;
+  const resumed = turnsResumed === 1 ? '1 turn continues' : `${turnsResumed} turns continue`;
+  const notes = [
+    ...(pendingApprovals > 0 ? [`${pendingApprovals} waiting for approval`] : []),
+    ...(turnsResumed > 0 ? [resumed] : []),
+  ];
+  if (notes.length > 0) return notes.join(', ');
   return state === 'running' && !startedByHub ? 'started by hand' : '';
 }
 

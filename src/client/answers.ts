@@ -97,6 +97,7 @@ export const RecordAnswer = v.pipe(
     model: v.optional(v.nullable(ModelAnswer), null),
     agent: v.optional(v.nullable(AgentAnswer), null),
     pendingApprovals: v.optional(v.number(), 0),
+    turnsResumed: v.optional(v.number(), 0),
     costUsd: nullableNumber,
     sandbox: v.optional(v.nullable(SandboxAnswer), null),
     configChanged: v.optional(v.boolean(), false),

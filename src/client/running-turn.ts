@@ -74,10 +74,8 @@ export async function startTurn(
   prompt: string | readonly InputPart[],
   { approvalPolicy, mode, ...options }: StartTurnOptions = {},
 ): Promise<RunningTurn> {
-  const queue = new Queue<RpcNotification>();
   // Before the request, so that no notification is missed.
-  const off = server.onNotification((notification) => queue.push(notification));
-  void server.closed.then((error) => queue.end(error));
+  const { queue, leave } = listenTo(server);
   try {
     const params = {
       threadId,
@@ -95,12 +93,33 @@ export async function startTurn(
       async interrupt() {
         await server.request('turn/interrupt', { threadId, turnId });
       },
-      [Symbol.asyncIterator]: () => follow(queue, threadId, turnId, off),
+      [Symbol.asyncIterator]: () => follow(queue, threadId, turnId, leave),
     };
   } catch (error) {
-    off();
+    leave();
     throw error;
   }
+}
+
+/** Listens to a turn from now on. Only the caller knows whether it runs. */
+export function followTurn(server: AppServerClient, threadId: string, turnId: string) {
+  const { queue, leave } = listenTo(server);
+  const turn: RunningTurn = {
+    threadId,
+    turnId,
+    async interrupt() {
+      await server.request('turn/interrupt', { threadId, turnId });
+    },
+    [Symbol.asyncIterator]: () => follow(queue, threadId, turnId, leave),
+  };
+  return { turn, queue, leave };
+}
+
+function listenTo(server: AppServerClient) {
+  const queue = new Queue<RpcNotification>();
+  const leave = server.onNotification((notification) => queue.push(notification));
+  void server.closed.then((error) => queue.end(error));
+  return { queue, leave };
 }
 
 async function* follow(

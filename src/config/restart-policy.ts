@@ -13,3 +13,6 @@ export function restartPolicyOf({ Supervision }: Pick<Config, 'Supervision'>): R
     stableAfterMs: defaults.supervise.stableAfterMs,
   };
 }
+
+/** Time for the present step of each turn before a restart or a stop of its agent server. */
+export const handOverMsOf = ({ Turns }: Pick<Config, 'Turns'>): number => Turns.HandOverSeconds * 1_000;

@@ -248,6 +248,7 @@ const exampleRecord: v.InferInput<typeof AppServerRecord> = {
   model: { name: 'gpt-x', provider: 'openai', host: 'api.openai.com' },
   agent: exampleAgent,
   pendingApprovals: 0,
+  turnsResumed: 0,
   costUsd: 0.12,
   sandbox: exampleSandbox,
   configChanged: false,

@@ -1,5 +1,5 @@
 import type { SupervisionPolicy } from '../../machines/index.ts';
-import { type Config, loadConfig, restartPolicyOf } from '../config/index.ts';
+import { type Config, handOverMsOf, loadConfig, restartPolicyOf } from '../config/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { HubServices } from './facts.ts';
 
@@ -14,7 +14,7 @@ export function policyOf(config: Config, overrides: Partial<SupervisionPolicy>):
     ...restartPolicyOf(config),
     startDeadlineMs: settings.StartDeadlineMs,
     proxyDeadlineMs: defaults.apiProxy.readyDeadlineMs,
-    handOverMs: defaults.supervise.handOverMs,
+    handOverMs: handOverMsOf(config),
     gracefulStopMs: defaults.supervise.gracefulStopMs,
     killVerifyMs: defaults.supervise.killVerifyMs,
     livenessFailures: settings.LivenessFailures,

@@ -42,12 +42,14 @@ export function publishEvents(
   actor.on('appserver.running', ({ pid, ownership, recovered }) => {
     stored.exitCode = null;
     stored.lastError = null;
+    const { turnsResumed = 0 } = stored.report?.incarnation === facts.marker ? stored.report : {};
     hub.publish('appserver.running', path, {
       pid,
       endpoints: { ...facts.endpoints },
       ...(recovered && { recovered }),
       ...(ownership === 'adopted' && { adopted: true }),
       ...(ownership === 'external' && { external: true }),
+      ...(turnsResumed > 0 && { turnsResumed }),
     });
   });
   actor.on('appserver.unhealthy', ({ pid, error, consecutiveFailures }) =>

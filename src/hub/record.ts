@@ -197,6 +197,7 @@ export function conditionOf(
     model: report?.model ?? null,
     agent: report?.agent ? { ...report.agent, state: present?.agent?.state ?? 'absent' } : null,
     pendingApprovals: present?.pendingApprovals ?? 0,
+    turnsResumed: present?.turnsResumed ?? 0,
     costUsd: report?.costUsd ?? null,
     sandbox: present?.sandbox ?? null,
     configChanged,

@@ -74,7 +74,7 @@ function moveDamagedAside(file: string): string | null {
 /** Removes the part of a workspace's state that changes within a turn: no save follows it. */
 function lastingPart({ report, ...rest }: StoredWorkspace): v.InferInput<typeof StoredWorkspace> {
   if (!report) return { ...rest, report };
-  const { pendingApprovals: _, agent, ...lasting } = report;
+  const { pendingApprovals: _, turnsResumed: __, agent, ...lasting } = report;
   return { ...rest, report: { ...lasting, agent: agent?.state === 'busy' ? { ...agent, state: 'ready' } : agent } };
 }
 

@@ -22,8 +22,6 @@ export const defaults = {
   jsonRpc: { frameBytes, bufferedBytes: 16 * mebibyte, inFlightPerConnection: 32, openQuestions: 256 },
   supervise: {
     gracefulStopMs: 3_000,
-    /** Time for the present step of each turn before a restart or a stop; the graceful stop follows it. */
-    handOverMs: 10_000,
     killVerifyMs: 5_000,
     /** Longest shutdown of the Hub after the time of the hand-over: a graceful stop, a forced one, and some slack. */
     drainDeadlineMs: 10_000,

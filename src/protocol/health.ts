@@ -90,6 +90,12 @@ export const HealthReport = v.object({
     ),
   }),
   pendingApprovals: count,
+  turnsResumed: v.pipe(
+    v.optional(count),
+    v.description(
+      'Running turns that began in an earlier agent server; absent: none, or the server is of an earlier version.',
+    ),
+  ),
   costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),
   sandbox: v.pipe(
     v.optional(v.nullable(SandboxState), null),

@@ -54,6 +54,7 @@ export const hubEventKinds = {
       recovered: v.optional(flag('True when it was unhealthy and answers again.')),
       adopted: v.optional(flag('True when an earlier Hub started it.')),
       external: v.optional(flag('True when it was started outside the Hub.')),
+      turnsResumed: v.optional(number('Unfinished turns of an earlier agent server that resume; absent: none.')),
     }),
   },
   'appserver.exited': {

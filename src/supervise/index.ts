@@ -55,7 +55,10 @@ export {
   makeKeptFile,
   markCut,
   ownKept,
+  type ReadCommand,
+  readKept,
   removeKept,
+  writeKeeper,
   writeKept,
 } from './kept-commands.ts';
 export { ListenerCheck, occupantOf, type StartedProcess } from './listeners.ts';

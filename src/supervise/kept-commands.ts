@@ -1,8 +1,8 @@
-import { closeSync, mkdirSync, openSync, readdirSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, unlinkSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { workspaceStateDirectory } from '../config/index.ts';
-import { readUntrustedJson, writeFileAtomic } from '../lib/index.ts';
+import { readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import { ProcessIdentity } from '../protocol/index.ts';
 import { isAlive, ownIdentity } from './identity.ts';
 import { killMarked } from './marked.ts';
@@ -20,8 +20,6 @@ export const KeptCommand = v.object({
   id: v.pipe(v.string(), v.regex(idForm)),
   /** Agent server that started it. */
   starter: ProcessIdentity,
-  /** Null until the keeper has started. */
-  keeper: v.nullable(ProcessIdentity),
   threadId: v.string(),
   turnId: v.string(),
   callId: v.string(),
@@ -36,11 +34,10 @@ export type KeptCommand = v.InferOutput<typeof KeptCommand>;
 
 /** Files of a kept command. */
 export interface KeptFiles {
+  /** Its record as one line of JSON. Lines of the agent server and of the keeper follow: see `readKept`. */
   readonly record: string;
   /** Raw output: not masked. */
   readonly output: string;
-  /** Lines of the keeper: see `readExit`. */
-  readonly exit: string;
   /** Exists when the beginning of the output was removed. */
   readonly cut: string;
   /** Named pipe to the standard input of a background process. */
@@ -60,9 +57,8 @@ export const keptMarker = (directory: string, id = ''): string =>
   `keep/${basename(dirname(directory))}${id === '' ? '' : `/${id}`}`;
 
 export const keptFiles = (directory: string, id: string): KeptFiles => ({
-  record: join(directory, `${id}.json`),
+  record: join(directory, `${id}.kept`),
   output: join(directory, `${id}.out`),
-  exit: join(directory, `${id}.exit`),
   cut: join(directory, `${id}.cut`),
   input: join(directory, `${id}.in`),
 });
@@ -77,25 +73,69 @@ export function ownKept(directory: string): void {
   writeFileAtomic(keptOwner(directory), `${pid} ${startedTicks}\n`, { isFlushed: false });
 }
 
-/** Writes a record. Not flushed: after a power cut, the boot that it names is over. */
-export function writeKept(directory: string, command: KeptCommand): void {
-  writeFileAtomic(keptFiles(directory, command.id).record, JSON.stringify(command), { isFlushed: false });
+/**
+ * Writes a record. Not flushed: after a power cut, the boot that it names is over.
+ *
+ * @returns descriptor of the file, for further lines
+ */
+export function writeKept(directory: string, command: KeptCommand): number {
+  const fd = makeKeptFile(keptFiles(directory, command.id).record);
+  writeSync(fd, `${JSON.stringify(command)}\n`);
+  return fd;
+}
+
+/** Adds the identity of the keeper to a record. */
+export function writeKeeper(fd: number, { pid, startedTicks }: ProcessIdentity): void {
+  writeSync(fd, `keeper ${pid} ${startedTicks}\n`);
 }
 
 /** Removes a kept command's files. */
 export function removeKept(directory: string, id: string): void {
-  for (const file of Object.values(keptFiles(directory, id))) rmSync(file, { force: true });
+  const { record, output, ...rare } = keptFiles(directory, id);
+  // A file that is there costs less to remove with `unlinkSync` than with `rmSync`.
+  for (const file of [output, record]) if (existsSync(file)) unlinkSync(file);
+  for (const file of Object.values(rare)) if (existsSync(file)) rmSync(file, { force: true });
+}
+
+/** A record with the lines that follow it. */
+export interface ReadCommand {
+  readonly command: KeptCommand;
+  /** Absent: the agent server died before it knew the keeper. */
+  readonly keeper?: ProcessIdentity;
+  /** Characters of the output of a background process that were read. */
+  readonly readChars: number;
+  /** Whole lines of the keeper. */
+  readonly lines: readonly string[];
+}
+
+/** Reads a record. Undefined for a file that is missing, incomplete or not ours. */
+export function readKept(directory: string, id: string): ReadCommand | undefined {
+  let text: string | undefined;
+  try {
+    text = readBoundedFile(keptFiles(directory, id).record);
+  } catch {
+    return undefined;
+  }
+  const [first = '', ...rest] = (text ?? '').split('\n').slice(0, -1);
+  const read = v.safeParse(v.pipe(v.string(), v.parseJson(), KeptCommand), first);
+  if (!read.success || read.output.id !== id) return undefined;
+  const command = read.output;
+  const [, pid, startedTicks] = rest.map((line) => /^keeper (\d+) (\S*)$/.exec(line)).find((found) => found) ?? [];
+  const { bootId, pidNamespace } = command.starter;
+  return {
+    command,
+    lines: rest.filter((line) => !/^(?:keeper|read) /.test(line)),
+    readChars: Math.max(0, ...rest.map((line) => Number(/^read (\d+)$/.exec(line)?.[1] ?? 0))),
+    ...(pid !== undefined && startedTicks && { keeper: { pid: Number(pid), startedTicks, bootId, pidNamespace } }),
+  };
 }
 
 /** Kept commands of a workspace, oldest first. Records that cannot be read are left out. */
 export function listKept(directory: string): readonly KeptCommand[] {
   return namesIn(directory)
-    .filter((name) => name.endsWith('.json'))
+    .filter((name) => name.endsWith('.kept'))
     .slice(0, maxRecords)
-    .flatMap((name) => {
-      const read = readUntrustedJson(join(directory, name), KeptCommand);
-      return read.kind === 'ok' && name === `${read.value.id}.json` ? [read.value] : [];
-    })
+    .flatMap((name) => readKept(directory, basename(name, '.kept'))?.command ?? [])
     .sort((one, other) => one.startedAt - other.startedAt);
 }
 
@@ -108,8 +148,8 @@ export async function findKeeper(
   command: KeptCommand,
 ): Promise<ProcessIdentity | 'gone' | 'unknown'> {
   const marker = keptMarker(directory, command.id);
-  const { keeper } = command;
-  if (keeper !== null && keeper.startedTicks !== '') {
+  const keeper = readKept(directory, command.id)?.keeper;
+  if (keeper) {
     const state = isAlive(keeper);
     return state !== 'alive' ? state : isProvenOurs(keeper, marker) ? keeper : 'gone';
   }

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import type { McpServer } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { ModelError } from '../../src/agent/index.ts';
-import { AppServerClient } from '../../src/client/index.ts';
+import { AppServerClient, AppServerConnectionError } from '../../src/client/index.ts';
 import { defaults } from '../../src/protocol/index.ts';
 import { calls, hangs, type Script, says, scripted } from '../agui/model.ts';
 import { eventually } from '../http/support.ts';
@@ -479,6 +479,38 @@ t.test('a prompt outlives the connection that it was made on', async (t) => {
   t.match(await answered, { stopReason: 'end_turn' });
   t.equal(editor.said(), 'Half and half.');
 });
+
+t.test(
+  'a connection that fails at first does not end the prompt, and a request for approval is shown once',
+  async (t) => {
+    const clients: AppServerClient[] = [];
+    let failures = 0;
+    const answer = Promise.withResolvers<void>();
+    const provider = scripted(calls({ callId: 'c1', name: 'Exec', args: { command: 'touch asked' } }), says('done'));
+    const editor = await inSession(t, await surroundings(t, provider), {
+      onConnect(made) {
+        clients.push(made);
+        if (clients.length === 1 || failures === 2) return;
+        failures += 1;
+        throw new AppServerConnectionError('The agent server cannot be reached.');
+      },
+      permit: async () => {
+        await answer.promise;
+        return choose('accept');
+      },
+    });
+    const answered = editor.prompt('go');
+    await eventually(() => editor.asked.length === 1, 'it has asked');
+    clients[0]?.close();
+    await eventually(() => clients.length === 4, 'it has connected again');
+    answer.resolve();
+    t.match(await answered, { stopReason: 'end_turn' });
+    t.equal(failures, 2);
+    t.equal(editor.asked.length, 1);
+    t.equal(editor.said(), 'done');
+    for (const client of clients) client.close();
+  },
+);
 
 t.test('a prompt whose server ends is an error, not a cancellation', async (t) => {
   const where = await surroundings(t, scripted(hangs()));

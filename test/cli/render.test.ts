@@ -39,7 +39,7 @@ const record: RecordAnswer = {
   page: null,
   ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null },
   agent: { kind: 'acp', name: 'pi', version: '0.0.34', state: 'busy', approvals: 'none' },
-  ...{ pendingApprovals: 0, costUsd: null, sandbox: null, configChanged: false },
+  ...{ pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false },
   restrictedSettings: ['EndPoint'],
   health: 'unknown',
   problems: [{ code: 'exited', what: 'It fell over.', where: null, next: 'oratorio logs /w' }],

@@ -12,7 +12,6 @@ import { pageToken } from '../../src/supervise/index.ts';
 import { runInProcess } from '../cli/in-process.ts';
 import {
   eventually,
-  killIfThere,
   makeWorkspace,
   quick,
   request,
@@ -229,23 +228,6 @@ t.test('oratorio inbox lists, allows and declines', async (t) => {
     code: 1,
     text: /No request approval_none/,
   });
-});
-
-t.test('an agent server that is killed leaves nothing behind', async (t) => {
-  const other = makeWorkspace(t, settings);
-  const running = await hub.ensure(other);
-  const events = await hub.events();
-  const { request: asked } = await itemOf(await ask(await connect(t, running), 'never'));
-  killIfThere(running.pid ?? 0);
-  const isIt = ({ data }: { data: Record<string, unknown> }) => data['requestId'] === asked.requestId;
-  t.match(await events.wait('inbox.resolved', isIt), { data: { decision: 'cancel', decidedBy: 'agent' } });
-  t.same(await inboxOf(hub), []);
-  t.match(await answer(asked.requestId, 'accept', idOf(running)), {
-    status: 409,
-    body: { error: { details: { decidedBy: 'agent' } } },
-  });
-  await hub.call('POST', '/v1/appservers/stop', { workspacePath: other });
-  events.close();
 });
 
 t.test('regression: H9 three approvers and cut connections: each request is decided exactly once', async (t) => {

@@ -6,10 +6,11 @@ import type { CommandContext } from '../command.ts';
 import { CliError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { findHub } from '../find-hub.ts';
+import { handOverMs } from '../hand-over.ts';
 import { during } from '../hub.ts';
 
-/** Longer than a Hub may take to end its agent servers by force. */
-const endDeadlineMs = 2 * defaults.supervise.drainDeadlineMs + defaults.supervise.handOverMs;
+/** Longer than a Hub may take to end its agent servers by force, after the time for their turns. */
+const endMs = 2 * defaults.supervise.drainDeadlineMs;
 
 /** `oratorio hub stop`: returns when the process is gone. Succeeds if no Hub is running. */
 export async function run(context: CommandContext): Promise<number> {
@@ -24,7 +25,7 @@ export async function run(context: CommandContext): Promise<number> {
   const detach = options['detach'] === true;
   await during(context, 'Stopping the Hub', async () => {
     await new HubClient(lock).shutdown({ detach, signal });
-    await gone(lock.pid, signal);
+    await gone(lock.pid, endMs + handOverMs(context), signal);
   });
   if (output.json) output.document({ stopped: true, pid: lock.pid });
   output.line(
@@ -33,13 +34,13 @@ export async function run(context: CommandContext): Promise<number> {
   return exitCodes.ok.code;
 }
 
-async function gone(pid: number, signal: AbortSignal): Promise<void> {
-  const deadline = performance.now() + endDeadlineMs;
+async function gone(pid: number, withinMs: number, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + withinMs;
   while (readIdentity(pid) !== 'gone') {
     if (performance.now() > deadline) {
       throw new CliError(
         'failure',
-        `The Hub (process ${pid}) is still stopping after ${endDeadlineMs / 1000} s.`,
+        `The Hub (process ${pid}) is still stopping after ${withinMs / 1000} s.`,
         'Look again: oratorio hub status',
       );
     }

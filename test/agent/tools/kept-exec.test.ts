@@ -1,88 +1,13 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import t, { type Test } from 'tap';
-import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import t from 'tap';
+import { createExec } from '../../../src/agent/tools/exec/exec.ts';
 import { HandOver } from '../../../src/agent/tools/exec/kept-command.ts';
-import { type Adoption, adoptExec, keptOfCall } from '../../../src/agent/tools/exec/kept-exec.ts';
 import { OutputFiles } from '../../../src/agent/tools/output-files.ts';
-import { endKept, keptDirectory, keptFiles, keptMarker, listKept, readIdentity } from '../../../src/supervise/index.ts';
-import { scanProcesses } from '../../../src/supervise/scan.ts';
-import { program } from '../../programs.ts';
+import { endKept, keptFiles, listKept, readIdentity, readKept } from '../../../src/supervise/index.ts';
 import { until } from '../../supervise/helpers.ts';
-import { call, contextOf, temporaryWorkspace } from './run-tool.ts';
-
-const secret = 'sk-0123456789abcdef';
-const ids = { threadId: 'thread', turnId: 'turn', callId: 'call' };
-
-/** A workspace with the directory of its kept commands. */
-function places(t: Test) {
-  const workspacePath = temporaryWorkspace(t);
-  const home = temporaryWorkspace(t);
-  const directory = keptDirectory(home, workspacePath);
-  const at = (name: string) => join(workspacePath, name);
-  const settings = {
-    ...{ timeoutMs: 60_000, maxTimeoutMs: 120_000, maxOutputChars: 4_000, sandbox: 'off', network: 'deny', home },
-    pathRules: { blockedPaths: [], protectedDirectories: [] },
-    ...{ environment: { ...process.env }, passEnvironment: [], secrets: [secret] },
-    keep: { directory, patienceSeconds: 600 },
-  } satisfies ExecSettings;
-  const survivors = async () =>
-    (await scanProcesses())
-      .filter(
-        ({ zombie, marker }) => !zombie && typeof marker === 'object' && marker.value.startsWith(keptMarker(directory)),
-      )
-      .map(({ pid }) => pid);
-  const isClean = async () => {
-    t.strictSame(await survivors(), [], 'no process is left');
-    t.strictSame(
-      readdirSync(directory).filter((name) => name !== 'owner'),
-      [],
-      'no file is left',
-    );
-  };
-  t.teardown(() => endKept(directory));
-  const kept = () => {
-    const found = keptOfCall(settings.keep, ids);
-    if (!found) throw new Error('no record');
-    return found;
-  };
-  const adopt = (options: Partial<Adoption> = {}) =>
-    adoptExec(kept(), settings, { signal: contextOf().signal, onOutput: () => {}, shownChars: 0, ...options });
-  return { workspacePath, directory, at, settings, survivors, isClean, kept, adopt };
-}
-
-type Places = ReturnType<typeof places>;
-
-/** Starts an agent server with one call. */
-function server(t: Test, { settings, workspacePath }: Places, args: object, dies?: string) {
-  const words = ['--conditions=development', '--disable-warning=ExperimentalWarning'];
-  const fixture = program('test/fixtures/process/keeps-command.mjs');
-  const order = JSON.stringify({ settings: { ...settings, environment: {} }, workspacePath, args, dies });
-  const child: ChildProcess = spawn(process.execPath, [...words, fixture, order], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  t.teardown(() => child.kill('SIGKILL'));
-  let shown = '';
-  const exited = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  if (child.stdout) {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      shown += JSON.parse(line).text ?? '';
-    });
-  }
-  return {
-    exited,
-    shown: () => shown,
-    showed: (text: string) => until(`output ${text}`, () => shown.includes(text)),
-    async kill() {
-      child.kill('SIGKILL');
-      await exited;
-    },
-  };
-}
-
-const onPosix = { skip: process.platform === 'win32' && 'there is no keeper' };
+import { ids, onPosix, type Places, places, secret, server } from './kept.ts';
+import { call, temporaryWorkspace } from './run-tool.ts';
 
 t.test('a command outlives its killed agent server, and its result and output are adopted once', onPosix, async (t) => {
   const here = places(t);
@@ -121,7 +46,7 @@ t.test('a command that has ended while no agent server ran is adopted with its r
   for (const [command, result] of cases) {
     const here = places(t);
     const first = server(t, here, { command: `until [ -e go ]; do sleep 0.02; done; ${command}` });
-    await until('a keeper', () => listKept(here.directory)[0]?.keeper != null);
+    await until('a keeper', () => listKept(here.directory).some(({ id }) => readKept(here.directory, id)?.keeper));
     await first.kill();
     writeFileSync(here.at('go'), '');
     await until('its end', async () => (await here.survivors()).length === 0);
@@ -146,7 +71,7 @@ t.test('a kill between spawn and identity: the command is found by its marker', 
   const here = places(t);
   const command = 'until [ -e go ]; do sleep 0.02; done; echo found';
   await server(t, here, { command }, 'beforeIdentity').exited;
-  t.equal(here.kept().keeper, null);
+  t.equal(readKept(here.directory, here.kept().id)?.keeper, undefined);
   const adopted = here.adopt();
   writeFileSync(here.at('go'), '');
   t.match(await adopted, { kind: 'ended', result: { text: 'found' } });
@@ -181,7 +106,7 @@ t.test('a record that names a process of another program touches nothing', onPos
   const kept = here.kept();
   const identity = readIdentity(pid);
   if (typeof identity === 'string') throw new Error('no process');
-  writeFileSync(keptFiles(here.directory, kept.id).record, JSON.stringify({ ...kept, keeper: identity }));
+  appendFileSync(keptFiles(here.directory, kept.id).record, `keeper ${identity.pid} ${identity.startedTicks}\n`);
   t.strictSame(await here.adopt(), { kind: 'notStarted' });
   t.equal(readIdentity(pid) === 'gone', false, 'the other process lives');
 });

@@ -30,6 +30,11 @@ export class TurnControl {
     return this.#turns.count;
   }
 
+  /** Number of running turns that an earlier process began. */
+  get resumedCount(): number {
+    return this.#turns.resumedCount;
+  }
+
   /** @throws AgentError threadNotFound, threadNotActive, turnInProgress, overloaded, storageFailed, workspaceLost */
   start(
     threadId: string,

@@ -30,6 +30,8 @@ import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts'
 interface Running extends RunningParent {
   /** Client that receives the events of this turn without a subscription. */
   readonly asker: Listener | undefined;
+  /** An earlier process began it. */
+  readonly isResumed?: boolean;
 }
 
 /** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
@@ -70,6 +72,10 @@ export class Turns {
 
   get count(): number {
     return this.#running.size;
+  }
+
+  get resumedCount(): number {
+    return [...this.#running.values()].filter(({ isResumed }) => isResumed).length;
   }
 
   of(threadId: string): TurnRun | undefined {
@@ -175,7 +181,7 @@ export class Turns {
       ...{ turnId: turn.id, input: prompt?.input ?? [], options, resumed },
     });
     const subagents = new Limit(settings.subAgent.maxConcurrency);
-    this.#running.set(thread.id, { run, thread, asker: undefined, options, depth: 0, subagents });
+    this.#running.set(thread.id, { run, thread, asker: undefined, options, depth: 0, subagents, isResumed: true });
     this.#registered.push({ run, resumes: facts.resumes });
   }
 

@@ -8,10 +8,10 @@ import {
 } from '../../../../machines/index.ts';
 import type { BackgroundProcessInfo } from '../../../protocol/index.ts';
 import type { WholeText } from '../exec/kept-output.ts';
-import { CommandDriver, type DrivenCommand } from './command-driver.ts';
+import type { OutputReaders, ProcessDriver } from './command-driver.ts';
 import { UnreadOutput } from './unread-output.ts';
 
-export interface BackgroundProcessOptions extends DrivenCommand {
+export interface BackgroundProcessOptions {
   /** Different for each process of the server. */
   readonly id: string;
   readonly threadId: string;
@@ -22,6 +22,11 @@ export interface BackgroundProcessOptions extends DrivenCommand {
   readonly maxChars: number;
   /** Takes in all output. */
   readonly file: WholeText | undefined;
+  readonly driver: (readers: OutputReaders) => ProcessDriver;
+  /** Start of a process that an earlier server has started, and the characters of its output that were read. */
+  readonly earlier?: { readonly startedAt: string; readonly readChars: number } | undefined;
+  /** Called after a reading, with the number of all characters read so far. */
+  readonly onRead?: ((chars: number) => void) | undefined;
   /** Called with the actor before it starts. */
   readonly observe?: ((actor: AnyActorRef) => void) | undefined;
 }
@@ -34,21 +39,22 @@ export class BackgroundProcess {
   readonly output: UnreadOutput;
   /** Resolves when nothing of it runs any more. */
   readonly ended: Promise<void>;
-  readonly #startedAt = new Date().toISOString();
-  readonly #driver: CommandDriver;
+  readonly #startedAt: string;
+  readonly #driver: ProcessDriver;
   readonly #actor: ActorRefFrom<typeof backgroundProcessMachine>;
 
   constructor(options: BackgroundProcessOptions) {
-    const { id, threadId, command, secrets, maxChars, file, observe } = options;
+    const { id, threadId, command, secrets, maxChars, file, observe, earlier, onRead } = options;
     this.id = id;
     this.threadId = threadId;
     this.command = command;
-    this.output = new UnreadOutput({ secrets, maxChars, file });
-    const driver = new CommandDriver(
-      options,
-      (text) => this.output.push(text),
-      () => this.output.close(),
-    );
+    this.#startedAt = earlier?.startedAt ?? new Date().toISOString();
+    this.output = new UnreadOutput({ secrets, maxChars, file, readChars: earlier?.readChars ?? 0, onRead });
+    const driver = options.driver({
+      onText: (text) => this.output.push(text),
+      onSkip: () => this.output.skip(),
+      onEnd: () => this.output.close(),
+    });
     this.#driver = driver;
     this.#actor = createActor(
       backgroundProcessMachine.provide({

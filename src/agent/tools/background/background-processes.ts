@@ -1,14 +1,21 @@
 import { randomBytes } from 'node:crypto';
+import { appendFileSync, existsSync } from 'node:fs';
 import type { AnyActorRef } from 'xstate';
 import type { BackgroundStopper } from '../../../../machines/index.ts';
 import { type BackgroundProcessInfo, defaults } from '../../../protocol/index.ts';
+import { endKeptCommand, type KeptCommand, keptFiles, listKept, readKept } from '../../../supervise/index.ts';
+import type { ToolContext } from '../../tool.ts';
+import { beginKept, type KeepSettings } from '../exec/kept-command.ts';
 import type { OutputFiles } from '../output-files.ts';
-import { BackgroundProcess } from './background-process.ts';
-import type { DrivenCommand } from './command-driver.ts';
+import { BackgroundProcess, type BackgroundProcessOptions } from './background-process.ts';
+import { CommandDriver, type DrivenCommand } from './command-driver.ts';
+import { KeptDriver, type KeptSource } from './kept-driver.ts';
 
 const { maxBackgroundProcesses, maxEndedProcesses, backgroundReadChars } = defaults.agent;
 
 export interface BackgroundProcessesOptions {
+  /** Absent: all end with this server. */
+  readonly keep?: KeepSettings | undefined;
   readonly secrets: readonly string[];
   /** Absent: only output that the model reads is available. */
   readonly outputs: OutputFiles | undefined;
@@ -18,8 +25,9 @@ export interface BackgroundProcessesOptions {
     | undefined;
 }
 
-export interface BackgroundCommand extends DrivenCommand {
-  readonly threadId: string;
+export interface BackgroundCommand extends DrivenCommand, Pick<ToolContext, 'threadId' | 'turnId' | 'callId'> {
+  /** It runs outside of a sandbox, which ends with this server: its marker is that of `keptMarker(directory, id)`. */
+  readonly keptId?: string | undefined;
   /** Command that the model wrote. */
   readonly command: string;
 }
@@ -28,6 +36,8 @@ export interface BackgroundCommand extends DrivenCommand {
 export class BackgroundProcesses {
   readonly #options: BackgroundProcessesOptions;
   readonly #processes = new Map<string, BackgroundProcess>();
+  /** Drivers of the processes that outlive this server. */
+  readonly #kept = new Map<string, KeptDriver>();
   #isClosed = false;
 
   constructor(options: BackgroundProcessesOptions) {
@@ -41,13 +51,75 @@ export class BackgroundProcesses {
       return undefined;
     }
     this.#forgetOldest(threadId);
-    const { secrets, outputs, observe } = this.#options;
+    const { keep } = this.#options;
+    const { keptId } = command;
     const id = `proc_${randomBytes(4).toString('hex')}`;
+    if (!keep || keptId === undefined) return this.#add(id, command, (readers) => new CommandDriver(command, readers));
+    const background = { id, command: command.command };
+    const begun = beginKept(keep, command, { id: keptId, timeoutMs: null, background });
+    return this.#addKept({ begun, command }, begun.command, keep, background);
+  }
+
+  /**
+   * Adopts the processes that an earlier server has started.
+   *
+   * @param isThread whether a conversation is stored; processes of other ones are ended
+   */
+  async adopt(isThread: (threadId: string) => boolean): Promise<void> {
+    const { keep } = this.#options;
+    if (!keep) return;
+    for (const found of listKept(keep.directory)) {
+      const { background, threadId } = found;
+      if (!background) continue;
+      if (isThread(threadId)) this.#addKept({ found }, found, keep, background);
+      else await endKeptCommand(keep.directory, found);
+    }
+  }
+
+  /** Leaves the processes to the next server, and starts none any more. Those that end with this server run on until \`close\`. */
+  handOver(): void {
+    this.#isClosed = true;
+    for (const driver of this.#kept.values()) driver.handOver();
+    for (const id of this.#kept.keys()) this.#processes.delete(id);
+    this.#kept.clear();
+  }
+
+  #addKept(
+    source: KeptSource,
+    { id: keptId, threadId, startedAt }: KeptCommand,
+    keep: KeepSettings,
+    { id, command }: { readonly id: string; readonly command: string },
+  ): BackgroundProcess {
+    const { record } = keptFiles(keep.directory, keptId);
+    const readChars = readKept(keep.directory, keptId)?.readChars ?? 0;
+    const process = this.#add(
+      id,
+      { threadId, command },
+      (readers) => {
+        const driver = new KeptDriver(source, keep, readers);
+        this.#kept.set(id, driver);
+        return driver;
+      },
+      {
+        earlier: { startedAt: new Date(startedAt).toISOString(), readChars },
+        onRead: (chars) => existsSync(record) && appendFileSync(record, `read ${chars}\n`),
+      },
+    );
+    void process.ended.then(() => this.#kept.delete(id));
+    return process;
+  }
+
+  #add(
+    id: string,
+    { threadId, command }: Pick<BackgroundCommand, 'threadId' | 'command'>,
+    driver: BackgroundProcessOptions['driver'],
+    further: Pick<BackgroundProcessOptions, 'earlier' | 'onRead'> = {},
+  ): BackgroundProcess {
+    const { secrets, outputs, observe } = this.#options;
     const process: BackgroundProcess = new BackgroundProcess({
-      ...command,
-      ...{ id, secrets, maxChars: backgroundReadChars, file: outputs?.begin(threadId) },
-      observe: (actor) =>
-        observe?.(actor, { id, threadId, command: command.command, state: 'starting', startedAt: '' }),
+      ...{ id, threadId, command, secrets, driver, ...further },
+      ...{ maxChars: backgroundReadChars, file: outputs?.begin(threadId) },
+      observe: (actor) => observe?.(actor, { id, threadId, command, state: 'starting', startedAt: '' }),
     });
     this.#processes.set(id, process);
     return process;

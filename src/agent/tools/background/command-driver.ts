@@ -16,6 +16,25 @@ export interface DrivenCommand {
   readonly marker: string;
 }
 
+/** The operating system's side of a background process. */
+export interface ProcessDriver {
+  /** Starts the command, or finds it. */
+  start(report: (event: BackgroundDriverEvent) => void): void;
+  /** Ends the command with its descendants, and reads the last of its output. */
+  endTree(isPolite: boolean): Promise<EndedTree>;
+  /** Writes to standard input. @returns false: it is closed, or too much input waits already */
+  write(text: string): boolean;
+}
+
+/** Readers of the output of a background process. */
+export interface OutputReaders {
+  readonly onText: (text: string) => void;
+  /** Called when output was lost. */
+  readonly onSkip: () => void;
+  /** Called when no more output will come. */
+  readonly onEnd: () => void;
+}
+
 /** Time between SIGTERM and SIGKILL. */
 const politeMs = 2_000;
 /** Time after the exit in which the last output is read. */
@@ -23,27 +42,23 @@ const drainMs = 100;
 /** Most characters of input that may wait for a process that does not read. */
 export const maxWaitingInput = 65_536;
 
-/** The operating system's side of one background process: spawns it, feeds it, and ends all of it. */
-export class CommandDriver {
+/** Spawns a background process that ends with this server, feeds it, and ends all of it. */
+export class CommandDriver implements ProcessDriver {
   readonly #command: DrivenCommand;
-  readonly #onText: (text: string) => void;
-  readonly #onEnd: () => void;
+  readonly #readers: OutputReaders;
   #child: ChildProcess | undefined;
   #tree: ProcessTree | undefined;
   #closed: Promise<void> = Promise.resolve();
 
-  /** @param onEnd called when no more output will come */
-  constructor(command: DrivenCommand, onText: (text: string) => void, onEnd: () => void) {
+  constructor(command: DrivenCommand, readers: OutputReaders) {
     this.#command = command;
-    this.#onText = onText;
-    this.#onEnd = onEnd;
+    this.#readers = readers;
   }
 
-  /** Spawns the command. */
   start(report: (event: BackgroundDriverEvent) => void): void {
     const { argv, cwd, env, marker } = this.#command;
     const [program = '', ...args] = argv;
-    const text = new PacedText(this.#onText);
+    const text = new PacedText(this.#readers.onText);
     let child: ChildProcess;
     try {
       closeBeforeStart();
@@ -77,16 +92,14 @@ export class CommandDriver {
     report({ type: 'COMMAND.SPAWNED', pid });
   }
 
-  /** Ends the command with its descendants, and reads the last of its output. */
   async endTree(isPolite: boolean): Promise<EndedTree> {
     const report = await this.#tree?.end(isPolite ? politeMs : 0, defaults.supervise.killVerifyMs);
     await Promise.race([this.#closed, sleep(drainMs)]);
     for (const stream of [this.#child?.stdin, this.#child?.stdout]) stream?.destroy();
-    this.#onEnd();
+    this.#readers.onEnd();
     return { survivors: report?.remaining.length ?? 0 };
   }
 
-  /** Writes to standard input. @returns false: it is closed, or too much input waits already */
   write(text: string): boolean {
     const stdin = this.#child?.stdin;
     if (!stdin?.writable || stdin.writableLength > maxWaitingInput) return false;

@@ -7,6 +7,10 @@ export interface UnreadOutputOptions {
   readonly maxChars: number;
   /** Takes in all output. Absent: only output that is read is available. */
   readonly file: WholeText | undefined;
+  /** Characters of the beginning that were read before. */
+  readonly readChars?: number;
+  /** Called after a reading, with the number of all characters read so far. */
+  readonly onRead?: ((chars: number) => void) | undefined;
 }
 
 /** Output of a background process since it was last read, in bounded memory: both ends of a long one. */
@@ -17,6 +21,8 @@ export class UnreadOutput {
   #kept: KeptOutput;
   #isEmpty = true;
   #isClosed = false;
+  /** Characters that came. */
+  #total = 0;
 
   constructor(options: UnreadOutputOptions) {
     this.#options = options;
@@ -26,6 +32,11 @@ export class UnreadOutput {
 
   push(text: string): void {
     this.#add(this.#masked.push(text));
+  }
+
+  /** Output was lost. */
+  skip(): void {
+    this.#masked.skip();
   }
 
   /** Nothing more will come. */
@@ -42,6 +53,7 @@ export class UnreadOutput {
     const text = this.#kept.read();
     this.#kept = this.#begin();
     this.#isEmpty = true;
+    this.#options.onRead?.(this.#total);
     return text;
   }
 
@@ -64,7 +76,10 @@ export class UnreadOutput {
   #add(text: string): void {
     if (text === '') return;
     this.#options.file?.write(text);
-    this.#kept.push(text);
+    const unread = text.slice(Math.max(0, (this.#options.readChars ?? 0) - this.#total));
+    this.#total += text.length;
+    if (unread === '') return;
+    this.#kept.push(unread);
     this.#isEmpty = false;
     this.#wake();
   }

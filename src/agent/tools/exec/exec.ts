@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { findProgram } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
+import { keptMarker } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { type BackgroundProcesses, stateOf } from '../background/index.ts';
 import { defineTool } from '../define.ts';
@@ -237,13 +238,15 @@ async function startInBackground(
   settings: ExecSettings,
   context: ToolContext,
 ): Promise<ToolResult> {
-  const { threadId, signal, onOutput } = context;
-  const marker = newMarker(settings.environment);
+  const { threadId, turnId, callId, signal, onOutput } = context;
+  const keptId = settings.keep && !place.isSandboxed ? randomUUID() : undefined;
+  const marker =
+    settings.keep && keptId ? keptMarker(settings.keep.directory, keptId) : newMarker(settings.environment);
   const variables = await environmentOf(settings, context, marker);
   // A bash that reads from a socket takes itself for one below rsh, and reads ~/.bashrc, unless another shell started it.
   const whole = { ...variables, ...place.env, SHLVL: '1' };
   const { argv, env } = inPlace(place, command, whole, shellPath(settings, context));
-  const process = settings.processes?.start({ argv, cwd, env, marker, threadId, command });
+  const process = settings.processes?.start({ argv, cwd, env, marker, threadId, turnId, callId, command, keptId });
   if (!process) {
     await place.leave();
     const { maxBackgroundProcesses } = defaults.agent;

@@ -3,7 +3,8 @@ export const maxRawBytes = 64 * 1024 * 1024;
 
 /**
  * Shell that waits for a command, outlives the agent server, and reports the end. Arguments: prefix of the command's files, file of
- * the owner, deadline in seconds since the epoch (0: none), seconds that it waits for an agent server, then the words of the command.
+ * the owner, deadline in seconds since the epoch (0: none), seconds that it waits for an agent server, named pipe for the input (empty:
+ * no input), then the words of the command.
  * Standard input ends with the agent server; standard output is the file of the output, standard error that of the end.
  *
  * The command replaces a subshell: where shells redirect themselves, their words on a signal would go to the output.
@@ -13,8 +14,9 @@ export const maxRawBytes = 64 * 1024 * 1024;
  */
 export const keeperScript = `
 exec 3<&0 </dev/null
-f=$1 o=$2 deadline=$3 patience=$4
-shift 4
+f=$1 o=$2 deadline=$3 patience=$4 input=$5
+shift 5
+if [ -n "$input" ]; then mkfifo -m 600 "$input" && exec 5<>"$input"; else exec 5</dev/null; fi
 trap : HUP INT TERM
 hasOwner() {
   read -r pid ticks <"$o" && kill -0 "$pid" || return 1
@@ -45,7 +47,7 @@ hasOwner() {
 ) &
 watch=$!
 echo started >&2
-(exec "$@" 2>&1 3<&-)
+(exec "$@" <&5 2>&1 3<&- 5<&-)
 echo $? >&2
 exec 2>/dev/null
 kill -USR1 $watch
@@ -64,15 +66,11 @@ export interface KeeperReport {
 }
 
 /**
- * Reads the report of a keeper: \`started\`, perhaps the reason of the watch, then the exit status as a whole line. Before the status of a command that
- * a signal has ended, shells write the name of the signal: a program may also exit with such a status.
+ * Reads the lines of a keeper: \`started\`, perhaps the reason of the watch, then the exit status. Before the status of a command that a signal
+ * has ended, shells write the name of the signal: a program may also exit with such a status.
  */
-export function readReport(text: string): KeeperReport {
-  const lines = text
-    .slice(0, text.lastIndexOf('\n') + 1)
-    .split('\n')
-    .slice(0, -1);
-  const hasStarted = lines[0] === 'started';
+export function readReport(lines: readonly string[]): KeeperReport {
+  const hasStarted = lines.includes('started');
   const endedFor = lines.find((line) => line === 'timedOut' || line === 'abandoned');
   const at = lines.findIndex((line) => /^\d{1,3}$/.test(line));
   const facts = { hasStarted, ...(endedFor !== undefined && { endedFor }) };

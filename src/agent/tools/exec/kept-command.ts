@@ -1,27 +1,24 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, existsSync, openSync, readFileSync, watch } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults, type ProcessIdentity } from '../../../protocol/index.ts';
 import {
-  findKeeper,
-  isAlive,
   type KeptCommand,
   type KeptFiles,
   keptFiles,
   keptMarker,
   keptOwner,
   killGroupVerified,
-  killMarked,
   makeKeptFile,
   markCut,
   ownIdentity,
   ownKept,
-  ProcessTree,
   RunningProgram,
   readIdentity,
+  readKept,
   removeKept,
   type SweepReport,
+  writeKeeper,
   writeKept,
 } from '../../../supervise/index.ts';
 import type { ToolContext } from '../../tool.ts';
@@ -46,103 +43,120 @@ export class HandOver extends Error {
   }
 }
 
-type KeptRun = Omit<CommandRun, 'marker' | 'stdin' | 'onErrorText' | 'drainMs'> & {
+export type KeptRun = Omit<CommandRun, 'marker' | 'stdin' | 'onErrorText' | 'drainMs'> & {
   /** Called when output was lost. */
   readonly onSkip: (bytes: number) => void;
 };
 
 /** Time between SIGTERM and SIGKILL. */
-const politeMs = 2_000;
-const drainMs = 100;
-const pollMs = 2;
-const adoptedPollMs = 100;
-/** Longest time of a keeper after its report. */
-const keeperEndMs = 2_000;
-
-const beginningIsGone = '[… the beginning of the output was removed]\n';
-const noSweep: SweepReport = { ended: 0, remaining: [], uncertain: false };
+export const politeMs = 2_000;
+export const drainMs = 100;
+export const pollMs = 2;
+export const noSweep: SweepReport = { ended: 0, remaining: [], uncertain: false };
 
 const owned = new Set<string>();
+const self = ownIdentity();
 
-/** Writes the record of a command that is about to start. @returns the record, with the marker for its environment */
+/** A command whose record is written. */
+export interface BegunCommand {
+  readonly command: KeptCommand;
+  /** Descriptor of the record. */
+  readonly fd: number;
+}
+
+/** Writes the record of a command that is about to start with `keptMarker(directory, id)` in its environment. */
 export function beginKept(
   { directory }: KeepSettings,
   { threadId, turnId, callId }: Pick<ToolContext, 'threadId' | 'turnId' | 'callId'>,
-  { timeoutMs, background }: Pick<KeptCommand, 'timeoutMs' | 'background'>,
-): { readonly command: KeptCommand; readonly marker: string } {
+  { id, timeoutMs, background }: Pick<KeptCommand, 'id' | 'timeoutMs' | 'background'>,
+): BegunCommand {
   if (!owned.has(directory)) ownKept(directory);
   owned.add(directory);
   const command: KeptCommand = {
-    ...{ version: 1, id: randomUUID(), starter: ownIdentity(), keeper: null },
+    ...{ version: 1, id, starter: self },
     ...{ threadId, turnId, callId, startedAt: Date.now(), timeoutMs },
     ...(background && { background }),
   };
-  writeKept(directory, command);
-  return { command, marker: keptMarker(directory, command.id) };
+  return { command, fd: writeKept(directory, command) };
 }
 
 /** Words of a keeper around those of a command. */
 export function keeperWords(
   { directory, patienceSeconds }: KeepSettings,
-  { id, startedAt, timeoutMs }: KeptCommand,
+  { id, startedAt, timeoutMs, background }: KeptCommand,
   argv: readonly string[],
 ): readonly string[] {
   const deadline = timeoutMs === null ? 0 : Math.ceil((startedAt + timeoutMs) / 1_000);
-  const prefix = keptFiles(directory, id).output.slice(0, -'.out'.length);
-  const words = [prefix, keptOwner(directory), String(deadline), String(patienceSeconds)];
+  const { output, input } = keptFiles(directory, id);
+  const prefix = output.slice(0, -'.out'.length);
+  const words = [prefix, keptOwner(directory), String(deadline), String(patienceSeconds), background ? input : ''];
   return ['/bin/sh', '-c', keeperScript, 'oratorio-keeper', ...words, ...argv];
+}
+
+/** A keeper that was started. */
+export interface StartedKeeper {
+  readonly program: RunningProgram;
+  /** Undefined: the system refused to start it. */
+  readonly keeper: ProcessIdentity | undefined;
+  /** Descriptor of the output. */
+  readonly output: number;
+}
+
+/** Starts a command below its keeper. Closes the descriptor of the record. */
+export function startKeeper(
+  {
+    argv,
+    cwd,
+    env,
+    timeoutMs,
+    signal,
+  }: Pick<CommandRun, 'argv' | 'cwd' | 'env' | 'signal'> & { readonly timeoutMs?: number },
+  { command, fd }: BegunCommand,
+  keep: KeepSettings,
+): StartedKeeper {
+  const [shell = '', ...args] = keeperWords(keep, command, argv);
+  const output = makeKeptFile(keptFiles(keep.directory, command.id).output);
+  try {
+    const program = new RunningProgram({
+      ...{ program: shell, args, cwd, env, timeoutMs, signal, stdout: output, stderr: fd, seesOurEnd: true },
+      ...{ graceMs: politeMs, giveUpMs: defaults.supervise.killVerifyMs },
+    });
+    const keeper = identityOf(program.pid);
+    if (keeper) writeKeeper(fd, keeper);
+    return { program, keeper, output };
+  } catch (error) {
+    closeSync(output);
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /**
  * Runs a command as `runCommand` does, below a keeper: after the death of this process `adoptKept` continues. Its files stay until
  * `removeKept`.
  *
- * @param command from `beginKept`
  * @throws HandOver when the signal aborts with it: the command runs on
  */
-export async function runKept(run: KeptRun, command: KeptCommand, keep: KeepSettings): Promise<CommandEnd> {
-  const { cwd, env, timeoutMs, signal } = run;
+export async function runKept(run: KeptRun, begun: BegunCommand, keep: KeepSettings): Promise<CommandEnd> {
   const { directory } = keep;
-  const files = keptFiles(directory, command.id);
-  const [shell = '', ...args] = keeperWords(keep, command, run.argv);
-  const output = makeKeptFile(files.output);
-  const exit = makeKeptFile(files.exit);
-  const stopping = new AbortController();
-  let program: RunningProgram;
-  try {
-    signal.throwIfAborted();
-    program = new RunningProgram({
-      ...{
-        program: shell,
-        args,
-        cwd,
-        env,
-        timeoutMs,
-        signal: stopping.signal,
-        stdout: output,
-        stderr: exit,
-        seesOurEnd: true,
-      },
-      ...{ graceMs: politeMs, giveUpMs: defaults.supervise.killVerifyMs },
-    });
-  } catch (error) {
-    closeSync(output);
-    throw error;
-  } finally {
-    closeSync(exit);
+  const { id } = begun.command;
+  if (run.signal.aborted) {
+    closeSync(begun.fd);
+    throw run.signal.reason;
   }
-  const keeper = identityOf(program.pid);
-  if (keeper) writeKept(directory, { ...command, keeper });
-  const follower = followerOf(files, output, run);
+  const stopping = new AbortController();
+  const { program, keeper, output } = startKeeper({ ...run, signal: stopping.signal }, begun, keep);
+  const follower = followerOf(keptFiles(directory, id), output, run);
   try {
-    const end = await untilAborted(program, stopping, signal);
+    const end = await untilAborted(program, stopping, run.signal);
     if (!keeper) return { ...end, sweep: noSweep };
     for (const late = performance.now() + drainMs; program.hasDescendants && performance.now() < late; )
       await sleep(pollMs);
-    const sweep = await killGroupVerified(keeper, keptMarker(directory, command.id));
+    const sweep = await killGroupVerified(keeper, keptMarker(directory, id));
     program.killDescendants();
     await follower.end();
-    return { ...withReport(end, readFileSync(files.exit, 'utf8')), sweep };
+    return { ...withReport(end, readKept(directory, id)?.lines ?? []), sweep };
   } finally {
     follower.close();
   }
@@ -165,85 +179,8 @@ async function untilAborted(program: RunningProgram, stopping: AbortController, 
   }
 }
 
-/**
- * Waits for the end of a command that an earlier agent server has started. Passes on its output from the beginning.
- *
- * @returns undefined: its end is unknown; `notStarted`: it never ran
- * @throws HandOver when the signal aborts with it
- */
-export async function adoptKept(
-  command: KeptCommand,
-  keep: KeepSettings,
-  { signal, onText, onSkip }: Pick<KeptRun, 'signal' | 'onText' | 'onSkip'>,
-): Promise<CommandEnd | 'notStarted' | undefined> {
-  const { directory } = keep;
-  const files = keptFiles(directory, command.id);
-  const marker = keptMarker(directory, command.id);
-  const keeper = await findKeeper(directory, command);
-  if (keeper === 'unknown' || !existsSync(files.exit))
-    return keeper === 'gone' && isOfThisBoot(command) ? 'notStarted' : undefined;
-  if (existsSync(files.cut)) onText(beginningIsGone);
-  const follower = followerOf(files, openSync(files.output, 'r+'), { onText, onSkip });
-  try {
-    const cause = keeper === 'gone' ? 'exited' : await adoptedEnd(command, keeper, files.exit, marker, signal);
-    const sweep =
-      keeper === 'gone' ? { ...noSweep, ended: await killMarked(marker) } : await killGroupVerified(keeper, marker);
-    await follower.end();
-    const text = readFileSync(files.exit, 'utf8');
-    const { hasStarted, endedFor, exitCode } = readReport(text);
-    if (!hasStarted) return isOfThisBoot(command) ? 'notStarted' : undefined;
-    if (exitCode === undefined && cause === 'exited' && endedFor === undefined) return undefined;
-    return { ...withReport({ cause, exitCode: null, signal: null }, text), sweep };
-  } finally {
-    follower.close();
-  }
-}
-
-const isOfThisBoot = ({ starter }: KeptCommand): boolean =>
-  starter.bootId !== '' && starter.bootId === ownIdentity().bootId;
-
-/** Waits until an adopted command has ended. Ends it at its deadline, and when the signal aborts. */
-async function adoptedEnd(
-  { startedAt, timeoutMs }: KeptCommand,
-  keeper: ProcessIdentity,
-  exit: string,
-  marker: string,
-  signal: AbortSignal,
-): Promise<CommandEnd['cause']> {
-  const { promise: isOver, resolve } = Promise.withResolvers<CommandEnd['cause']>();
-  let last: NodeJS.Timeout | undefined;
-  const check = (): void => {
-    if (isAlive(keeper) === 'gone') resolve('exited');
-    // The keeper itself ends right after its report.
-    else if (last === undefined && readReport(readFileSync(exit, 'utf8')).exitCode !== undefined) {
-      clearInterval(timer);
-      last = setTimeout(() => resolve('exited'), keeperEndMs);
-      timer = setInterval(check, pollMs);
-    }
-  };
-  const watcher = watch(exit, { persistent: false }, check).on('error', () => watcher.close());
-  let timer = setInterval(check, adoptedPollMs);
-  const left = timeoutMs === null ? undefined : Math.max(0, startedAt + timeoutMs - Date.now());
-  const deadline = left === undefined ? undefined : setTimeout(() => resolve('timedOut'), left);
-  const onAbort = (): void => resolve('aborted');
-  signal.addEventListener('abort', onAbort, { once: true });
-  if (signal.aborted) onAbort();
-  try {
-    check();
-    const cause = await isOver;
-    if (signal.reason instanceof HandOver) throw signal.reason;
-    if (cause !== 'exited') await new ProcessTree(keeper, marker).end(politeMs);
-    return cause;
-  } finally {
-    watcher.close();
-    clearInterval(timer);
-    clearTimeout(last);
-    clearTimeout(deadline);
-    signal.removeEventListener('abort', onAbort);
-  }
-}
-
-function followerOf(
+/** Follows the output of a kept command. */
+export function followerOf(
   files: KeptFiles,
   fd: number,
   { onText, onSkip }: Pick<KeptRun, 'onText' | 'onSkip'>,
@@ -252,8 +189,8 @@ function followerOf(
 }
 
 /** End of a keeper, with the exit of its command. */
-function withReport(end: Omit<CommandEnd, 'sweep'>, text: string): Omit<CommandEnd, 'sweep'> {
-  const { endedFor, exitCode, signal } = readReport(text);
+export function withReport(end: Omit<CommandEnd, 'sweep'>, lines: readonly string[]): Omit<CommandEnd, 'sweep'> {
+  const { endedFor, exitCode, signal } = readReport(lines);
   const watched = endedFor === 'abandoned' ? 'stopped' : endedFor;
   const cause = end.cause === 'exited' ? (watched ?? end.cause) : end.cause;
   if (exitCode === undefined) return { ...end, cause, exitCode: null };
@@ -271,6 +208,12 @@ function identityOf(pid: number | undefined): ProcessIdentity | undefined {
   if (pid === undefined) return undefined;
   const identity = readIdentity(pid);
   return typeof identity === 'string' ? { ...ownIdentity(), pid, startedTicks: '' } : identity;
+}
+
+/** Opens the output of a command that an earlier server has started. Undefined: it has none. */
+export function openOutput({ directory }: KeepSettings, id: string): number | undefined {
+  const { output } = keptFiles(directory, id);
+  return existsSync(output) ? openSync(output, 'r+') : undefined;
 }
 
 /** Removes the files of a command whose result is stored. */

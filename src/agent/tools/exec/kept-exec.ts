@@ -1,10 +1,12 @@
 /** Exec with commands that outlive the agent server. Not for sandboxed ones: see `docs/tools.md`. */
+import { randomUUID } from 'node:crypto';
 import { findProgram } from '../../../lib/index.ts';
-import { type KeptCommand, listKept, searchPathOutside } from '../../../supervise/index.ts';
+import { type KeptCommand, keptMarker, listKept, searchPathOutside } from '../../../supervise/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
+import { adoptKept } from './adopt-kept.ts';
 import { CommandOutput } from './command-output.ts';
-import { adoptKept, beginKept, forgetKept, HandOver, type KeepSettings, runKept } from './kept-command.ts';
+import { beginKept, forgetKept, HandOver, type KeepSettings, runKept } from './kept-command.ts';
 import { reportEnd } from './report-end.ts';
 import type { CommandEnd } from './run-command.ts';
 import { environmentOf, type VariableSettings } from './variables.ts';
@@ -50,16 +52,17 @@ export async function runKeptShell(
 ): Promise<CommandEnd> {
   const { keep } = settings;
   const { signal, onStored = (work) => work() } = context;
-  const kept = beginKept(keep, context, { timeoutMs });
+  const id = randomUUID();
+  const env = await environmentOf(settings, context, keptMarker(keep.directory, id));
+  const kept = beginKept(keep, context, { id, timeoutMs });
   const forget = (): void => forgetKept(keep, kept.command);
   try {
     const end = await runKept(
       {
         argv: [findProgram('bash', shellPath(settings, context)) ?? '/bin/sh', '-c', command],
-        env: await environmentOf(settings, context, kept.marker),
-        ...{ cwd, timeoutMs, signal, ...readersOf(output) },
+        ...{ env, cwd, timeoutMs, signal, ...readersOf(output) },
       },
-      kept.command,
+      kept,
       keep,
     );
     onStored(forget);

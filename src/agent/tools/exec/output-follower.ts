@@ -1,4 +1,5 @@
-import { closeSync, type FSWatcher, fstatSync, ftruncateSync, readSync, watch } from 'node:fs';
+import { closeSync, existsSync, fstatSync, ftruncateSync, readSync, watch } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { maxOutputFileBytes } from '../output-files.ts';
@@ -24,6 +25,38 @@ const pollMs = 100;
 /** Bytes of the end that are read of an output that cannot be read in time. */
 const endBytes = 1_048_576;
 
+/** Listeners by name, for each watched directory. A watcher stays: to remove one takes the kernel longer than to run a command. */
+const watched = new Map<string, Map<string, () => void>>();
+
+/** Calls back when a file changes, where the system reports it. @returns ends that */
+export function onChange(path: string, listener: () => void): () => void {
+  const [directory, name] = [dirname(path), basename(path)];
+  const listeners = watched.get(directory) ?? watchDirectory(directory);
+  listeners.set(name, listener);
+  return () => listeners.delete(name);
+}
+
+function watchDirectory(directory: string): Map<string, () => void> {
+  const listeners = new Map<string, () => void>();
+  try {
+    const watcher = watch(directory, { persistent: false }, (_, name) => {
+      // The directory itself has gone: another one of this name needs a watcher of its own.
+      if (name === basename(directory) && !existsSync(directory)) stop();
+      if (name === null) for (const each of listeners.values()) each();
+      else listeners.get(name)?.();
+    });
+    const stop = (): void => {
+      watcher.close();
+      watched.delete(directory);
+    };
+    watcher.on('error', stop);
+    watched.set(directory, listeners);
+  } catch {
+    // Timers do it.
+  }
+  return listeners;
+}
+
 const buffer = Buffer.allocUnsafe(65_536);
 
 /**
@@ -33,7 +66,7 @@ const buffer = Buffer.allocUnsafe(65_536);
 export class OutputFollower {
   readonly #file: FollowedOutput;
   readonly #timer: NodeJS.Timeout;
-  #watcher: FSWatcher | undefined;
+  readonly #unwatch: () => void;
   #decoder = new StringDecoder('utf8');
   #position = 0;
   /** Bytes that were read, or skipped. */
@@ -45,12 +78,7 @@ export class OutputFollower {
   constructor(file: FollowedOutput) {
     this.#file = file;
     this.#timer = setInterval(() => this.#read(), pollMs).unref();
-    try {
-      this.#watcher = watch(file.path, { persistent: false }, () => this.#read());
-      this.#watcher.on('error', () => this.#watcher?.close());
-    } catch {
-      // The timer does it.
-    }
+    this.#unwatch = onChange(file.path, () => this.#read());
     this.#read();
   }
 
@@ -76,7 +104,7 @@ export class OutputFollower {
     this.#isClosed = true;
     clearInterval(this.#timer);
     clearTimeout(this.#pause);
-    this.#watcher?.close();
+    this.#unwatch();
     closeSync(this.#file.fd);
   }
 

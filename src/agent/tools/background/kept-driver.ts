@@ -1,0 +1,125 @@
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import type { BackgroundDriverEvent, EndedTree } from '../../../../machines/index.ts';
+import { messageOf } from '../../../lib/index.ts';
+import type { ProcessIdentity } from '../../../protocol/index.ts';
+import {
+  findKeeper,
+  isAlive,
+  type KeptCommand,
+  keptFiles,
+  keptMarker,
+  killMarked,
+  ProcessTree,
+  readKept,
+} from '../../../supervise/index.ts';
+import { keeperEnd } from '../exec/adopt-kept.ts';
+import {
+  type BegunCommand,
+  followerOf,
+  forgetKept,
+  HandOver,
+  type KeepSettings,
+  openOutput,
+  politeMs,
+  startKeeper,
+  withReport,
+} from '../exec/kept-command.ts';
+import type { OutputFollower } from '../exec/output-follower.ts';
+import type { DrivenCommand, OutputReaders, ProcessDriver } from './command-driver.ts';
+
+/** A command to start, or one that an earlier server has started. */
+export type KeptSource =
+  | { readonly begun: BegunCommand; readonly command: DrivenCommand }
+  | { readonly found: KeptCommand };
+
+/** Drives a background process below a keeper: it outlives the server, and the next one finds it. */
+export class KeptDriver implements ProcessDriver {
+  readonly #source: KeptSource;
+  readonly #kept: KeptCommand;
+  readonly #keep: KeepSettings;
+  readonly #readers: OutputReaders;
+  readonly #handOver = new AbortController();
+  #keeper: ProcessIdentity | undefined;
+  #release: (() => void) | undefined;
+  #follower: OutputFollower | undefined;
+  #input: number | undefined;
+
+  constructor(source: KeptSource, keep: KeepSettings, readers: OutputReaders) {
+    this.#source = source;
+    this.#kept = 'begun' in source ? source.begun.command : source.found;
+    this.#keep = keep;
+    this.#readers = readers;
+  }
+
+  start(report: (event: BackgroundDriverEvent) => void): void {
+    this.#run(report).catch((error: unknown) => {
+      if (!(error instanceof HandOver)) report({ type: 'COMMAND.REFUSED', error: messageOf(error) });
+    });
+  }
+
+  /** Leaves the command to the next server. */
+  handOver(): void {
+    this.#handOver.abort(new HandOver());
+    this.#follower?.close();
+    this.#release?.();
+    this.#closeInput();
+  }
+
+  async endTree(isPolite: boolean): Promise<EndedTree> {
+    const { directory } = this.#keep;
+    const marker = keptMarker(directory, this.#kept.id);
+    const report = this.#keeper && (await new ProcessTree(this.#keeper, marker).end(isPolite ? politeMs : 0));
+    if (!report) await killMarked(marker);
+    await this.#follower?.end();
+    this.#closeInput();
+    this.#readers.onEnd();
+    forgetKept(this.#keep, this.#kept);
+    return { survivors: report?.remaining.length ?? 0 };
+  }
+
+  write(text: string): boolean {
+    try {
+      const { input } = keptFiles(this.#keep.directory, this.#kept.id);
+      this.#input ??= openSync(input, constants.O_WRONLY | constants.O_NONBLOCK);
+      const bytes = Buffer.from(text);
+      return writeSync(this.#input, bytes) === bytes.length;
+    } catch {
+      // Its pipe is full, or gone.
+      return false;
+    }
+  }
+
+  #closeInput(): void {
+    if (this.#input !== undefined) closeSync(this.#input);
+    this.#input = undefined;
+  }
+
+  async #run(report: (event: BackgroundDriverEvent) => void): Promise<void> {
+    const { directory } = this.#keep;
+    const { id } = this.#kept;
+    const output = 'begun' in this.#source ? await this.#spawn(this.#source) : openOutput(this.#keep, id);
+    const files = keptFiles(directory, id);
+    if (output !== undefined) this.#follower = followerOf(files, output, this.#readers);
+    if ('found' in this.#source) {
+      const found = await findKeeper(directory, this.#source.found);
+      if (typeof found === 'object') this.#keeper = found;
+    }
+    const keeper = this.#keeper;
+    if (keeper) {
+      report({ type: 'COMMAND.SPAWNED', pid: keeper.pid });
+      if (isAlive(keeper) !== 'gone') await keeperEnd(this.#kept, keeper, directory, this.#handOver.signal);
+    } else report({ type: 'COMMAND.SPAWNED', pid: 0 });
+    const none = { cause: 'exited', exitCode: null, signal: null } as const;
+    const { exitCode, signal } = withReport(none, readKept(directory, id)?.lines ?? []);
+    report({ type: 'COMMAND.EXITED', exitCode, signal });
+  }
+
+  async #spawn({ begun, command }: Extract<KeptSource, { begun: BegunCommand }>): Promise<number> {
+    const started = startKeeper({ ...command, signal: new AbortController().signal }, begun, this.#keep);
+    this.#keeper = started.keeper;
+    this.#release = () => started.program.release();
+    if (!started.keeper) await started.program.ended;
+    started.program.ended.catch(() => undefined);
+    return started.output;
+  }
+}
