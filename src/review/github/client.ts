@@ -5,11 +5,11 @@ import { Octokit } from '@octokit/core';
 import { retry } from '@octokit/plugin-retry';
 import { throttling } from '@octokit/plugin-throttling';
 import * as v from 'valibot';
+import { apiVersion, type Fetch } from '../../github/index.ts';
 import { Limit } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { plain, SourceError, toSourceError } from './errors.ts';
-import { apiVersion, type GitHubLimits } from './limits.ts';
-import type { Fetch } from './transport.ts';
+import type { GitHubLimits } from './limits.ts';
 
 const Client = Octokit.plugin(throttling, retry);
 
@@ -140,7 +140,7 @@ function throttle({ longestWaitSeconds, secondMs }: GitHubLimits, logger: Logger
   };
 }
 
-/** Replaces the plugin's spacing, which covers only the beginnings of writes, and comments by three seconds, by `WriteQueue`. */
+/** Replaces the plugin's spacing, which covers only the beginnings of writes, and comments by three seconds, by `write`. */
 const passing = {
   key: () => ({ schedule: <T>(_: unknown, work: (...args: unknown[]) => T, ...args: unknown[]) => work(...args) }),
 };
