@@ -120,7 +120,10 @@ t.test('each failure has a code, and shows nothing of the request', async (t) =>
     ],
     [({ socket }) => void socket.destroy(), { code: 'unreachable' }],
     [() => {}, { code: 'timedOut', message: 'GitHub did not answer within 50 ms.' }, 50],
-    [(_, response) => void response.end(Buffer.alloc(5 * 1024 * 1024)), { code: 'invalidAnswer', message: /larger than 4194304 bytes/ }],
+    [
+      (_, response) => void response.end(Buffer.alloc(5 * 1024 * 1024)),
+      { code: 'invalidAnswer', message: /larger than 4194304 bytes/ },
+    ],
   ];
   for (const [listener, expected, timeoutMs] of cases) {
     const { client } = await fake(t, listener, timeoutMs);
