@@ -2,8 +2,8 @@ import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, rm
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { appendingTo } from '../../src/log/log-file.ts';
 import { createLogger, type LoggerOptions, levelOf, RecentLog } from '../../src/log/index.ts';
+import { appendingTo } from '../../src/log/log-file.ts';
 
 /** Logger with its output. */
 function logging(options: Partial<LoggerOptions> = {}) {
