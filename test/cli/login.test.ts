@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { type KnownProviderName, knownProviderNames, knownProviders } from '../../src/cli/login/known-providers.ts';
@@ -306,6 +306,24 @@ t.test('model shows the effective settings and their sources, never a key', asyn
   const document = JSON.parse((await cli('model', '--json')).stdout);
   t.match(document, { workspace: null, provider: { value: 'anthropic' }, effort: { value: 'high' } });
   t.match(document, { sandbox: { mode: 'auto', network: 'deny' } });
+});
+
+t.test('model shows an address without its user name and password', async (t) => {
+  const { cli, configFile } = place(t);
+  mkdirSync(dirname(configFile), { recursive: true, mode: 0o700 });
+  for (const address of [
+    'https://u:hush-hush@h.example/v1',
+    'http://[::1:hush-hush@h.example',
+    'http:/u:hush-hush@h/',
+  ]) {
+    writeFileSync(configFile, JSON.stringify({ EndPoint: address, Model: 'm' }));
+    for (const args of [['model'], ['model', '--json']]) {
+      const { code, stdout, stderr } = await cli(...args);
+      t.equal(code, 0, stderr);
+      t.match(stdout, /…@h/, 'positive control: the host is shown');
+      t.notMatch(`${stdout}${stderr}`, 'hush-hush');
+    }
+  }
 });
 
 t.test('model list has the models of the provider with their facts; model test sends one request', async (t) => {

@@ -273,7 +273,7 @@ t.test('a picture that a strict service refuses leaves its conversation usable, 
       { type: 'image_url', image_url: { url } },
     ];
     const answer = await chat({ messages: [{ role: 'user', content }] }, { headers });
-    // The chat API refuses a picture that it can judge; whatever it takes must not stay in the way.
+    // The chat API refuses a picture that it can judge; one that it takes must not stay in the way.
     t.ok(answer.status === 200 || answer.status === 400, `${name}: ${answer.status}`);
     const next = await chat({ messages: [user('and now?')] }, { headers });
     t.equal(next.status, 200, `${name}: the session goes on`);
