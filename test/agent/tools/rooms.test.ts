@@ -287,7 +287,7 @@ for (const [place, own] of [
   ['room', {}],
   ['sandbox of one command', { rooms: undefined }],
 ] as const) {
-  t.test(`set-id bits that a command in a ${place} gives to a file are cleared, and the file is named`, async (t) => {
+  t.test(`regression: H52 set-id bits that a command in a ${place} gives to a file are cleared, and the file is named`, async (t) => {
     if (!isAvailable || process.platform !== 'linux') return;
     const { run, workspacePath } = stage(t, own);
     const mode = (name: string) => statSync(join(workspacePath, name)).mode & 0o7777;
