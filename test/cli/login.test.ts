@@ -308,6 +308,30 @@ t.test('model shows the effective settings and their sources, never a key', asyn
   t.match(document, { sandbox: { mode: 'auto', network: 'deny' } });
 });
 
+t.test('a refused key is named with the host, the file and the command for that file', async (t) => {
+  const { cli, configFile } = place(t);
+  const fake = await startFake(t, dialectOf('openai'));
+  const { host } = new URL(fake.endPoint);
+  mkdirSync(dirname(configFile), { recursive: true, mode: 0o700 });
+  const test = async (settings: object) => {
+    writeFileSync(configFile, JSON.stringify({ EndPoint: fake.endPoint, Model: 'gpt-6-sol', ...settings }));
+    const { stderr } = await cli('model', 'test');
+    return stderr;
+  };
+  const own = await test({ Provider: 'openai', ApiKey: 'sk-wrong' });
+  t.ok(own.includes(`The upstream at ${host} refuses the key of ${configFile} (401`), own);
+  t.match(own, /oratorio login/);
+  const named = { Kind: 'openai', EndPoint: fake.endPoint, ApiKey: 'sk-wrong' };
+  const other = await test({ Providers: { other: named }, Model: 'other/gpt-6-sol' });
+  t.ok(other.includes(`refuses the key of ${configFile} (401`), other);
+  t.match(other, /Correct Providers\.other there, then: oratorio restart/);
+  t.notMatch(
+    await test({ Provider: 'openai', ApiKey: fakeKey }),
+    /refuses/,
+    'positive control: the right key is taken',
+  );
+});
+
 t.test('model shows an address without its user name and password', async (t) => {
   const { cli, configFile } = place(t);
   mkdirSync(dirname(configFile), { recursive: true, mode: 0o700 });
