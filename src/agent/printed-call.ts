@@ -75,10 +75,15 @@ const isSame = (tool: string, found: string): boolean => plainToolName(tool) ===
 /** Namespaces that models put before names of tools. */
 const namespaces = /^(?:functions|function|tools|tool|default_api|multi_tool_use)[.:/]/i;
 
-/** Name of a tool without the differences that models make: namespace, letter case, separators. */
+/** Characters that models put behind a name: the channel of gpt-oss, a number, empty brackets. */
+const afterName = /(?:<\|.*|:\d+|\(\s*\))$/s;
+
+/** Name of a tool without the differences that models make: quotes, namespace, letter case, separators, and words behind it. */
 export const plainToolName = (name: string): string =>
   name
     .trim()
+    .replace(/^(["'`])(.*)\1$/s, '$2')
+    .replace(afterName, '')
     .replace(namespaces, '')
     .replace(/[_\s.-]/g, '')
     .toLowerCase();
