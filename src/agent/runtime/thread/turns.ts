@@ -22,6 +22,8 @@ import type { ThreadTools } from './tools.ts';
 interface Running extends RunningParent {
   /** Client that receives the events of this turn without a subscription. */
   readonly asker: Listener | undefined;
+  /** Ends the work in the directory of the thread, which is pinned until then. */
+  readonly release: (() => void) | undefined;
 }
 
 /** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
@@ -145,7 +147,8 @@ export class Turns {
       }),
     );
     const subagents = new Limit(settings.subAgent.maxConcurrency);
-    this.#running.set(id, { run, thread, asker, options, depth, subagents });
+    const release = this.#services.workspace?.hold(this.pathOf(thread));
+    this.#running.set(id, { run, thread, asker, options, depth, subagents, release });
     return run;
   }
 
@@ -243,6 +246,7 @@ export class Turns {
     if (!isStored) this.#pendingWrites.add(turn);
     const running = this.#running.get(turn.threadId);
     this.#running.delete(turn.threadId);
+    running?.release?.();
     this.#publishRuntime(turn.threadId);
     if (running) this.#onEnd(running.thread, turn);
     if (this.#running.size > 0) return;
