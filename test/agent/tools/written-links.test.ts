@@ -18,7 +18,6 @@ async function linked(t: Test) {
   const plant = (path = planted) => symlinkSync('/nowhere', path);
   return { git, own, links, planted, plant };
 }
-type Test = typeof t;
 
 t.test('regression: H41 removes a link that stands behind thousands of directories', async (t) => {
   const { git, own, links, planted, plant } = await linked(t);
