@@ -39,11 +39,13 @@ const marked = openings.map((opening) => new RegExp(`^${opening}$`, 'u'));
 
 /** Marks around a call in JSON; each notation has some. */
 const wrappings: readonly RegExp[] = [
-  /^(?:<[^<>\s]{1,48}>|\[TOOL_CALLS\]|\[AVAILABLE_TOOLS\]|functools|Action:)\s*/i,
-  /\s*(?:<[^<>\s]{1,48}>|\[\/TOOL_CALLS\])$/i,
-  /^```(?:json|tool_call|tool_code|tool)?\s*\n?/i,
-  /\s*```$/,
+  /^(?:<[^<>\s]{1,48}>|\[TOOL_CALLS\]|\[AVAILABLE_TOOLS\]|functools|Action:)/i,
+  /(?:<[^<>\s]{1,48}>|\[\/TOOL_CALLS\])$/i,
+  /^```(?:json|tool_call|tool_code|tool)?/i,
+  /```$/,
 ];
+/** Marks around one call that are removed; each removal reads the text once. */
+const mostMarks = 16;
 
 /** Ends of marked notations: text behind the last of them makes the answer more than a call. */
 const closings =
@@ -90,14 +92,10 @@ export const plainToolName = (name: string): string =>
 
 /** The JSON of a text once marks around it are removed; none if anything else remains. */
 function jsonIn(text: string): readonly unknown[] {
-  let rest = text;
-  for (let before = ''; before !== rest; ) {
-    before = rest;
-    for (const wrapping of wrappings) rest = rest.replace(wrapping, '');
-  }
+  const rest = withoutMarks(text);
   // Several calls, each in marks of its own.
-  const [first = ''] = rest.split(/\s*(?:<[^<>\s]{1,48}>\s*)+(?=[{[])/);
-  for (const candidate of [rest, first]) {
+  const second = rest.search(/<[^<>\s]{1,48}>\s*[{[]/);
+  for (const candidate of second === -1 ? [rest] : [rest, withoutMarks(rest.slice(0, second))]) {
     try {
       return [JSON.parse(candidate)];
     } catch {
@@ -105,6 +103,15 @@ function jsonIn(text: string): readonly unknown[] {
     }
   }
   return [];
+}
+
+function withoutMarks(text: string): string {
+  let rest = text.trim();
+  for (let before = '', marks = 0; before !== rest && marks < mostMarks; marks += 1) {
+    before = rest;
+    for (const wrapping of wrappings) rest = rest.replace(wrapping, '').trim();
+  }
+  return rest;
 }
 
 /** Name of the first call in JSON, in the forms that models print. */

@@ -48,7 +48,7 @@ export class GitHubClient {
     this.#limits = limits;
     this.#graphqlUrl = graphqlUrlOf(endpoint);
     this.#octokit = new Client({
-      baseUrl: endpoint.replace(/\/+$/, ''),
+      baseUrl: endpoint.replace(/(?<!\/)\/+$/, ''),
       userAgent: 'oratorio',
       log,
       request: { fetch, log },
@@ -122,7 +122,7 @@ const refusals = [400, 401, 403, 404, 409, 410, 422, 429, 451];
 
 /** Enterprise has `/api/v3` for REST and `/api/graphql`. */
 function graphqlUrlOf(endpoint: string): string {
-  return `${endpoint.replace(/\/+$/, '').replace(/\/v3$/, '')}/graphql`;
+  return `${endpoint.replace(/(?<!\/)\/+$/, '').replace(/\/v3$/, '')}/graphql`;
 }
 
 function throttle({ longestWaitSeconds, secondMs }: GitHubLimits, logger: Logger) {

@@ -146,7 +146,7 @@ function pauseOf(headers: Readonly<Record<string, unknown>>, isSpent: boolean): 
 }
 
 const longestMessage = 500;
-const secrets = /gh[opsur]_[\w.-]+|github_pat_\w+|eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=bearer |token |basic )\S+/gi;
+const secrets = /gh[opsur]_[\w.-]+|github_pat_\w+|(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=bearer |token |basic )\S+/gi;
 
 /** Makes a foreign text fit for a log: short, on one line, without anything that looks like a credential. */
 export function plain(text: string): string {

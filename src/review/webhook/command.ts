@@ -47,7 +47,7 @@ const spoken = /^(full\s+review|\S+)(?:\s+([\s\S]*))?$/i;
 const suffixOfApp = /^\[bot\]/i;
 /** Punctuation between the mention and the command, as in a letter: `@oratorio, pause`. */
 const salutation = /^(?:[,:、]\s*|\s+(?:[-–—,:]\s+)?)(?=\S)/u;
-const closing = /[.,:;!?…。、]+$/u;
+const closing = /(?<![.,:;!?…。、])[.,:;!?…。、]+$/u;
 
 /** Line that begins the quoted mail, or the signature, below a reply: `-- `, `-----Original Message-----`, `_____`. */
 const delimiter = /^(?:--|-{5,}.*|_{5,})$/;
