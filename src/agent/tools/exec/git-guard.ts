@@ -79,13 +79,16 @@ export class GitGuard {
     return this.#inTurn(async () => {
       if (this.#holders === 1) await this.#accept();
       else await this.#judgeAll();
-      this.#watch();
       return this.#places(environment);
     });
   }
 
-  /** The placeholders of a sandbox have been made. Changes of the git directories up to now are those of the user. */
+  /**
+   * The placeholders of a sandbox have been made. Changes of the git directories up to now are those of the user, and the placeholders,
+   * which no watcher reports.
+   */
   settle(): void {
+    this.#watch();
     if (this.#holders > 1 || this.#busy.size > 0) return;
     for (const { directories } of this.#before.values()) {
       for (const [path, known] of directories) known.fingerprint = fingerprintOf(path);
