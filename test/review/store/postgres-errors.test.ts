@@ -29,7 +29,11 @@ t.test('a server that stops, starts, or has no room for a connection is an outag
     'DEPTH_ZERO_SELF_SIGNED_CERT',
   ])
     for (const during of ['connect', 'statement'] as const)
-      t.match(failed(state, during), { code: 'databaseUnavailable', isOutage: true, isRetryable: true }, state);
+      t.match(
+        failed(state, during),
+        { code: 'databaseUnavailable', isOutage: true, isRetryable: true },
+        state ?? 'no code',
+      );
   t.match(failed('25006', 'statement'), { code: 'databaseReadOnly', isOutage: true });
   t.match(failed('53100', 'statement'), { code: 'databaseFull', isOutage: true });
   t.end();
