@@ -84,6 +84,16 @@ export function mustNotRestart({ isRetryable, ownership, policy, exitCode }: Age
 export const countsAsFailure = (context: AgentServerContext): boolean =>
   context.stopReason !== null || !mustNotRestart(context);
 
+/** Why a server without work is stopped now; null: it runs on. */
+export function idleStopOf(
+  { ownership, policy }: AgentServerContext,
+  { idleMs, isRestartDue = false }: { readonly idleMs: number; readonly isRestartDue?: boolean },
+): 'idle' | 'restart' | null {
+  if (ownership === 'external') return null;
+  if (policy.idleStopMs > 0 && idleMs >= policy.idleStopMs) return 'idle';
+  return isRestartDue ? 'restart' : null;
+}
+
 type SelectedSidecar = Partial<Pick<AgentServerContext, 'sidecar' | 'provenSidecar' | 'pendingSidecar'>>;
 
 /** Applies the sidecar of a request. A request without one keeps the present sidecar and drops the pending one. */

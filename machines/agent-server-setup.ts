@@ -16,6 +16,7 @@ import {
   deferredRequest,
   exitEventOf,
   exitFailure,
+  idleStopOf,
   lockHeldExitCode,
   maxLockRaces,
   mustNotRestart,
@@ -71,23 +72,19 @@ export const agentServerSetup = setup({
     startDeadline: ({ context }) => context.policy.startDeadlineMs,
   },
   guards: {
-    exceedsIdleLimit: ({ context, event }) => {
+    isIdleStopDue: ({ context, event }) => {
       assertEvent(event, 'PROBE.PASSED');
-      return (
-        isThisIncarnation({ context, event }) &&
-        context.ownership !== 'external' &&
-        context.policy.idleStopMs > 0 &&
-        event.idleMs >= context.policy.idleStopMs
-      );
+      return isThisIncarnation({ context, event }) && idleStopOf(context, event) !== null;
     },
-    isRestartDue: ({ context, event }) => {
-      assertEvent(event, 'PROBE.PASSED');
-      return isThisIncarnation({ context, event }) && context.ownership !== 'external' && event.isRestartDue === true;
-    },
-    isOurs: ({ context }) => context.ownership !== 'external',
+    hasNothingToEnd: ({ context }) => !context.hasProcess || context.ownership === 'external',
+    hasExternalServer: ({ context }) =>
+      context.ownership === 'external' && context.hasProcess && context.runningSince !== null,
     isAdopting: ({ context }) => !context.mayStart,
     isEnding: ({ context }) => context.isEnding,
     hasProcess: ({ context }) => context.hasProcess,
+    isThisProcess: ({ context, event }) => context.hasProcess && isThisIncarnation({ context, event }),
+    endsUnasked: ({ context, event }) =>
+      context.runningSince !== null && context.stopReason === null && isThisIncarnation({ context, event }),
     lostLockRace: ({ context, event }) => {
       assertEvent(event, 'PROCESS.EXITED');
       return (
@@ -106,10 +103,7 @@ export const agentServerSetup = setup({
       assertEvent(event, 'PROXY.EXITED');
       return event.final;
     },
-    restartFollowsStop: ({ context }) => context.stopReason === 'restart',
-    recoveryFollowsStop: ({ context }) => context.stopReason === 'unhealthy',
-    endsUnhealthyRun: ({ context, event }) =>
-      context.stopReason === 'unhealthy' && isThisIncarnation({ context, event }),
+    startFollowsStop: ({ context: { stopReason } }) => stopReason === 'restart' || stopReason === 'unhealthy',
     recoveryExceedsFailureLimit: ({ context }) =>
       context.stopReason === 'unhealthy' && exceedsFailureLimit(context.failures, context.policy),
     mustNotRestart: ({ context }) => mustNotRestart(context),
@@ -128,13 +122,21 @@ export const agentServerSetup = setup({
       if (event.type !== 'STOP') enqueue.raise(context.deferredRequest);
       enqueue.assign({ deferredRequest: null });
     }),
-    countRecovery: assign(({ context }) => ({ attempt: context.attempt + 1, delayMs: 0 })),
+    // A recovery is an automatic restart; a requested restart begins a new count.
+    countNextStart: assign(({ context: { stopReason, attempt } }) =>
+      stopReason === 'unhealthy'
+        ? { attempt: attempt + 1, delayMs: 0 }
+        : { failures: [], attempt: 0, mayStart: true, delayMs: null },
+    ),
     selectSidecar: assign(({ event }) => {
       assertEvent(event, ['ENSURE', 'RESTART', 'ADOPT']);
       return selectedSidecar(event);
     }),
     // A sidecar that never became ready must not fail the next start of a caller that requested none.
     restoreProvenSidecar: assign(({ context }) => ({ sidecar: context.provenSidecar })),
+    restoreSidecarAfterFailure: assign(({ context: { hasProcess, lastError, sidecar, provenSidecar } }) => ({
+      sidecar: !hasProcess && lastError !== null ? provenSidecar : sidecar,
+    })),
     recordPendingSidecar: assign(({ context, event }) => {
       assertEvent(event, 'ENSURE');
       if (event.sidecar === undefined) return {};
@@ -194,7 +196,11 @@ export const agentServerSetup = setup({
     }),
     recordSpawnRequest: assign({ hasProcess: true }),
     releaseProcess: stopChild('process'),
-    clearProcess: assign({ hasProcess: false, pid: null, mustEmitExit: false }),
+    releaseExternalServer: enqueueActions(({ enqueue, context }) => {
+      if (context.ownership !== 'external') return;
+      enqueue.assign({ hasProcess: false, pid: null, mustEmitExit: false });
+      enqueue.stopChild('process');
+    }),
     recordPid: assign(({ context, event }) => {
       assertEvent(event, 'PROCESS.SPAWNED');
       return { pid: event.pid, mustEmitExit: context.ownership !== 'external' };
@@ -271,6 +277,10 @@ export const agentServerSetup = setup({
       provenSidecar: null,
       pendingSidecar: null,
     })),
+    recordIdleStop: assign(({ context, event }) => {
+      assertEvent(event, 'PROBE.PASSED');
+      return { stopReason: idleStopOf(context, event) };
+    }),
     recordStopReason: assign((_, { reason }: { readonly reason: StopReason }) => ({ stopReason: reason })),
     startSidecar: enqueueActions(({ enqueue, context }) => {
       const { sidecar } = context;
@@ -380,5 +390,8 @@ export const agentServerSetup = setup({
     ...supervisedActions<AgentServerContext, AgentServerEvent>('process'),
     ...probedActions<AgentServerContext, AgentServerEvent>(),
     recordFailureTime: assign(({ context, event }) => (countsAsFailure(context) ? withFailure(context, event) : {})),
+    recordUnhealthyEnd: assign(({ context, event }) =>
+      context.stopReason === 'unhealthy' ? withFailure(context, event) : {},
+    ),
   },
 });

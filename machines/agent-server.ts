@@ -48,6 +48,33 @@ export const agentServerMachine = agentServerSetup.createMachine({
     'PROXY.UNHEALTHY': { actions: ['recordSidecarUnhealthy', 'emitSidecarUnhealthy'] },
     'PROXY.EXITED': { actions: ['recordSidecarExit', 'emitSidecarExited'] },
     'PROXY.STOPPED': { actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'] },
+    ENSURE: {
+      guard: not('hasProcess'),
+      target: '.starting',
+      actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
+    },
+    RESTART: {
+      guard: not('hasExternalServer'),
+      target: '.stopping',
+      actions: [
+        'restoreSidecarAfterFailure',
+        'selectSidecar',
+        { type: 'recordStopReason', params: { reason: 'restart' } },
+        'releaseExternalServer',
+      ],
+    },
+    STOP: {
+      guard: not('hasExternalServer'),
+      target: '.stopping',
+      actions: [{ type: 'recordStopReason', params: ({ event }) => event }, 'releaseExternalServer'],
+    },
+    'PROBE.FAILED': { guard: 'isThisProcess', actions: 'countProbeFailure' },
+    'PROCESS.ENDING': { guard: 'endsUnasked', actions: 'recordEnding' },
+    'PROCESS.EXITED': {
+      guard: 'isThisProcess',
+      target: '.exited',
+      actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
+    },
   },
   states: {
     stopped: {
@@ -55,10 +82,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
       tags: ['settled'],
       entry: 'resetToStopped',
       on: {
-        ENSURE: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'permitStart'] },
-        RESTART: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'permitStart'] },
         ADOPT: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'forbidStart'] },
-        STOP: { actions: { type: 'recordStopReason', params: ({ event }) => event } },
       },
     },
     starting: {
@@ -68,50 +92,26 @@ export const agentServerMachine = agentServerSetup.createMachine({
       initial: 'clearing',
       after: {
         startDeadline: [
-          { guard: not('hasProcess'), target: 'exited', actions: ['recordStartTimeout', 'stopSidecar'] },
-          { guard: not('isOurs'), target: 'exited', actions: ['recordStartTimeout', 'clearProcess', 'releaseProcess'] },
+          {
+            guard: 'hasNothingToEnd',
+            target: 'exited',
+            actions: ['recordStartTimeout', 'releaseExternalServer', 'stopSidecar'],
+          },
           { target: '.aborting', actions: 'recordStartTimeout' },
         ],
       },
       on: {
-        STOP: [
-          { guard: 'isAdopting', actions: 'deferRequest' },
-          {
-            guard: not('isOurs'),
-            target: 'stopping',
-            actions: [{ type: 'recordStopReason', params: ({ event }) => event }, 'clearProcess', 'releaseProcess'],
-          },
-          { target: 'stopping', actions: { type: 'recordStopReason', params: ({ event }) => event } },
-        ],
+        STOP: { guard: 'isAdopting', actions: 'deferRequest' },
+        RESTART: { guard: 'isAdopting', actions: 'deferRequest' },
         ENSURE: [
           { guard: 'isAdopting', actions: ['recordPendingSidecar', 'deferRequest'] },
           { actions: 'recordPendingSidecar' },
         ],
-        RESTART: [
-          { guard: 'isAdopting', actions: 'deferRequest' },
-          {
-            guard: not('isOurs'),
-            target: 'stopping',
-            actions: [
-              'selectSidecar',
-              { type: 'recordStopReason', params: { reason: 'restart' } },
-              'clearProcess',
-              'releaseProcess',
-            ],
-          },
-          {
-            target: 'stopping',
-            actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-          },
-        ],
-        'PROCESS.EXITED': [
-          { guard: 'lostLockRace', target: '.preparing', actions: ['releaseProcess', 'retryAfterLockRace'] },
-          {
-            guard: 'isThisIncarnation',
-            target: 'exited',
-            actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
-          },
-        ],
+        'PROCESS.EXITED': {
+          guard: 'lostLockRace',
+          target: '.preparing',
+          actions: ['releaseProcess', 'retryAfterLockRace'],
+        },
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: 'exited',
@@ -215,9 +215,9 @@ export const agentServerMachine = agentServerSetup.createMachine({
             },
             onError: [
               {
-                guard: not('isOurs'),
+                guard: 'hasNothingToEnd',
                 target: '#agent-server.exited',
-                actions: [{ type: 'recordFailure', params: failureIn }, 'clearProcess', 'releaseProcess'],
+                actions: [{ type: 'recordFailure', params: failureIn }, 'releaseExternalServer'],
               },
               {
                 target: 'aborting',
@@ -254,40 +254,16 @@ export const agentServerMachine = agentServerSetup.createMachine({
           { guard: 'isEnding', actions: ['recordPendingSidecar', 'deferRequest'] },
           { actions: ['recordPendingSidecar', 'restartSidecar'] },
         ],
-        RESTART: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-        },
-        STOP: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: { type: 'recordStopReason', params: ({ event }) => event },
-        },
         'PROBE.PASSED': [
           {
-            guard: 'exceedsIdleLimit',
+            description: 'It was idle for too long, or an idle server starts again with its new program or workspace.',
+            guard: 'isIdleStopDue',
             target: 'stopping',
-            actions: { type: 'recordStopReason', params: { reason: 'idle' } },
-          },
-          {
-            description: 'Its program or its workspace was replaced: an idle server starts again with the new one.',
-            guard: 'isRestartDue',
-            target: 'stopping',
-            actions: { type: 'recordStopReason', params: { reason: 'restart' } },
+            actions: 'recordIdleStop',
           },
           { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         ],
-        'PROBE.FAILED': [
-          { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
-          { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
-        ],
-        'PROCESS.ENDING': { guard: 'isThisIncarnation', actions: 'recordEnding' },
-        'PROCESS.EXITED': {
-          guard: 'isThisIncarnation',
-          target: 'exited',
-          actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
-        },
+        'PROBE.FAILED': { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
       },
     },
     unhealthy: {
@@ -309,45 +285,25 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
       on: {
         'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'recordRecovery' },
-        'PROBE.FAILED': { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
         ENSURE: {
-          guard: 'isOurs',
+          guard: not('hasExternalServer'),
           target: 'stopping',
           actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-        },
-        RESTART: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-        },
-        STOP: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: { type: 'recordStopReason', params: ({ event }) => event },
-        },
-        'PROCESS.ENDING': { guard: 'isThisIncarnation', actions: 'recordEnding' },
-        'PROCESS.EXITED': {
-          guard: 'isThisIncarnation',
-          target: 'exited',
-          actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
         },
       },
     },
     stopping: {
       description: 'Ending: SIGTERM, then SIGKILL; over when the process group is empty.',
-      initial: 'choosing',
+      initial: 'settling',
       on: {
         ENSURE: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
         RESTART: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
         STOP: { actions: { type: 'recordStopReason', params: ({ event }) => event } },
-        'PROCESS.EXITED': [
-          {
-            guard: 'endsUnhealthyRun',
-            target: '.settling',
-            actions: ['recordForcedExit', 'recordFailureTime', 'releaseProcess'],
-          },
-          { guard: 'isThisIncarnation', target: '.settling', actions: ['recordForcedExit', 'releaseProcess'] },
-        ],
+        'PROCESS.EXITED': {
+          guard: 'isThisIncarnation',
+          target: '.settling',
+          actions: ['recordForcedExit', 'recordUnhealthyEnd', 'releaseProcess'],
+        },
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: '.settling',
@@ -355,26 +311,14 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
       },
       states: {
-        choosing: {
-          description: 'Checks whether there is a process to end.',
-          always: [{ guard: 'hasProcess', target: 'terminating' }, { target: 'settling' }],
-        },
         ...terminateStates,
         stuck: { ...terminateStates.stuck, tags: ['settled'] },
         settling: {
-          description: 'The process has ended; the reason of the stop decides the next state.',
+          description: 'Checks whether a process is left to end; then the reason of the stop decides.',
           always: [
-            {
-              guard: 'restartFollowsStop',
-              target: '#agent-server.starting',
-              actions: ['emitStopped', 'resetForManualStart', 'permitStart'],
-            },
+            { guard: 'hasProcess', target: 'terminating' },
             { guard: 'recoveryExceedsFailureLimit', target: '#agent-server.exited.givenUp' },
-            {
-              guard: 'recoveryFollowsStop',
-              target: '#agent-server.starting',
-              actions: ['emitStopped', 'countRecovery'],
-            },
+            { guard: 'startFollowsStop', target: '#agent-server.starting', actions: ['emitStopped', 'countNextStart'] },
             { guard: 'hasSidecar', target: 'stoppingProxy' },
             { target: '#agent-server.stopped', actions: 'emitStopped' },
           ],
@@ -395,17 +339,6 @@ export const agentServerMachine = agentServerSetup.createMachine({
       description: 'It ended without a stop request, or could not be started.',
       tags: ['settled'],
       initial: 'deciding',
-      on: {
-        ENSURE: {
-          target: 'starting',
-          actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
-        },
-        RESTART: {
-          target: 'starting',
-          actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
-        },
-        STOP: { target: 'stopping', actions: { type: 'recordStopReason', params: ({ event }) => event } },
-      },
       states: {
         ...afterExit,
         backingOff: {

@@ -159,14 +159,14 @@ onPage(
       /PROBE\.PASSED if it is about this process → running note that it answers again/,
     );
     t.equal(await page.locator('.node[data-state="stopping.killing"]').count(), 0, 'another composite state is closed');
-    await shows(t, 'match', () => page.locator('.node[data-state="stopping"]').textContent(), /stopping▸ 6 states/);
+    await shows(t, 'match', () => page.locator('.node[data-state="stopping"]').textContent(), /stopping▸ 5 states/);
     await page.locator('.node[data-state="stopping"] > .name').click();
     await page.locator('.node[data-state="stopping.killing"]').waitFor();
-    await list.getByRole('heading', { name: 'Possible events in stopping · choosing' }).waitFor();
+    await list.getByRole('heading', { name: 'Possible events in stopping · settling' }).waitFor();
     await page.keyboard.press('o');
     await list.getByRole('heading', { name: 'Possible events' }).waitFor();
     await showAll(page);
-    await shows(t, 'equal', () => page.locator('.node').count(), 26);
+    await shows(t, 'equal', () => page.locator('.node').count(), 25);
   },
   { at: `/actors/${path}`, prepare: unhealthy, context: { viewport: { width: 1440, height: 900 } } },
 );

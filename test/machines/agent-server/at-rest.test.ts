@@ -56,7 +56,43 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopped ENSURE → starting',
+    takes: '(any) PROBE.FAILED [isThisProcess] → ∅',
+    proves: 'One failed probe does not make a server unhealthy.',
+    given: to.running,
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.probeFailures, 1);
+    },
+  },
+  {
+    takes: '(any) PROCESS.ENDING [endsUnasked] → ∅',
+    proves: 'A server whose process has ended does not serve, and its end waits until its group is empty.',
+    given: to.running,
+    when: (world) => world.ending(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.isEnding, true);
+    },
+  },
+  {
+    takes: '(any) PROCESS.EXITED [isThisProcess] → exited',
+    proves: 'A crash is emitted with its cause and the pause before the next attempt.',
+    given: to.running,
+    when: (world) => world.exited(null, 'SIGSEGV'),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.emitted.at(-1), {
+        type: 'appserver.exited',
+        signal: 'SIGSEGV',
+        error: 'The agent server was ended by SIGSEGV.',
+        delayMs: Number,
+      });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: '(any) ENSURE [not hasProcess] → starting',
     proves: 'An ensure checks for an owner of the workspace before it starts a process.',
     given: to.rest,
     when: (world) => world.ensure(),
@@ -67,14 +103,14 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopped RESTART → starting',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart of a stopped server is a start.',
     given: to.rest,
     when: (world) => world.restart(),
     shows: (t, world) => t.equal(world.state, 'starting.preparing'),
   },
   {
-    takes: 'stopped STOP → ∅',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop of a stopped server ends its request for a sidecar and emits nothing.',
     given: to.rest,
     when: (world) => world.stop(),
@@ -95,7 +131,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited ENSURE → starting',
+    takes: '(any) ENSURE [not hasProcess] → starting',
     proves: 'An ensure starts a server that was given up, without its earlier failures.',
     world: withPolicy({ maxRestarts: 0 }),
     given: to.backingOff,
@@ -106,7 +142,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited RESTART → starting',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart skips the back-off and clears the failures.',
     given: to.backingOff,
     when: (world) => world.restart(),
@@ -116,7 +152,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited STOP → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop cancels a pending restart.',
     given: to.backingOff,
     when: (world) => world.stop(),

@@ -37,7 +37,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting STOP [not isOurs] → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop releases an external server at once: it is neither signalled nor waited for.',
     given: to.externalProbing,
     when: (world) => world.stop(),
@@ -48,7 +48,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting STOP → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop ends a start and waits for the process that was already requested.',
     given: to.probing,
     when: (world) => world.stop('hub'),
@@ -70,7 +70,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting RESTART [not isOurs] → stopping',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart while an external server is probed prepares again.',
     given: to.externalProbing,
     when: (world) => world.restart(),
@@ -82,7 +82,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting RESTART → stopping',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart ends the pending start before it begins another.',
     given: to.probing,
     when: (world) => world.restart('none'),
@@ -103,7 +103,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting PROCESS.EXITED [isThisIncarnation] → exited',
+    takes: '(any) PROCESS.EXITED [isThisProcess] → exited',
     proves: 'A server that ends before it was ready is a failure, emitted with its exit code.',
     given: to.probing,
     when: (world) => world.exited(3),
@@ -127,7 +127,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting after(startDeadline) [not hasProcess] → exited',
+    takes: 'starting after(startDeadline) [hasNothingToEnd] → exited',
     proves: 'A preparation beyond the deadline fails the start without a process to kill.',
     given: to.preparing,
     when: (world) => world.pass(policy.startDeadlineMs),
@@ -139,7 +139,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting after(startDeadline) [not isOurs] → exited',
+    takes: 'starting after(startDeadline) [hasNothingToEnd] → exited',
     proves: 'An external server that does not answer is released, not killed.',
     given: to.externalProbing,
     when: (world) => world.pass(policy.startDeadlineMs),
@@ -359,7 +359,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.probing error(readiness) [not isOurs] → exited',
+    takes: 'starting.probing error(readiness) [hasNothingToEnd] → exited',
     proves: 'An external server that fails the handshake is released and never signalled.',
     given: to.externalProbing,
     when: (world) => world.notReady(),
