@@ -1,14 +1,8 @@
 /** Pure parts of the agent-server machine: its first context, and the computations of its guards and actions. */
-import type {
-  AgentServerContext,
-  AgentServerEmitted,
-  AgentServerEvent,
-  AgentServerInput,
-  Ownership,
-  Preparation,
-} from './agent-server-types.ts';
+import type { AgentServerContext, AgentServerEmitted, AgentServerInput, Ownership } from './agent-server-types.ts';
 import type { FailureKind, ProcessFailure, ProcessMode } from './process-events.ts';
 import { wantsRestart } from './restart-policy.ts';
+import { emptySlot } from './sidecar-slot.ts';
 
 /** Exit code by which an agent server reports that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
 export const lockHeldExitCode = 75;
@@ -36,14 +30,7 @@ export function initialContext(input: AgentServerInput): AgentServerContext {
     exitCode: null,
     signal: null,
     stopReason: null,
-    sidecar: null,
-    provenSidecar: null,
-    pendingSidecar: null,
-    proxy: 'none',
-    proxySidecar: null,
-    isSidecarStopping: false,
-    proxyPid: null,
-    proxyError: null,
+    slot: emptySlot,
     failures: [],
     restartCount: 0,
     attempt: 0,
@@ -94,16 +81,6 @@ export function idleStopOf(
   return isRestartDue ? 'restart' : null;
 }
 
-type SelectedSidecar = Partial<Pick<AgentServerContext, 'sidecar' | 'provenSidecar' | 'pendingSidecar'>>;
-
-/** Applies the sidecar of a request. A request without one keeps the present sidecar and drops the pending one. */
-export function selectedSidecar(event: Extract<AgentServerEvent, { type: 'ENSURE' | 'RESTART' | 'ADOPT' }>) {
-  if (event.sidecar === undefined) return { pendingSidecar: null };
-  const sidecar = event.sidecar === 'none' ? null : event.sidecar;
-  // An adopted server already uses its sidecar: it counts as proven.
-  return { sidecar, pendingSidecar: null, ...(event.type === 'ADOPT' && { provenSidecar: sidecar }) };
-}
-
 /**
  * The request to apply after an adoption or the end of a process: the latest one. An `ensure` after a stop or restart becomes a restart,
  * and one that names no sidecar keeps the sidecar of the request before it.
@@ -116,13 +93,6 @@ export function deferredRequest(
   const sidecar = event.sidecar ?? (before.type === 'STOP' ? undefined : before.sidecar);
   const type = before.type === 'ENSURE' ? 'ENSURE' : 'RESTART';
   return { deferredRequest: { type, ...(sidecar !== undefined && { sidecar }) } };
-}
-
-/** A server that already runs keeps the sidecar it was started with; another one that was requested becomes pending. */
-export function sidecarOfLiveServer(context: AgentServerContext, { ownership }: Preparation): SelectedSidecar {
-  if (ownership === 'managed') return {};
-  const sidecar = ownership === 'adopted' ? context.provenSidecar : null;
-  return { sidecar, ...(context.sidecar !== sidecar && { pendingSidecar: context.sidecar }) };
 }
 
 /** The event that reports the end of the agent server. */

@@ -6,6 +6,7 @@ import {
   enqueueActions,
   fromCallback,
   fromPromise,
+  sendTo,
   setup,
   spawnChild,
   stopChild,
@@ -22,8 +23,6 @@ import {
   mustNotRestart,
   noFailure,
   processModes,
-  selectedSidecar,
-  sidecarOfLiveServer,
   startsNothing,
 } from './agent-server-context.ts';
 import type {
@@ -37,9 +36,9 @@ import type {
   Readiness,
   StopReason,
 } from './agent-server-types.ts';
-import { apiProxyMachine } from './api-proxy.ts';
 import type { OfWorkspace, ProcessCommand, ProcessFailure, ProcessInput } from './process-events.ts';
 import { addFailure, exceedsFailureLimit } from './restart-policy.ts';
+import { sidecarSlotMachine } from './sidecar-slot.ts';
 import {
   isThisIncarnation,
   probedActions,
@@ -60,7 +59,7 @@ export const agentServerSetup = setup({
     tags: {} as 'settled',
   },
   actors: {
-    apiProxy: apiProxyMachine,
+    sidecarSlot: sidecarSlotMachine,
     prepare: fromPromise<Preparation, PrepareInput>(() => Promise.reject(new Error('not provided'))),
     process: fromCallback<ProcessCommand, ProcessInput>(() => {}),
     readiness: fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(() =>
@@ -91,18 +90,8 @@ export const agentServerSetup = setup({
         isThisIncarnation({ context, event }) && event.exitCode === lockHeldExitCode && context.lockRaces < maxLockRaces
       );
     },
-    mustReplaceSidecar: ({ context }) =>
-      context.proxy !== 'none' && (context.isSidecarStopping || context.sidecar !== context.proxySidecar),
-    hasSidecar: ({ context }) => context.proxy !== 'none',
-    needsSidecar: ({ context }, preparation: Preparation) =>
-      preparation.ownership === 'managed' && context.sidecar !== null && context.proxy !== 'running',
-    adoptsSidecar: ({ context }, preparation: Preparation) =>
-      preparation.ownership === 'adopted' && context.provenSidecar !== null && context.proxy !== 'running',
+    hasSidecar: ({ context }) => context.slot.state !== 'none',
     leavesNothing: (_, { kind }: ProcessFailure) => startsNothing.has(kind),
-    sidecarGaveUp: ({ event }) => {
-      assertEvent(event, 'PROXY.EXITED');
-      return event.final;
-    },
     startFollowsStop: ({ context: { stopReason } }) => stopReason === 'restart' || stopReason === 'unhealthy',
     recoveryExceedsFailureLimit: ({ context }) =>
       context.stopReason === 'unhealthy' && exceedsFailureLimit(context.failures, context.policy),
@@ -128,19 +117,20 @@ export const agentServerSetup = setup({
         ? { attempt: attempt + 1, delayMs: 0 }
         : { failures: [], attempt: 0, mayStart: true, delayMs: null },
     ),
-    selectSidecar: assign(({ event }) => {
-      assertEvent(event, ['ENSURE', 'RESTART', 'ADOPT']);
-      return selectedSidecar(event);
-    }),
     // A sidecar that never became ready must not fail the next start of a caller that requested none.
-    restoreProvenSidecar: assign(({ context }) => ({ sidecar: context.provenSidecar })),
-    restoreSidecarAfterFailure: assign(({ context: { hasProcess, lastError, sidecar, provenSidecar } }) => ({
-      sidecar: !hasProcess && lastError !== null ? provenSidecar : sidecar,
-    })),
-    recordPendingSidecar: assign(({ context, event }) => {
+    selectSidecar: sendTo('sidecarSlot', ({ context: { hasProcess, lastError, stopReason }, event }) => {
+      assertEvent(event, ['ENSURE', 'RESTART', 'ADOPT']);
+      const { sidecar } = event;
+      return {
+        type: 'SLOT.SELECT' as const,
+        ...(sidecar !== undefined && { sidecar }),
+        isProven: event.type === 'ADOPT',
+        afterFailure: !hasProcess && lastError !== null && stopReason === null,
+      };
+    }),
+    recordPendingSidecar: enqueueActions(({ enqueue, event }) => {
       assertEvent(event, 'ENSURE');
-      if (event.sidecar === undefined) return {};
-      return { pendingSidecar: event.sidecar === (context.sidecar ?? 'none') ? null : event.sidecar };
+      if (event.sidecar !== undefined) enqueue.sendTo('sidecarSlot', { type: 'SLOT.REQUEST', sidecar: event.sidecar });
     }),
     beginIncarnation: assign(({ context }) => ({
       ...noFailure,
@@ -172,7 +162,6 @@ export const agentServerSetup = setup({
       ownership: preparation.ownership,
       policy: preparation.policy ?? context.policy,
       mayStart: true,
-      ...sidecarOfLiveServer(context, preparation),
     })),
     emitPorts: enqueueActions(({ enqueue }, reserved: Pick<Preparation, 'ports'>) => {
       for (const { service, port } of reserved.ports) enqueue.emit({ type: 'port.allocated', service, port });
@@ -235,7 +224,7 @@ export const agentServerSetup = setup({
       return causeOf({ kind: 'unhealthy', message, isRetryable: true });
     }),
     recordSidecarFailure: assign(({ event }) => {
-      assertEvent(event, 'PROXY.EXITED');
+      assertEvent(event, 'SLOT.FAILED');
       return causeOf({ kind: 'apiProxy', message: event.error ?? 'The sidecar exited.', isRetryable: false });
     }),
     recordKillTimeout: assign(({ context }) => ({
@@ -243,12 +232,7 @@ export const agentServerSetup = setup({
       failureKind: 'unhealthy' as const,
     })),
     recordReadiness: assign((_, ready: Readiness) => ({ serverVersion: ready.serverVersion, runningSince: ready.at })),
-    recordRunning: assign(({ context }) => ({
-      ...noFailure,
-      probeFailures: 0,
-      provenSidecar: context.sidecar,
-      mustEmitExit: true,
-    })),
+    recordRunning: assign({ ...noFailure, probeFailures: 0, mustEmitExit: true }),
     recordRecovery: assign({ recovered: true }),
     recordUnhealthy: assign(({ context, event }) => {
       assertEvent(event, 'PROBE.FAILED');
@@ -273,91 +257,33 @@ export const agentServerSetup = setup({
       restartCount: 0,
       attempt: 0,
       delayMs: null,
-      sidecar: null,
-      provenSidecar: null,
-      pendingSidecar: null,
     })),
     recordIdleStop: assign(({ context, event }) => {
       assertEvent(event, 'PROBE.PASSED');
       return { stopReason: idleStopOf(context, event) };
     }),
     recordStopReason: assign((_, { reason }: { readonly reason: StopReason }) => ({ stopReason: reason })),
-    startSidecar: enqueueActions(({ enqueue, context }) => {
-      const { sidecar } = context;
-      if (sidecar === null) return;
-      if (context.proxy === 'none') {
-        enqueue.spawnChild('apiProxy', {
-          id: 'apiProxy',
-          input: ({ context: now }) => ({
-            workspacePath: now.workspacePath,
-            policy: now.policy,
-            seed: now.seed,
-            adopt: now.ownership === 'adopted',
-            sidecar,
-          }),
-        });
-      } else {
-        enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
-      }
-      enqueue.assign({ proxy: 'starting', proxySidecar: sidecar, isSidecarStopping: false });
-    }),
-    restartSidecar: enqueueActions(({ enqueue, context }) => {
-      if (context.proxy !== 'exited' && context.proxy !== 'unhealthy') return;
-      enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
-      enqueue.assign({ proxy: 'starting' });
-    }),
-    stopSidecar: enqueueActions(({ enqueue, context }) => {
-      if (context.proxy === 'none') return;
-      enqueue.sendTo('apiProxy', { type: 'PROXY.STOP' });
-      enqueue.assign({ isSidecarStopping: true });
-    }),
-    recordSidecarRunning: assign(({ context, event }) => {
-      assertEvent(event, 'PROXY.RUNNING');
-      const { proxySidecar } = context;
-      return { proxy: 'running' as const, proxyPid: event.pid, proxyError: null, provenSidecar: proxySidecar };
-    }),
-    recordSidecarUnhealthy: assign(({ event }) => {
-      assertEvent(event, 'PROXY.UNHEALTHY');
-      return { proxy: 'unhealthy' as const, proxyError: event.error };
-    }),
-    recordSidecarExit: assign(({ event }) => {
-      assertEvent(event, 'PROXY.EXITED');
-      const proxy = event.restarts ? ('starting' as const) : ('exited' as const);
-      return { proxy, proxyPid: null, proxyError: event.error };
-    }),
-    clearSidecar: assign({
-      proxy: 'none',
-      proxySidecar: null,
-      isSidecarStopping: false,
-      proxyPid: null,
-      proxyError: null,
-    }),
-    releaseSidecar: stopChild('apiProxy'),
-    emitSidecarRunning: emit(({ context, event }) => {
-      assertEvent(event, 'PROXY.RUNNING');
-      return { type: 'apiProxy.running' as const, sidecar: context.proxySidecar ?? 0, pid: event.pid };
-    }),
-    emitSidecarUnhealthy: emit(({ context, event }) => {
-      assertEvent(event, 'PROXY.UNHEALTHY');
-      const { pid, error, consecutiveFailures } = event;
-      const sidecar = context.proxySidecar ?? 0;
-      return { type: 'apiProxy.unhealthy' as const, sidecar, pid, error, consecutiveFailures };
-    }),
-    emitSidecarExited: enqueueActions(({ enqueue, context, event }) => {
-      assertEvent(event, ['PROXY.EXITED', 'PROXY.STOPPED']);
-      const { pid, exitCode, signal } = event;
-      const stopped = event.type === 'PROXY.STOPPED';
-      // The end of a process is emitted once: a sidecar that had already exited has nothing left to stop.
-      if (stopped && pid === null) return;
-      const error = event.type === 'PROXY.EXITED' ? event.error : null;
-      const sidecar = context.proxySidecar ?? 0;
-      enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode, signal, error, stopped });
+    clearSidecarSlot: sendTo('sidecarSlot', { type: 'SLOT.CLEAR' }),
+    startSidecar: sendTo('sidecarSlot', ({ context: { ownership, policy } }) => ({
+      type: 'SLOT.START' as const,
+      ownership,
+      policy,
+    })),
+    restartSidecar: sendTo('sidecarSlot', { type: 'SLOT.RESTART' }),
+    proveSidecar: sendTo('sidecarSlot', { type: 'SLOT.PROVE' }),
+    stopSidecar: sendTo('sidecarSlot', { type: 'SLOT.STOP' }),
+    resetSidecarSlot: sendTo('sidecarSlot', { type: 'SLOT.RESET' }),
+    recordSlot: enqueueActions(({ enqueue, event }) => {
+      assertEvent(event, 'SLOT.CHANGED');
+      const { slot, emitted } = event;
+      enqueue.assign({ slot });
+      if (emitted) enqueue.emit(emitted);
     }),
     emitLostSidecar: enqueueActions(({ enqueue, context }, lost: Pick<Preparation, 'lostSidecarPid'>) => {
       const { lostSidecarPid: pid } = lost;
       if (pid === undefined) return;
       const error = 'The sidecar ended while no Hub was watching.';
-      const sidecar = context.sidecar ?? 0;
+      const sidecar = context.slot.inForce ?? 0;
       enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode: null, signal: null, error, stopped: false });
     }),
     emitRunning: emit(({ context }) => ({

@@ -4,9 +4,9 @@
  *
  * Detailed operation
  * 1. `ENSURE` leads from rest to `starting`. The `prepare` actor finds the owner of the workspace lock and reserves ports.
- * 2. The sidecar, when one is requested, must be running before the server is spawned. A server that already runs is
- *    adopted at once, with its sidecar beside it. A request for another sidecar does not disturb a run: it is pending
- *    until a `RESTART` names it. After a failed replacement a start without a request returns to the proven sidecar.
+ * 2. The child `sidecar-slot` decides about the sidecar. A requested one must be running before the server is spawned: `SLOT.READY`.
+ *    A server that already runs is adopted at once, with its sidecar beside it. A request for another sidecar does not disturb a
+ *    run: it is pending until a `RESTART` names it.
  * 3. The `process` actor lives from spawning until the process group is verified empty, in every state of the
  *    machine; its events carry the incarnation, and events of an earlier one are ignored.
  * 4. `readiness` must answer before `running` is entered. `liveness` then probes; several failures in a row make it
@@ -30,6 +30,7 @@ const onPrepared = [
   { type: 'recordPreparation', params: outputIn },
   { type: 'emitPorts', params: outputIn },
   { type: 'emitStarting', params: outputIn },
+  { type: 'emitLostSidecar', params: outputIn },
 ] as const;
 const onUnprepared = [
   { type: 'recordFailure', params: failureIn },
@@ -43,25 +44,22 @@ export const agentServerMachine = agentServerSetup.createMachine({
   description: "Supervises one workspace's agent server and its sidecar.",
   context: ({ input }) => initialContext(input),
   initial: 'stopped',
+  invoke: {
+    id: 'sidecarSlot',
+    src: 'sidecarSlot',
+    input: ({ context }) => ({ workspacePath: context.workspacePath, seed: context.seed }),
+  },
   on: {
-    'PROXY.RUNNING': { actions: ['recordSidecarRunning', 'emitSidecarRunning'] },
-    'PROXY.UNHEALTHY': { actions: ['recordSidecarUnhealthy', 'emitSidecarUnhealthy'] },
-    'PROXY.EXITED': { actions: ['recordSidecarExit', 'emitSidecarExited'] },
-    'PROXY.STOPPED': { actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'] },
+    'SLOT.CHANGED': { actions: 'recordSlot' },
     ENSURE: {
       guard: not('hasProcess'),
       target: '.starting',
-      actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
+      actions: ['selectSidecar', 'resetForManualStart', 'permitStart'],
     },
     RESTART: {
       guard: not('hasExternalServer'),
       target: '.stopping',
-      actions: [
-        'restoreSidecarAfterFailure',
-        'selectSidecar',
-        { type: 'recordStopReason', params: { reason: 'restart' } },
-        'releaseExternalServer',
-      ],
+      actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }, 'releaseExternalServer'],
     },
     STOP: {
       guard: not('hasExternalServer'),
@@ -101,6 +99,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         ],
       },
       on: {
+        'SLOT.CLEARED': { target: '.preparing' },
         STOP: { guard: 'isAdopting', actions: 'deferRequest' },
         RESTART: { guard: 'isAdopting', actions: 'deferRequest' },
         ENSURE: [
@@ -120,18 +119,12 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
       states: {
         clearing: {
-          description: 'Checks whether the present sidecar must be replaced first.',
-          always: [{ guard: 'mustReplaceSidecar', target: 'replacingProxy' }, { target: 'preparing' }],
+          description: 'Asks whether the present sidecar must be replaced first.',
+          entry: 'clearSidecarSlot',
+          on: { 'SLOT.REPLACING': { target: 'replacingProxy' } },
         },
         replacingProxy: {
           description: 'Waiting until the old sidecar has stopped.',
-          entry: 'stopSidecar',
-          on: {
-            'PROXY.STOPPED': {
-              target: 'preparing',
-              actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'],
-            },
-          },
         },
         preparing: {
           description:
@@ -143,26 +136,9 @@ export const agentServerMachine = agentServerSetup.createMachine({
               workspacePath: context.workspacePath,
               incarnation: context.incarnation,
               mayStart: context.mayStart,
-              sidecar: context.sidecar,
+              sidecar: context.slot.inForce,
             }),
-            onDone: [
-              {
-                guard: { type: 'needsSidecar', params: outputIn },
-                target: 'proxying',
-                actions: onPrepared,
-              },
-              {
-                description: 'A live server is adopted at once, together with its sidecar.',
-                guard: { type: 'adoptsSidecar', params: outputIn },
-                target: 'spawning',
-                actions: [
-                  { type: 'recordPreparation', params: outputIn },
-                  { type: 'emitLostSidecar', params: outputIn },
-                  'startSidecar',
-                ],
-              },
-              { target: 'spawning', actions: onPrepared },
-            ],
+            onDone: { target: 'proxying', actions: onPrepared },
             onError: [
               {
                 description: 'Another owner has the workspace, or a start before this one came to nothing.',
@@ -178,15 +154,8 @@ export const agentServerMachine = agentServerSetup.createMachine({
           description: 'Waiting until the sidecar is ready; the server that uses it starts after it.',
           entry: 'startSidecar',
           on: {
-            'PROXY.RUNNING': { target: 'spawning', actions: ['recordSidecarRunning', 'emitSidecarRunning'] },
-            'PROXY.EXITED': [
-              {
-                guard: 'sidecarGaveUp',
-                target: '#agent-server.exited',
-                actions: ['recordSidecarExit', 'emitSidecarExited', 'recordSidecarFailure'],
-              },
-              { actions: ['recordSidecarExit', 'emitSidecarExited'] },
-            ],
+            'SLOT.READY': { target: 'spawning' },
+            'SLOT.FAILED': { target: '#agent-server.exited', actions: 'recordSidecarFailure' },
           },
         },
         spawning: {
@@ -243,7 +212,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
     running: {
       description: 'Ready and answering.',
       tags: ['settled'],
-      entry: ['recordRunning', 'emitRunning'],
+      entry: ['recordRunning', 'proveSidecar', 'emitRunning'],
       invoke: {
         id: 'liveness',
         src: 'liveness',
@@ -320,18 +289,13 @@ export const agentServerMachine = agentServerSetup.createMachine({
             { guard: 'recoveryExceedsFailureLimit', target: '#agent-server.exited.givenUp' },
             { guard: 'startFollowsStop', target: '#agent-server.starting', actions: ['emitStopped', 'countNextStart'] },
             { guard: 'hasSidecar', target: 'stoppingProxy' },
-            { target: '#agent-server.stopped', actions: 'emitStopped' },
+            { target: '#agent-server.stopped', actions: ['emitStopped', 'resetSidecarSlot'] },
           ],
         },
         stoppingProxy: {
           description: 'Waiting until the sidecar has stopped, after the server that used it.',
           entry: 'stopSidecar',
-          on: {
-            'PROXY.STOPPED': {
-              target: 'settling',
-              actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'],
-            },
-          },
+          on: { 'SLOT.EMPTIED': { target: 'settling' } },
         },
       },
     },
@@ -347,7 +311,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
           on: {
             ENSURE: {
               target: '#agent-server.starting',
-              actions: ['restoreProvenSidecar', 'selectSidecar', 'permitStart'],
+              actions: ['selectSidecar', 'permitStart'],
             },
           },
         },

@@ -68,15 +68,15 @@ const proxyStates = {
 } as const;
 
 function sidecarStatus(context: AgentServerContext, facts: WorkspaceFacts): ServiceStatus {
-  const { proxy, proxyError, pendingSidecar } = context;
-  const url = facts.sidecars.get(context.proxySidecar ?? context.sidecar)?.endpoint ?? null;
-  if (proxy === 'unhealthy' || proxy === 'exited') return { state: proxyStates[proxy], url, reason: proxyError };
-  if (pendingSidecar !== null) {
+  const { state, held, inForce, pending, error } = context.slot;
+  const url = facts.sidecars.get(held ?? inForce)?.endpoint ?? null;
+  if (state === 'unhealthy' || state === 'exited') return { state: proxyStates[state], url, reason: error };
+  if (pending !== null) {
     const reason = 'Another sidecar was requested; a restart with that apiProxy applies it.';
     return { state: 'restartRequired', url, reason };
   }
-  if (proxy === 'none') return { state: 'disabled', url: null, reason: 'No sidecar was requested.' };
-  return { state: proxyStates[proxy], url, reason: null };
+  if (state === 'none') return { state: 'disabled', url: null, reason: 'No sidecar was requested.' };
+  return { state: proxyStates[state], url, reason: null };
 }
 
 function serviceStatus(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
@@ -87,7 +87,7 @@ function serviceStatus(state: AppServerState, context: AgentServerContext, facts
       name,
       { state: 'external', url, reason: facts.services[name as ServiceName]?.reason ?? null },
     ]);
-    return { ...Object.fromEntries(external), ...(context.pendingSidecar !== null && { apiProxy }) };
+    return { ...Object.fromEntries(external), ...(context.slot.pending !== null && { apiProxy }) };
   }
   const services = { ...facts.services };
   if (state === 'exited') {
@@ -101,7 +101,8 @@ function serviceStatus(state: AppServerState, context: AgentServerContext, facts
 
 function endpointsNow(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
   if (state === 'stopped' || state === 'exited') return {};
-  const sidecar = context.proxy === 'running' ? facts.sidecars.get(context.proxySidecar) : null;
+  const { slot } = context;
+  const sidecar = slot.state === 'running' ? facts.sidecars.get(slot.held) : null;
   return sidecar ? { ...facts.endpoints, apiProxy: sidecar.endpoint } : { ...facts.endpoints };
 }
 

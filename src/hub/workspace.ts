@@ -7,6 +7,7 @@ import {
   endsSidecarRequest,
   isSuperseded,
   type SupervisionPolicy,
+  sidecarSlotMachine,
 } from '../../machines/index.ts';
 import { workspaceKey } from '../config/index.ts';
 import { type AppServerRecord, defaults, type HealthReport } from '../protocol/index.ts';
@@ -97,7 +98,7 @@ export function provideMachine(hub: HubServices, factsOf: FactsOf) {
       process: serverProcess(hub, factsOf),
       readiness: readiness(hub, factsOf),
       liveness: liveness(factsOf),
-      apiProxy: sidecarMachine(hub, factsOf),
+      sidecarSlot: sidecarSlotMachine.provide({ actors: { apiProxy: sidecarMachine(hub, factsOf) } }),
     },
   });
 }

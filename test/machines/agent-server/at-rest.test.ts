@@ -6,7 +6,7 @@ import { isClean, sources, to, withPolicy } from './steps.ts';
 
 const walks: Walk<Workspace>[] = [
   {
-    takes: '(any) PROXY.RUNNING → ∅',
+    takes: '(any) SLOT.CHANGED → ∅',
     proves: 'A sidecar that was restarted automatically is recorded and emitted as running.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -16,42 +16,42 @@ const walks: Walk<Workspace>[] = [
     },
     when: (world) => world.sidecar('ready'),
     shows: (t, world) => {
-      t.match(world.context, { proxy: 'running', proxyPid: world.os.last('sidecar').pid, proxyError: null });
+      t.match(world.context, { slot: { state: 'running', pid: world.os.last('sidecar').pid, error: null } });
       t.equal(world.emittedTypes.at(-1), 'apiProxy.running');
       t.equal(world.state, 'running');
     },
   },
   {
-    takes: '(any) PROXY.UNHEALTHY → ∅',
+    takes: '(any) SLOT.CHANGED → ∅',
     proves: 'A sidecar that stops answering is recorded and emitted; its server keeps running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecarProbeFailed(3),
     shows: (t, world) => {
-      t.match(world.context, { proxy: 'unhealthy', proxyError: 'The sidecar does not answer: no answer.' });
+      t.match(world.context, { slot: { state: 'unhealthy', error: 'The sidecar does not answer: no answer.' } });
       t.match(world.emitted.at(-1), { type: 'apiProxy.unhealthy', sidecar: 1, consecutiveFailures: 3 });
       t.equal(world.state, 'running');
     },
   },
   {
-    takes: '(any) PROXY.EXITED → ∅',
+    takes: '(any) SLOT.CHANGED → ∅',
     proves: 'The death of a sidecar is emitted and leaves its server running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
-      t.match(world.context, { proxy: 'exited', proxyPid: null, proxyError: 'The sidecar exited (code 1).' });
+      t.match(world.context, { slot: { state: 'exited', pid: null, error: 'The sidecar exited (code 1).' } });
       t.match(world.emitted.at(-1), { type: 'apiProxy.exited', exitCode: 1, stopped: false });
       t.equal(world.state, 'running');
     },
   },
   {
-    takes: '(any) PROXY.STOPPED → ∅',
+    takes: '(any) SLOT.CHANGED → ∅',
     proves: 'The sidecar of a server that must not restart is stopped and released.',
     given: to.restingWhileSidecarLeaves,
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
       t.equal(world.state, 'exited.resting');
       t.match(world.emitted.at(-1), { type: 'apiProxy.exited', stopped: true });
-      t.equal(world.context.proxy, 'none');
+      t.equal(world.context.slot.state, 'none');
       isClean(t, world);
     },
   },

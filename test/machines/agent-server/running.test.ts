@@ -98,7 +98,7 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.ensure('replace'),
     shows: (t, world) => {
       t.equal(world.state, 'running');
-      t.match(world.context, { pendingSidecar: 1, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
+      t.match(world.context, { slot: { pending: 1 }, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
     },
   },
   {

@@ -186,12 +186,12 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.exited(0),
     shows: (t, world) => {
       t.equal(world.state, 'stopped');
-      t.match(world.context, { pid: null, failures: [], attempt: 0, sidecar: null, lastError: null });
+      t.match(world.context, { pid: null, failures: [], attempt: 0, slot: { inForce: null }, lastError: null });
       t.equal(world.emittedTypes.filter((type) => type === 'appserver.exited').length, 1);
     },
   },
   {
-    takes: 'stopping.stoppingProxy PROXY.STOPPED → stopping.settling',
+    takes: 'stopping.stoppingProxy SLOT.EMPTIED → stopping.settling',
     proves: 'Stopped is reached when neither server nor sidecar runs.',
     given: to.stoppingSidecar,
     when: (world) => world.sidecar('exited'),
