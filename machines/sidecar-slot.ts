@@ -226,7 +226,7 @@ export const sidecarSlotMachine = setup({
       },
     },
     held: {
-      description: 'A sidecar is there, in whatever state.',
+      description: 'A sidecar is there.',
       on: {
         'SLOT.CLEAR': [
           { guard: 'isInTheWay', target: 'emptying', actions: 'notifyReplacing' },
