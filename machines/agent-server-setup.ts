@@ -38,7 +38,7 @@ import type {
 } from './agent-server-types.ts';
 import type { OfWorkspace, ProcessCommand, ProcessFailure, ProcessInput } from './process-events.ts';
 import { addFailure, exceedsFailureLimit } from './restart-policy.ts';
-import { sidecarSlotMachine } from './sidecar-slot.ts';
+import { isSameSlot, sidecarSlotMachine } from './sidecar-slot.ts';
 import {
   isThisIncarnation,
   probedActions,
@@ -89,6 +89,10 @@ export const agentServerSetup = setup({
       return (
         isThisIncarnation({ context, event }) && event.exitCode === lockHeldExitCode && context.lockRaces < maxLockRaces
       );
+    },
+    changesSlot: ({ context, event }) => {
+      assertEvent(event, 'SLOT.CHANGED');
+      return event.emitted !== null || !isSameSlot(event.slot, context.slot);
     },
     hasSidecar: ({ context }) => context.slot.state !== 'none',
     leavesNothing: (_, { kind }: ProcessFailure) => startsNothing.has(kind),

@@ -50,7 +50,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
     input: ({ context }) => ({ workspacePath: context.workspacePath, seed: context.seed }),
   },
   on: {
-    'SLOT.CHANGED': { actions: 'recordSlot' },
+    'SLOT.CHANGED': { guard: 'changesSlot', actions: 'recordSlot' },
     ENSURE: {
       guard: not('hasProcess'),
       target: '.starting',

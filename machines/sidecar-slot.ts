@@ -34,6 +34,11 @@ export const emptySlot: SidecarSlot = {
   ...{ held: null, pid: null, error: null },
 };
 
+const slotFields = Object.keys(emptySlot) as (keyof SidecarSlot)[];
+
+export const isSameSlot = (a: SidecarSlot, b: SidecarSlot): boolean =>
+  slotFields.every((field) => a[field] === b[field]);
+
 export interface SidecarSlotInput {
   readonly workspacePath: string;
   /** Seed of the jitter. */

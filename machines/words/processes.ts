@@ -66,6 +66,7 @@ export const agentServer: MachineWords = {
     reachesFailureThreshold: 'too many answers are missing in a row',
     mayRestart: 'automatic restarts are on',
     recoveryExceedsFailureLimit: 'it stopped answering too often',
+    changesSlot: 'the report differs from the last one',
     hasSidecar: 'a sidecar is left',
   },
   actions: {

@@ -6,7 +6,7 @@ import { isClean, sources, to, withPolicy } from './steps.ts';
 
 const walks: Walk<Workspace>[] = [
   {
-    takes: '(any) SLOT.CHANGED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'A sidecar that was restarted automatically is recorded and emitted as running.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -22,7 +22,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: '(any) SLOT.CHANGED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'A sidecar that stops answering is recorded and emitted; its server keeps running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecarProbeFailed(3),
@@ -33,7 +33,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: '(any) SLOT.CHANGED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'The death of a sidecar is emitted and leaves its server running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecar('exited'),
@@ -44,7 +44,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: '(any) SLOT.CHANGED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'The sidecar of a server that must not restart is stopped and released.',
     given: to.restingWhileSidecarLeaves,
     when: (world) => world.sidecar('exited'),

@@ -319,7 +319,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: '(any) SLOT.CHANGED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'The restart of a sidecar that served before is awaited.',
     given: async (world) => {
       await to.runningWithSidecar(world);
