@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { AgentServerContext, AgentServerSnapshot } from '../../machines/index.ts';
+import { type AgentServerContext, type AgentServerSnapshot, endsSidecarRequest } from '../../machines/index.ts';
 import { quotedPath } from '../config/index.ts';
 import { redact } from '../lib/index.ts';
 import {
@@ -36,6 +36,36 @@ export function phaseOf(snapshot: AgentServerSnapshot): string {
   }
   if (typeof value === 'string') names.push(value);
   return names.join('.');
+}
+
+/** Facts of the chart that outlive the Hub, after `snapshot`. @param known as stored before */
+export function storedFrom(snapshot: AgentServerSnapshot, known: StoredWorkspace) {
+  return {
+    ...endOf(snapshot, known),
+    rest: restOf(snapshot, known.rest),
+    proxy: endsSidecarRequest(snapshot) ? null : known.proxy,
+  } satisfies Partial<StoredWorkspace>;
+}
+
+/** End of the last run: none while a run is under way. A stop does not explain itself, and keeps the error before it. */
+function endOf(
+  snapshot: AgentServerSnapshot,
+  known: Pick<StoredWorkspace, 'exitCode' | 'lastError'>,
+): Pick<StoredWorkspace, 'exitCode' | 'lastError'> {
+  const { exitCode, lastError, stopReason, mustEmitExit } = snapshot.context;
+  if (mustEmitExit) return { exitCode: null, lastError: null };
+  if (snapshot.matches('exited')) return { exitCode, lastError: stopReason === null ? lastError : null };
+  return { exitCode: exitCode ?? known.exitCode, lastError: known.lastError };
+}
+
+/** Why the server rests, which a later Hub shows, too. Unchanged while a start is under way. */
+function restOf(snapshot: AgentServerSnapshot, known: StoredWorkspace['rest']): StoredWorkspace['rest'] {
+  const { context } = snapshot;
+  if (snapshot.matches('running')) return null;
+  if (snapshot.matches('stopped')) return context.stopReason === null ? known : null;
+  if (!snapshot.matches('exited') || snapshot.matches({ exited: 'backingOff' })) return known;
+  const kind = snapshot.matches({ exited: 'givenUp' }) ? 'gaveUp' : (context.failureKind ?? 'crashed');
+  return context.lastError === null ? null : { kind, message: context.lastError };
 }
 
 function tailSince(logDirectory: string, from: number | null, secrets: Iterable<string>): string | null {
@@ -117,7 +147,7 @@ export function recordOf(
   const { trust, restrictedSettings } = settings;
   const state = publicState(snapshot);
   // At rest, a refusal holds only while the lock is held, which an inspection checks.
-  const lastError = state === 'stopped' ? stored.lastError : context.lastError;
+  const { exitCode, lastError } = state === 'stopped' ? stored : context;
   const isInTrouble = state === 'exited' || state === 'unhealthy';
   return {
     workspacePath: stored.workspacePath,
@@ -128,7 +158,7 @@ export function recordOf(
     serviceStatus: serviceStatus(state, context, facts),
     serverVersion: context.serverVersion,
     startedByHub: context.hasProcess && context.ownership !== 'external',
-    exitCode: context.exitCode ?? (state === 'stopped' ? stored.exitCode : null),
+    exitCode,
     lastError,
     recentStderr: isInTrouble && context.ownership !== 'external' ? recentStderr(facts) : null,
     displayName: basename(stored.canonicalWorkspacePath),

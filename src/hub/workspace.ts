@@ -4,7 +4,6 @@ import {
   type AgentServerEvent,
   type AgentServerSnapshot,
   agentServerMachine,
-  endsSidecarRequest,
   isSuperseded,
   type SupervisionPolicy,
   sidecarSlotMachine,
@@ -19,7 +18,7 @@ import { sidecarMachine } from './actors/sidecar.ts';
 import { FeedConnection } from './contact.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
 import { publishEvents, publishHealth } from './publish.ts';
-import { recordOf } from './record.ts';
+import { recordOf, storedFrom } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 import { createSettingsView, type WorkspaceSettings } from './workspace-settings.ts';
@@ -148,8 +147,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
 
   actor.subscribe({
     next(snapshot) {
-      if (endsSidecarRequest(snapshot)) facts.stored.proxy = null;
-      facts.stored.rest = restOf(snapshot, facts.stored.rest);
+      Object.assign(facts.stored, storedFrom(snapshot, facts.stored));
       touch();
     },
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
@@ -195,16 +193,6 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     release: () => actor.stop(),
   };
   return workspace;
-}
-
-/** Why the server rests, to be remembered: a later Hub shows it, too. Unchanged while a start is under way. */
-function restOf(snapshot: AgentServerSnapshot, known: StoredWorkspace['rest']): StoredWorkspace['rest'] {
-  const { context } = snapshot;
-  if (snapshot.matches('running')) return null;
-  if (snapshot.matches('stopped')) return context.stopReason === null ? known : null;
-  if (!snapshot.matches('exited') || snapshot.matches({ exited: 'backingOff' })) return known;
-  const kind = snapshot.matches({ exited: 'givenUp' }) ? 'gaveUp' : (context.failureKind ?? 'crashed');
-  return context.lastError === null ? null : { kind, message: context.lastError };
 }
 
 /** Resolves at the first snapshot, the present one included, for which `isReached` is true. */
