@@ -135,8 +135,9 @@ function crowd(workspaces: number, rounds: number) {
   let transitions = 0;
   for (let round = 0; round < rounds; round += 1) {
     for (const actor of actors) {
-      actor.send({ type: 'PROXY.RUNNING', pid: round });
-      actor.send({
+      const slot = actor.getSnapshot().children['sidecarSlot'];
+      slot?.send({ type: 'PROXY.RUNNING', pid: round });
+      slot?.send({
         type: 'PROXY.EXITED',
         pid: round,
         exitCode: 1,

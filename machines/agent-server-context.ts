@@ -1,14 +1,8 @@
 /** Pure parts of the agent-server machine: its first context, and the computations of its guards and actions. */
-import type {
-  AgentServerContext,
-  AgentServerEmitted,
-  AgentServerEvent,
-  AgentServerInput,
-  Ownership,
-  Preparation,
-} from './agent-server-types.ts';
+import type { AgentServerContext, AgentServerEmitted, AgentServerInput, Ownership } from './agent-server-types.ts';
 import type { FailureKind, HandOverOrder, ProcessFailure, ProcessMode } from './process-events.ts';
 import { wantsRestart } from './restart-policy.ts';
+import { emptySlot } from './sidecar-slot.ts';
 
 /** Exit code by which an agent server reports that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
 export const lockHeldExitCode = 75;
@@ -37,14 +31,7 @@ export function initialContext(input: AgentServerInput): AgentServerContext {
     signal: null,
     stopReason: null,
     endsTurns: false,
-    sidecar: null,
-    provenSidecar: null,
-    pendingSidecar: null,
-    proxy: 'none',
-    proxySidecar: null,
-    isSidecarStopping: false,
-    proxyPid: null,
-    proxyError: null,
+    slot: emptySlot,
     failures: [],
     restartCount: 0,
     attempt: 0,
@@ -85,14 +72,14 @@ export function mustNotRestart({ isRetryable, ownership, policy, exitCode }: Age
 export const countsAsFailure = (context: AgentServerContext): boolean =>
   context.stopReason !== null || !mustNotRestart(context);
 
-type SelectedSidecar = Partial<Pick<AgentServerContext, 'sidecar' | 'provenSidecar' | 'pendingSidecar'>>;
-
-/** Applies the sidecar of a request. A request without one keeps the present sidecar and drops the pending one. */
-export function selectedSidecar(event: Extract<AgentServerEvent, { type: 'ENSURE' | 'RESTART' | 'ADOPT' }>) {
-  if (event.sidecar === undefined) return { pendingSidecar: null };
-  const sidecar = event.sidecar === 'none' ? null : event.sidecar;
-  // An adopted server already uses its sidecar: it counts as proven.
-  return { sidecar, pendingSidecar: null, ...(event.type === 'ADOPT' && { provenSidecar: sidecar }) };
+/** Why a server without work is stopped now; null: it runs on. */
+export function idleStopOf(
+  { ownership, policy }: AgentServerContext,
+  { idleMs, isRestartDue = false }: { readonly idleMs: number; readonly isRestartDue?: boolean },
+): 'idle' | 'restart' | null {
+  if (ownership === 'external') return null;
+  if (policy.idleStopMs > 0 && idleMs >= policy.idleStopMs) return 'idle';
+  return isRestartDue ? 'restart' : null;
 }
 
 /**
@@ -107,13 +94,6 @@ export function deferredRequest(
   const sidecar = event.sidecar ?? (before.type === 'STOP' ? undefined : before.sidecar);
   const type = before.type === 'ENSURE' ? 'ENSURE' : 'RESTART';
   return { deferredRequest: { type, ...(sidecar !== undefined && { sidecar }) } };
-}
-
-/** A server that already runs keeps the sidecar it was started with; another one that was requested becomes pending. */
-export function sidecarOfLiveServer(context: AgentServerContext, { ownership }: Preparation): SelectedSidecar {
-  if (ownership === 'managed') return {};
-  const sidecar = ownership === 'adopted' ? context.provenSidecar : null;
-  return { sidecar, ...(context.sidecar !== sidecar && { pendingSidecar: context.sidecar }) };
 }
 
 /** Order for the turns of a server that is being stopped. One that does not answer gets no time for its turns. */

@@ -8,13 +8,13 @@ export type AgentServerSnapshot = SnapshotFrom<typeof agentServerMachine>;
 
 /** True when clients may be sent to the server: it is ready, and so is the sidecar it was configured with. */
 export const isServing = ({ value, context }: AgentServerSnapshot): boolean =>
-  value === 'running' && !context.isEnding && (context.sidecar === null || context.proxy === 'running');
+  value === 'running' && !context.isEnding && (context.slot.inForce === null || context.slot.state === 'running');
 
 /** True when nothing is under way that may still make the server serve. */
 export const isDecided = (snapshot: AgentServerSnapshot): boolean =>
   snapshot.hasTag('settled') &&
   !snapshot.context.isEnding &&
-  !(snapshot.value === 'running' && snapshot.context.proxy === 'starting');
+  !(snapshot.value === 'running' && snapshot.context.slot.state === 'starting');
 
 /** True while a live server is looked for that an earlier Hub started; nothing is started then. */
 export const isAdopting = (snapshot: AgentServerSnapshot): boolean =>
@@ -48,7 +48,7 @@ export function failureKindOf({ value, context }: AgentServerSnapshot): FailureK
 
 /** True when a start failed with a sidecar that was never ready: a request that names no sidecar may start without it. */
 export const hasUnprovenSidecar = ({ context }: AgentServerSnapshot): boolean =>
-  context.failureKind === 'apiProxy' && context.sidecar !== context.provenSidecar;
+  context.failureKind === 'apiProxy' && context.slot.inForce !== context.slot.proven;
 
 /** The live server was started outside of this user's Hubs: it is neither stopped nor restarted. */
 export const hasExternalProcess = ({ context }: AgentServerSnapshot): boolean =>
@@ -59,14 +59,14 @@ export const hasExternalProcess = ({ context }: AgentServerSnapshot): boolean =>
  * which ends the request for a sidecar.
  */
 export const endsSidecarRequest = (snapshot: AgentServerSnapshot): boolean => {
-  const { sidecar, proxy, ownership, stopReason } = snapshot.context;
+  const { slot, ownership, stopReason } = snapshot.context;
   if (snapshot.value === 'stopped') return stopReason === 'user';
-  return snapshot.value === 'running' && sidecar === null && proxy === 'none' && ownership === 'managed';
+  return snapshot.value === 'running' && slot.inForce === null && slot.state === 'none' && ownership === 'managed';
 };
 
 /** Numbers of the sidecar requests that the machine may still refer to. */
 export function sidecarsInUse(context: AgentServerContext): readonly unknown[] {
-  const { sidecar, provenSidecar, pendingSidecar, proxySidecar, deferredRequest: deferred } = context;
+  const { slot, deferredRequest: deferred } = context;
   const requested = deferred === null || deferred.type === 'STOP' ? null : (deferred.sidecar ?? null);
-  return [sidecar, provenSidecar, pendingSidecar, proxySidecar, requested];
+  return [slot.inForce, slot.proven, slot.pending, slot.held, requested];
 }

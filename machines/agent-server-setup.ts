@@ -18,13 +18,12 @@ import {
   exitEventOf,
   exitFailure,
   handOverOf,
+  idleStopOf,
   lockHeldExitCode,
   maxLockRaces,
   mustNotRestart,
   noFailure,
   processModes,
-  selectedSidecar,
-  sidecarOfLiveServer,
   startsNothing,
 } from './agent-server-context.ts';
 import type {
@@ -38,9 +37,9 @@ import type {
   Readiness,
   StopReason,
 } from './agent-server-types.ts';
-import { apiProxyMachine } from './api-proxy.ts';
 import type { OfWorkspace, ProcessCommand, ProcessFailure, ProcessInput } from './process-events.ts';
 import { addFailure, exceedsFailureLimit } from './restart-policy.ts';
+import { isSameSlot, sidecarSlotMachine } from './sidecar-slot.ts';
 import {
   isThisIncarnation,
   probedActions,
@@ -66,7 +65,7 @@ export const agentServerSetup = setup({
     tags: {} as 'settled',
   },
   actors: {
-    apiProxy: apiProxyMachine,
+    sidecarSlot: sidecarSlotMachine,
     prepare: fromPromise<Preparation, PrepareInput>(() => Promise.reject(new Error('not provided'))),
     process: fromCallback<ProcessCommand, ProcessInput>(() => {}),
     readiness: fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(() =>
@@ -78,45 +77,32 @@ export const agentServerSetup = setup({
     startDeadline: ({ context }) => context.policy.startDeadlineMs,
   },
   guards: {
-    exceedsIdleLimit: ({ context, event }) => {
+    isIdleStopDue: ({ context, event }) => {
       assertEvent(event, 'PROBE.PASSED');
-      return (
-        isThisIncarnation({ context, event }) &&
-        context.ownership !== 'external' &&
-        context.policy.idleStopMs > 0 &&
-        event.idleMs >= context.policy.idleStopMs
-      );
+      return isThisIncarnation({ context, event }) && idleStopOf(context, event) !== null;
     },
-    isRestartDue: ({ context, event }) => {
-      assertEvent(event, 'PROBE.PASSED');
-      return isThisIncarnation({ context, event }) && context.ownership !== 'external' && event.isRestartDue === true;
-    },
-    isOurs: ({ context }) => context.ownership !== 'external',
+    hasNothingToEnd: ({ context }) => !context.hasProcess || context.ownership === 'external',
+    hasExternalServer: ({ context }) =>
+      context.ownership === 'external' && context.hasProcess && context.runningSince !== null,
     isAdopting: ({ context }) => !context.mayStart,
     isEnding: ({ context }) => context.isEnding,
     hasProcess: ({ context }) => context.hasProcess,
+    isThisProcess: ({ context, event }) => context.hasProcess && isThisIncarnation({ context, event }),
+    endsUnasked: ({ context, event }) =>
+      context.runningSince !== null && context.stopReason === null && isThisIncarnation({ context, event }),
     lostLockRace: ({ context, event }) => {
       assertEvent(event, 'PROCESS.EXITED');
       return (
         isThisIncarnation({ context, event }) && event.exitCode === lockHeldExitCode && context.lockRaces < maxLockRaces
       );
     },
-    mustReplaceSidecar: ({ context }) =>
-      context.proxy !== 'none' && (context.isSidecarStopping || context.sidecar !== context.proxySidecar),
-    hasSidecar: ({ context }) => context.proxy !== 'none',
-    needsSidecar: ({ context }, preparation: Preparation) =>
-      preparation.ownership === 'managed' && context.sidecar !== null && context.proxy !== 'running',
-    adoptsSidecar: ({ context }, preparation: Preparation) =>
-      preparation.ownership === 'adopted' && context.provenSidecar !== null && context.proxy !== 'running',
-    leavesNothing: (_, { kind }: ProcessFailure) => startsNothing.has(kind),
-    sidecarGaveUp: ({ event }) => {
-      assertEvent(event, 'PROXY.EXITED');
-      return event.final;
+    changesSlot: ({ context, event }) => {
+      assertEvent(event, 'SLOT.CHANGED');
+      return event.emitted !== null || !isSameSlot(event.slot, context.slot);
     },
-    restartFollowsStop: ({ context }) => context.stopReason === 'restart',
-    recoveryFollowsStop: ({ context }) => context.stopReason === 'unhealthy',
-    endsUnhealthyRun: ({ context, event }) =>
-      context.stopReason === 'unhealthy' && isThisIncarnation({ context, event }),
+    hasSidecar: ({ context }) => context.slot.state !== 'none',
+    leavesNothing: (_, { kind }: ProcessFailure) => startsNothing.has(kind),
+    startFollowsStop: ({ context: { stopReason } }) => stopReason === 'restart' || stopReason === 'unhealthy',
     recoveryExceedsFailureLimit: ({ context }) =>
       context.stopReason === 'unhealthy' && exceedsFailureLimit(context.failures, context.policy),
     mustNotRestart: ({ context }) => mustNotRestart(context),
@@ -135,17 +121,26 @@ export const agentServerSetup = setup({
       if (event.type !== 'STOP') enqueue.raise(context.deferredRequest);
       enqueue.assign({ deferredRequest: null });
     }),
-    countRecovery: assign(({ context }) => ({ attempt: context.attempt + 1, delayMs: 0 })),
-    selectSidecar: assign(({ event }) => {
-      assertEvent(event, ['ENSURE', 'RESTART', 'ADOPT']);
-      return selectedSidecar(event);
-    }),
+    // A recovery is an automatic restart; a requested restart begins a new count.
+    countNextStart: assign(({ context: { stopReason, attempt } }) =>
+      stopReason === 'unhealthy'
+        ? { attempt: attempt + 1, delayMs: 0 }
+        : { failures: [], attempt: 0, mayStart: true, delayMs: null },
+    ),
     // A sidecar that never became ready must not fail the next start of a caller that requested none.
-    restoreProvenSidecar: assign(({ context }) => ({ sidecar: context.provenSidecar })),
-    recordPendingSidecar: assign(({ context, event }) => {
+    selectSidecar: sendTo('sidecarSlot', ({ context: { hasProcess, lastError, stopReason }, event }) => {
+      assertEvent(event, ['ENSURE', 'RESTART', 'ADOPT']);
+      const { sidecar } = event;
+      return {
+        type: 'SLOT.SELECT' as const,
+        ...(sidecar !== undefined && { sidecar }),
+        isProven: event.type === 'ADOPT',
+        afterFailure: !hasProcess && lastError !== null && stopReason === null,
+      };
+    }),
+    recordPendingSidecar: enqueueActions(({ enqueue, event }) => {
       assertEvent(event, 'ENSURE');
-      if (event.sidecar === undefined) return {};
-      return { pendingSidecar: event.sidecar === (context.sidecar ?? 'none') ? null : event.sidecar };
+      if (event.sidecar !== undefined) enqueue.sendTo('sidecarSlot', { type: 'SLOT.REQUEST', sidecar: event.sidecar });
     }),
     beginIncarnation: assign(({ context }) => ({
       ...noFailure,
@@ -177,7 +172,6 @@ export const agentServerSetup = setup({
       ownership: preparation.ownership,
       policy: preparation.policy ?? context.policy,
       mayStart: true,
-      ...sidecarOfLiveServer(context, preparation),
     })),
     emitPorts: enqueueActions(({ enqueue }, reserved: Pick<Preparation, 'ports'>) => {
       for (const { service, port } of reserved.ports) enqueue.emit({ type: 'port.allocated', service, port });
@@ -201,7 +195,11 @@ export const agentServerSetup = setup({
     }),
     recordSpawnRequest: assign({ hasProcess: true }),
     releaseProcess: stopChild('process'),
-    clearProcess: assign({ hasProcess: false, pid: null, mustEmitExit: false }),
+    releaseExternalServer: enqueueActions(({ enqueue, context }) => {
+      if (context.ownership !== 'external') return;
+      enqueue.assign({ hasProcess: false, pid: null, mustEmitExit: false });
+      enqueue.stopChild('process');
+    }),
     recordPid: assign(({ context, event }) => {
       assertEvent(event, 'PROCESS.SPAWNED');
       return { pid: event.pid, mustEmitExit: context.ownership !== 'external' };
@@ -236,7 +234,7 @@ export const agentServerSetup = setup({
       return causeOf({ kind: 'unhealthy', message, isRetryable: true });
     }),
     recordSidecarFailure: assign(({ event }) => {
-      assertEvent(event, 'PROXY.EXITED');
+      assertEvent(event, 'SLOT.FAILED');
       return causeOf({ kind: 'apiProxy', message: event.error ?? 'The sidecar exited.', isRetryable: false });
     }),
     recordKillTimeout: assign(({ context }) => ({
@@ -244,12 +242,7 @@ export const agentServerSetup = setup({
       failureKind: 'unhealthy' as const,
     })),
     recordReadiness: assign((_, ready: Readiness) => ({ serverVersion: ready.serverVersion, runningSince: ready.at })),
-    recordRunning: assign(({ context }) => ({
-      ...noFailure,
-      probeFailures: 0,
-      provenSidecar: context.sidecar,
-      mustEmitExit: true,
-    })),
+    recordRunning: assign({ ...noFailure, probeFailures: 0, mustEmitExit: true }),
     recordRecovery: assign({ recovered: true }),
     recordUnhealthy: assign(({ context, event }) => {
       assertEvent(event, 'PROBE.FAILED');
@@ -274,87 +267,33 @@ export const agentServerSetup = setup({
       restartCount: 0,
       attempt: 0,
       delayMs: null,
-      sidecar: null,
-      provenSidecar: null,
-      pendingSidecar: null,
     })),
+    recordIdleStop: assign(({ context, event }) => {
+      assertEvent(event, 'PROBE.PASSED');
+      return { stopReason: idleStopOf(context, event) };
+    }),
     recordStopReason: assign((_, { reason, endsTurns = false }: StopOrder) => ({ stopReason: reason, endsTurns })),
-    startSidecar: enqueueActions(({ enqueue, context }) => {
-      const { sidecar } = context;
-      if (sidecar === null) return;
-      if (context.proxy === 'none') {
-        enqueue.spawnChild('apiProxy', {
-          id: 'apiProxy',
-          input: ({ context: now }) => ({
-            workspacePath: now.workspacePath,
-            policy: now.policy,
-            seed: now.seed,
-            adopt: now.ownership === 'adopted',
-            sidecar,
-          }),
-        });
-      } else {
-        enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
-      }
-      enqueue.assign({ proxy: 'starting', proxySidecar: sidecar, isSidecarStopping: false });
-    }),
-    restartSidecar: enqueueActions(({ enqueue, context }) => {
-      if (context.proxy !== 'exited' && context.proxy !== 'unhealthy') return;
-      enqueue.sendTo('apiProxy', { type: 'PROXY.START' });
-      enqueue.assign({ proxy: 'starting' });
-    }),
-    stopSidecar: enqueueActions(({ enqueue, context }) => {
-      if (context.proxy === 'none') return;
-      enqueue.sendTo('apiProxy', { type: 'PROXY.STOP' });
-      enqueue.assign({ isSidecarStopping: true });
-    }),
-    recordSidecarRunning: assign(({ context, event }) => {
-      assertEvent(event, 'PROXY.RUNNING');
-      const { proxySidecar } = context;
-      return { proxy: 'running' as const, proxyPid: event.pid, proxyError: null, provenSidecar: proxySidecar };
-    }),
-    recordSidecarUnhealthy: assign(({ event }) => {
-      assertEvent(event, 'PROXY.UNHEALTHY');
-      return { proxy: 'unhealthy' as const, proxyError: event.error };
-    }),
-    recordSidecarExit: assign(({ event }) => {
-      assertEvent(event, 'PROXY.EXITED');
-      const proxy = event.restarts ? ('starting' as const) : ('exited' as const);
-      return { proxy, proxyPid: null, proxyError: event.error };
-    }),
-    clearSidecar: assign({
-      proxy: 'none',
-      proxySidecar: null,
-      isSidecarStopping: false,
-      proxyPid: null,
-      proxyError: null,
-    }),
-    releaseSidecar: stopChild('apiProxy'),
-    emitSidecarRunning: emit(({ context, event }) => {
-      assertEvent(event, 'PROXY.RUNNING');
-      return { type: 'apiProxy.running' as const, sidecar: context.proxySidecar ?? 0, pid: event.pid };
-    }),
-    emitSidecarUnhealthy: emit(({ context, event }) => {
-      assertEvent(event, 'PROXY.UNHEALTHY');
-      const { pid, error, consecutiveFailures } = event;
-      const sidecar = context.proxySidecar ?? 0;
-      return { type: 'apiProxy.unhealthy' as const, sidecar, pid, error, consecutiveFailures };
-    }),
-    emitSidecarExited: enqueueActions(({ enqueue, context, event }) => {
-      assertEvent(event, ['PROXY.EXITED', 'PROXY.STOPPED']);
-      const { pid, exitCode, signal } = event;
-      const stopped = event.type === 'PROXY.STOPPED';
-      // The end of a process is emitted once: a sidecar that had already exited has nothing left to stop.
-      if (stopped && pid === null) return;
-      const error = event.type === 'PROXY.EXITED' ? event.error : null;
-      const sidecar = context.proxySidecar ?? 0;
-      enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode, signal, error, stopped });
+    clearSidecarSlot: sendTo('sidecarSlot', { type: 'SLOT.CLEAR' }),
+    startSidecar: sendTo('sidecarSlot', ({ context: { ownership, policy } }) => ({
+      type: 'SLOT.START' as const,
+      ownership,
+      policy,
+    })),
+    restartSidecar: sendTo('sidecarSlot', { type: 'SLOT.RESTART' }),
+    proveSidecar: sendTo('sidecarSlot', { type: 'SLOT.PROVE' }),
+    stopSidecar: sendTo('sidecarSlot', { type: 'SLOT.STOP' }),
+    resetSidecarSlot: sendTo('sidecarSlot', { type: 'SLOT.RESET' }),
+    recordSlot: enqueueActions(({ enqueue, event }) => {
+      assertEvent(event, 'SLOT.CHANGED');
+      const { slot, emitted } = event;
+      enqueue.assign({ slot });
+      if (emitted) enqueue.emit(emitted);
     }),
     emitLostSidecar: enqueueActions(({ enqueue, context }, lost: Pick<Preparation, 'lostSidecarPid'>) => {
       const { lostSidecarPid: pid } = lost;
       if (pid === undefined) return;
       const error = 'The sidecar ended while no Hub was watching.';
-      const sidecar = context.sidecar ?? 0;
+      const sidecar = context.slot.inForce ?? 0;
       enqueue.emit({ type: 'apiProxy.exited', sidecar, pid, exitCode: null, signal: null, error, stopped: false });
     }),
     emitRunning: emit(({ context }) => ({
@@ -392,5 +331,8 @@ export const agentServerSetup = setup({
     ...probedActions<AgentServerContext, AgentServerEvent>(),
     terminateProcess: sendTo('process', ({ context }) => ({ type: 'TERMINATE', handOver: handOverOf(context) })),
     recordFailureTime: assign(({ context, event }) => (countsAsFailure(context) ? withFailure(context, event) : {})),
+    recordUnhealthyEnd: assign(({ context, event }) =>
+      context.stopReason === 'unhealthy' ? withFailure(context, event) : {},
+    ),
   },
 });

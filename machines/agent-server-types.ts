@@ -1,6 +1,7 @@
 /** Input, context, events and emitted events of the agent-server machine. The chart is in `agent-server.ts`. */
-import type { ApiProxyEventToParent, ApiProxyPolicy } from './api-proxy.ts';
+import type { ApiProxyPolicy } from './api-proxy.ts';
 import type { FailureKind, OfWorkspace, ProcessEvent } from './process-events.ts';
+import type { SidecarSlot, SidecarSlotEventToParent } from './sidecar-slot.ts';
 import type { ProbedContext } from './supervised-process.ts';
 
 /** Durations that shape the chart, in milliseconds, and the restart policy. Data: it comes from configuration. */
@@ -65,19 +66,8 @@ export interface AgentServerContext extends ProbedContext {
   readonly stopReason: StopReason | null;
   /** The stop cancels unfinished turns instead of suspending them. */
   readonly endsTurns: boolean;
-  /** The sidecar of the present run, and of the next one unless a request changes it; null: none. */
-  readonly sidecar: number | null;
-  /** The sidecar that was ready last: a start that requests none returns to it after a failed replacement. */
-  readonly provenSidecar: number | null;
-  /** Another sidecar requested while this run was under way. Shown, and never applied automatically. */
-  readonly pendingSidecar: SidecarReference | null;
-  readonly proxy: 'none' | 'starting' | 'running' | 'unhealthy' | 'exited';
-  /** The sidecar that the child actor runs; null without a child actor. */
-  readonly proxySidecar: number | null;
-  /** The child actor was asked to stop: a start waits until it is gone. */
-  readonly isSidecarStopping: boolean;
-  readonly proxyPid: number | null;
-  readonly proxyError: string | null;
+  /** Sidecar of the workspace, as its slot reported it last. */
+  readonly slot: SidecarSlot;
   /** Automatic restarts in the current window of the restart policy: failures that a start has followed. */
   readonly restartCount: number;
   readonly recovered: boolean;
@@ -112,7 +102,7 @@ export type AgentServerEvent =
     }
   | { readonly type: 'PROBE.FAILED'; readonly incarnation: number; readonly error: string }
   | ProcessEvent
-  | ApiProxyEventToParent;
+  | SidecarSlotEventToParent;
 
 /** Domain events. The Hub adds endpoints and standard error, which never enter a machine, and puts them on the wire. */
 export type AgentServerEmitted =

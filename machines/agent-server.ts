@@ -4,9 +4,9 @@
  *
  * Detailed operation
  * 1. `ENSURE` leads from rest to `starting`. The `prepare` actor finds the owner of the workspace lock and reserves ports.
- * 2. The sidecar, when one is requested, must be running before the server is spawned. A server that already runs is
- *    adopted at once, with its sidecar beside it. A request for another sidecar does not disturb a run: it is pending
- *    until a `RESTART` names it. After a failed replacement a start without a request returns to the proven sidecar.
+ * 2. The child `sidecar-slot` decides about the sidecar. A requested one must be running before the server is spawned: `SLOT.READY`.
+ *    A server that already runs is adopted at once, with its sidecar beside it. A request for another sidecar does not disturb a
+ *    run: it is pending until a `RESTART` names it.
  * 3. The `process` actor lives from spawning until the process group is verified empty, in every state of the
  *    machine; its events carry the incarnation, and events of an earlier one are ignored.
  * 4. `readiness` must answer before `running` is entered. `liveness` then probes; several failures in a row make it
@@ -30,6 +30,7 @@ const onPrepared = [
   { type: 'recordPreparation', params: outputIn },
   { type: 'emitPorts', params: outputIn },
   { type: 'emitStarting', params: outputIn },
+  { type: 'emitLostSidecar', params: outputIn },
 ] as const;
 const onUnprepared = [
   { type: 'recordFailure', params: failureIn },
@@ -43,11 +44,35 @@ export const agentServerMachine = agentServerSetup.createMachine({
   description: "Supervises one workspace's agent server and its sidecar.",
   context: ({ input }) => initialContext(input),
   initial: 'stopped',
+  invoke: {
+    id: 'sidecarSlot',
+    src: 'sidecarSlot',
+    input: ({ context }) => ({ workspacePath: context.workspacePath, seed: context.seed }),
+  },
   on: {
-    'PROXY.RUNNING': { actions: ['recordSidecarRunning', 'emitSidecarRunning'] },
-    'PROXY.UNHEALTHY': { actions: ['recordSidecarUnhealthy', 'emitSidecarUnhealthy'] },
-    'PROXY.EXITED': { actions: ['recordSidecarExit', 'emitSidecarExited'] },
-    'PROXY.STOPPED': { actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'] },
+    'SLOT.CHANGED': { guard: 'changesSlot', actions: 'recordSlot' },
+    ENSURE: {
+      guard: not('hasProcess'),
+      target: '.starting',
+      actions: ['selectSidecar', 'resetForManualStart', 'permitStart'],
+    },
+    RESTART: {
+      guard: not('hasExternalServer'),
+      target: '.stopping',
+      actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }, 'releaseExternalServer'],
+    },
+    STOP: {
+      guard: not('hasExternalServer'),
+      target: '.stopping',
+      actions: [{ type: 'recordStopReason', params: ({ event }) => event }, 'releaseExternalServer'],
+    },
+    'PROBE.FAILED': { guard: 'isThisProcess', actions: 'countProbeFailure' },
+    'PROCESS.ENDING': { guard: 'endsUnasked', actions: 'recordEnding' },
+    'PROCESS.EXITED': {
+      guard: 'isThisProcess',
+      target: '.exited',
+      actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
+    },
   },
   states: {
     stopped: {
@@ -55,10 +80,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
       tags: ['settled'],
       entry: 'resetToStopped',
       on: {
-        ENSURE: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'permitStart'] },
-        RESTART: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'permitStart'] },
         ADOPT: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'forbidStart'] },
-        STOP: { actions: { type: 'recordStopReason', params: ({ event }) => event } },
       },
     },
     starting: {
@@ -68,50 +90,27 @@ export const agentServerMachine = agentServerSetup.createMachine({
       initial: 'clearing',
       after: {
         startDeadline: [
-          { guard: not('hasProcess'), target: 'exited', actions: ['recordStartTimeout', 'stopSidecar'] },
-          { guard: not('isOurs'), target: 'exited', actions: ['recordStartTimeout', 'clearProcess', 'releaseProcess'] },
+          {
+            guard: 'hasNothingToEnd',
+            target: 'exited',
+            actions: ['recordStartTimeout', 'releaseExternalServer', 'stopSidecar'],
+          },
           { target: '.aborting', actions: 'recordStartTimeout' },
         ],
       },
       on: {
-        STOP: [
-          { guard: 'isAdopting', actions: 'deferRequest' },
-          {
-            guard: not('isOurs'),
-            target: 'stopping',
-            actions: [{ type: 'recordStopReason', params: ({ event }) => event }, 'clearProcess', 'releaseProcess'],
-          },
-          { target: 'stopping', actions: { type: 'recordStopReason', params: ({ event }) => event } },
-        ],
+        'SLOT.CLEARED': { target: '.preparing' },
+        STOP: { guard: 'isAdopting', actions: 'deferRequest' },
+        RESTART: { guard: 'isAdopting', actions: 'deferRequest' },
         ENSURE: [
           { guard: 'isAdopting', actions: ['recordPendingSidecar', 'deferRequest'] },
           { actions: 'recordPendingSidecar' },
         ],
-        RESTART: [
-          { guard: 'isAdopting', actions: 'deferRequest' },
-          {
-            guard: not('isOurs'),
-            target: 'stopping',
-            actions: [
-              'selectSidecar',
-              { type: 'recordStopReason', params: { reason: 'restart' } },
-              'clearProcess',
-              'releaseProcess',
-            ],
-          },
-          {
-            target: 'stopping',
-            actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-          },
-        ],
-        'PROCESS.EXITED': [
-          { guard: 'lostLockRace', target: '.preparing', actions: ['releaseProcess', 'retryAfterLockRace'] },
-          {
-            guard: 'isThisIncarnation',
-            target: 'exited',
-            actions: ['recordExit', 'recordFailureTime', 'releaseProcess'],
-          },
-        ],
+        'PROCESS.EXITED': {
+          guard: 'lostLockRace',
+          target: '.preparing',
+          actions: ['releaseProcess', 'retryAfterLockRace'],
+        },
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: 'exited',
@@ -120,18 +119,12 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
       states: {
         clearing: {
-          description: 'Checks whether the present sidecar must be replaced first.',
-          always: [{ guard: 'mustReplaceSidecar', target: 'replacingProxy' }, { target: 'preparing' }],
+          description: 'Asks whether the present sidecar must be replaced first.',
+          entry: 'clearSidecarSlot',
+          on: { 'SLOT.REPLACING': { target: 'replacingProxy' } },
         },
         replacingProxy: {
           description: 'Waiting until the old sidecar has stopped.',
-          entry: 'stopSidecar',
-          on: {
-            'PROXY.STOPPED': {
-              target: 'preparing',
-              actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'],
-            },
-          },
         },
         preparing: {
           description:
@@ -143,26 +136,9 @@ export const agentServerMachine = agentServerSetup.createMachine({
               workspacePath: context.workspacePath,
               incarnation: context.incarnation,
               mayStart: context.mayStart,
-              sidecar: context.sidecar,
+              sidecar: context.slot.inForce,
             }),
-            onDone: [
-              {
-                guard: { type: 'needsSidecar', params: outputIn },
-                target: 'proxying',
-                actions: onPrepared,
-              },
-              {
-                description: 'A live server is adopted at once, together with its sidecar.',
-                guard: { type: 'adoptsSidecar', params: outputIn },
-                target: 'spawning',
-                actions: [
-                  { type: 'recordPreparation', params: outputIn },
-                  { type: 'emitLostSidecar', params: outputIn },
-                  'startSidecar',
-                ],
-              },
-              { target: 'spawning', actions: onPrepared },
-            ],
+            onDone: { target: 'proxying', actions: onPrepared },
             onError: [
               {
                 description: 'Another owner has the workspace, or a start before this one came to nothing.',
@@ -178,15 +154,8 @@ export const agentServerMachine = agentServerSetup.createMachine({
           description: 'Waiting until the sidecar is ready; the server that uses it starts after it.',
           entry: 'startSidecar',
           on: {
-            'PROXY.RUNNING': { target: 'spawning', actions: ['recordSidecarRunning', 'emitSidecarRunning'] },
-            'PROXY.EXITED': [
-              {
-                guard: 'sidecarGaveUp',
-                target: '#agent-server.exited',
-                actions: ['recordSidecarExit', 'emitSidecarExited', 'recordSidecarFailure'],
-              },
-              { actions: ['recordSidecarExit', 'emitSidecarExited'] },
-            ],
+            'SLOT.READY': { target: 'spawning' },
+            'SLOT.FAILED': { target: '#agent-server.exited', actions: 'recordSidecarFailure' },
           },
         },
         spawning: {
@@ -215,9 +184,9 @@ export const agentServerMachine = agentServerSetup.createMachine({
             },
             onError: [
               {
-                guard: not('isOurs'),
+                guard: 'hasNothingToEnd',
                 target: '#agent-server.exited',
-                actions: [{ type: 'recordFailure', params: failureIn }, 'clearProcess', 'releaseProcess'],
+                actions: [{ type: 'recordFailure', params: failureIn }, 'releaseExternalServer'],
               },
               {
                 target: 'aborting',
@@ -243,7 +212,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
     running: {
       description: 'Ready and answering.',
       tags: ['settled'],
-      entry: ['recordRunning', 'emitRunning'],
+      entry: ['recordRunning', 'proveSidecar', 'emitRunning'],
       invoke: {
         id: 'liveness',
         src: 'liveness',
@@ -254,40 +223,16 @@ export const agentServerMachine = agentServerSetup.createMachine({
           { guard: 'isEnding', actions: ['recordPendingSidecar', 'deferRequest'] },
           { actions: ['recordPendingSidecar', 'restartSidecar'] },
         ],
-        RESTART: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-        },
-        STOP: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: { type: 'recordStopReason', params: ({ event }) => event },
-        },
         'PROBE.PASSED': [
           {
-            guard: 'exceedsIdleLimit',
+            description: 'It was idle for too long, or an idle server starts again with its new program or workspace.',
+            guard: 'isIdleStopDue',
             target: 'stopping',
-            actions: { type: 'recordStopReason', params: { reason: 'idle' } },
-          },
-          {
-            description: 'Its program or its workspace was replaced: an idle server starts again with the new one.',
-            guard: 'isRestartDue',
-            target: 'stopping',
-            actions: { type: 'recordStopReason', params: { reason: 'restart' } },
+            actions: 'recordIdleStop',
           },
           { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         ],
-        'PROBE.FAILED': [
-          { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
-          { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
-        ],
-        'PROCESS.ENDING': { guard: 'isThisIncarnation', actions: 'recordEnding' },
-        'PROCESS.EXITED': {
-          guard: 'isThisIncarnation',
-          target: 'exited',
-          actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
-        },
+        'PROBE.FAILED': { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
       },
     },
     unhealthy: {
@@ -309,45 +254,25 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
       on: {
         'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'recordRecovery' },
-        'PROBE.FAILED': { guard: 'isThisIncarnation', actions: 'countProbeFailure' },
         ENSURE: {
-          guard: 'isOurs',
+          guard: not('hasExternalServer'),
           target: 'stopping',
           actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-        },
-        RESTART: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }],
-        },
-        STOP: {
-          guard: 'isOurs',
-          target: 'stopping',
-          actions: { type: 'recordStopReason', params: ({ event }) => event },
-        },
-        'PROCESS.ENDING': { guard: 'isThisIncarnation', actions: 'recordEnding' },
-        'PROCESS.EXITED': {
-          guard: 'isThisIncarnation',
-          target: 'exited',
-          actions: ['recordExit', 'recordFailureTime', 'releaseProcess', 'applyDeferredRequest'],
         },
       },
     },
     stopping: {
       description: 'Ending: SIGTERM, then SIGKILL; over when the process group is empty.',
-      initial: 'choosing',
+      initial: 'settling',
       on: {
         ENSURE: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
         RESTART: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
         STOP: { actions: { type: 'recordStopReason', params: ({ event }) => event } },
-        'PROCESS.EXITED': [
-          {
-            guard: 'endsUnhealthyRun',
-            target: '.settling',
-            actions: ['recordForcedExit', 'recordFailureTime', 'releaseProcess'],
-          },
-          { guard: 'isThisIncarnation', target: '.settling', actions: ['recordForcedExit', 'releaseProcess'] },
-        ],
+        'PROCESS.EXITED': {
+          guard: 'isThisIncarnation',
+          target: '.settling',
+          actions: ['recordForcedExit', 'recordUnhealthyEnd', 'releaseProcess'],
+        },
         'PROCESS.REFUSED': {
           guard: 'isThisIncarnation',
           target: '.settling',
@@ -355,39 +280,22 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
       },
       states: {
-        choosing: {
-          description: 'Checks whether there is a process to end.',
-          always: [{ guard: 'hasProcess', target: 'terminating' }, { target: 'settling' }],
-        },
         ...terminateStates,
         stuck: { ...terminateStates.stuck, tags: ['settled'] },
         settling: {
-          description: 'The process has ended; the reason of the stop decides the next state.',
+          description: 'Checks whether a process is left to end; then the reason of the stop decides.',
           always: [
-            {
-              guard: 'restartFollowsStop',
-              target: '#agent-server.starting',
-              actions: ['emitStopped', 'resetForManualStart', 'permitStart'],
-            },
+            { guard: 'hasProcess', target: 'terminating' },
             { guard: 'recoveryExceedsFailureLimit', target: '#agent-server.exited.givenUp' },
-            {
-              guard: 'recoveryFollowsStop',
-              target: '#agent-server.starting',
-              actions: ['emitStopped', 'countRecovery'],
-            },
+            { guard: 'startFollowsStop', target: '#agent-server.starting', actions: ['emitStopped', 'countNextStart'] },
             { guard: 'hasSidecar', target: 'stoppingProxy' },
-            { target: '#agent-server.stopped', actions: 'emitStopped' },
+            { target: '#agent-server.stopped', actions: ['emitStopped', 'resetSidecarSlot'] },
           ],
         },
         stoppingProxy: {
           description: 'Waiting until the sidecar has stopped, after the server that used it.',
           entry: 'stopSidecar',
-          on: {
-            'PROXY.STOPPED': {
-              target: 'settling',
-              actions: ['emitSidecarExited', 'clearSidecar', 'releaseSidecar'],
-            },
-          },
+          on: { 'SLOT.EMPTIED': { target: 'settling' } },
         },
       },
     },
@@ -395,17 +303,6 @@ export const agentServerMachine = agentServerSetup.createMachine({
       description: 'It ended without a stop request, or could not be started.',
       tags: ['settled'],
       initial: 'deciding',
-      on: {
-        ENSURE: {
-          target: 'starting',
-          actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
-        },
-        RESTART: {
-          target: 'starting',
-          actions: ['restoreProvenSidecar', 'selectSidecar', 'resetForManualStart', 'permitStart'],
-        },
-        STOP: { target: 'stopping', actions: { type: 'recordStopReason', params: ({ event }) => event } },
-      },
       states: {
         ...afterExit,
         backingOff: {
@@ -414,7 +311,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
           on: {
             ENSURE: {
               target: '#agent-server.starting',
-              actions: ['restoreProvenSidecar', 'selectSidecar', 'permitStart'],
+              actions: ['selectSidecar', 'permitStart'],
             },
           },
         },

@@ -20,6 +20,7 @@ import { raceAttemptMachine } from './race-attempt.ts';
 import { raceReviewMachine } from './race-review.ts';
 import { reviewRunMachine } from './review-run.ts';
 import { schedulerMachine } from './scheduler.ts';
+import { sidecarSlotMachine } from './sidecar-slot.ts';
 import { stackChangeMachine } from './stack-change.ts';
 import { turnMachine } from './turn.ts';
 import { webhookIngressMachine } from './webhook-ingress.ts';
@@ -28,6 +29,7 @@ import { workspaceHealthMachine } from './workspace-health.ts';
 const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   hub: hubMachine,
   'agent-server': agentServerMachine,
+  'sidecar-slot': sidecarSlotMachine,
   'api-proxy': apiProxyMachine,
   'workspace-health': workspaceHealthMachine,
   turn: turnMachine,

@@ -29,6 +29,7 @@ export * from './race-review.ts';
 export * from './restart-policy.ts';
 export * from './review-run.ts';
 export * from './scheduler.ts';
+export * from './sidecar-slot.ts';
 export * from './stack-change.ts';
 export type { ProbedPolicy, SupervisedPolicy } from './supervised-process.ts';
 export * from './turn.ts';

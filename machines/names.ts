@@ -2,6 +2,7 @@
 export const machineNames = [
   'hub',
   'agent-server',
+  'sidecar-slot',
   'api-proxy',
   'workspace-health',
   'turn',

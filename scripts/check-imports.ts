@@ -51,8 +51,10 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'client',
     ...lower,
   ],
-  review: ['client', 'telemetry', 'git', 'supervise', 'inspect', ...lower],
-  deploy: ['client', 'git', 'supervise', ...lower],
+  // The App at GitHub, for reviews and for their deployment.
+  github: lower,
+  review: ['github', 'client', 'telemetry', 'git', 'supervise', 'inspect', ...lower],
+  deploy: ['github', 'client', 'git', 'supervise', ...lower],
   cli: [
     'hub',
     'appserver',

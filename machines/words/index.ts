@@ -4,7 +4,7 @@
  */
 import type { MachineName } from '../names.ts';
 import { inboxFeed, inboxRequest, notificationChannel, pushSwitch } from './inbox.ts';
-import { agentServer, apiProxy, backgroundProcess, externalAgent, hub, mcpServer } from './processes.ts';
+import { agentServer, apiProxy, backgroundProcess, externalAgent, hub, mcpServer, sidecarSlot } from './processes.ts';
 import { databaseOutage, reviewRun, stackChange, webhookIngress } from './review.ts';
 import type { MachineWords } from './types.ts';
 import {
@@ -24,6 +24,7 @@ export type { MachineWords } from './types.ts';
 export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
   hub,
   'agent-server': agentServer,
+  'sidecar-slot': sidecarSlot,
   'api-proxy': apiProxy,
   'workspace-health': workspaceHealth,
   turn,

@@ -117,7 +117,8 @@ export const stylePatterns: readonly StylePattern[] = [
   {
     id: 'goes-on',
     scope: 'prose',
-    pattern: /\b(?:goes|go|going|went) on\b(?! (?:line|disk|top))/i,
+    // “A turn goes on” is the term for a resumed turn.
+    pattern: /\b(?<!\bturns? )(?:goes|go|going|went) on\b(?! (?:line|disk|top))/i,
     reason: 'a phrase with many meanings',
     instead: 'continue, resume, remain',
     example: 'The run goes on.',

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { type ContentBlock, RequestError } from '@agentclientprotocol/sdk';
+import { backTickFence } from '../lib/index.ts';
 import { defaults, type InputPart } from '../protocol/index.ts';
 
 /**
@@ -68,7 +69,6 @@ function pathOf(uri: string): string | undefined {
 
 /** Between fences that the text itself cannot close. */
 export function fenced(text: string, language = ''): string {
-  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
+  const fence = backTickFence(text);
   return `${fence}${language}\n${text}\n${fence}`;
 }

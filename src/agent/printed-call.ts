@@ -39,11 +39,13 @@ const marked = openings.map((opening) => new RegExp(`^${opening}$`, 'u'));
 
 /** Marks around a call in JSON; each notation has some. */
 const wrappings: readonly RegExp[] = [
-  /^(?:<[^<>\s]{1,48}>|\[TOOL_CALLS\]|\[AVAILABLE_TOOLS\]|functools|Action:)\s*/i,
-  /\s*(?:<[^<>\s]{1,48}>|\[\/TOOL_CALLS\])$/i,
-  /^```(?:json|tool_call|tool_code|tool)?\s*\n?/i,
-  /\s*```$/,
+  /^(?:<[^<>\s]{1,48}>|\[TOOL_CALLS\]|\[AVAILABLE_TOOLS\]|functools|Action:)/i,
+  /(?:<[^<>\s]{1,48}>|\[\/TOOL_CALLS\])$/i,
+  /^```(?:json|tool_call|tool_code|tool)?/i,
+  /```$/,
 ];
+/** Marks around one call that are removed; each removal reads the text once. */
+const mostMarks = 16;
 
 /** Ends of marked notations: text behind the last of them makes the answer more than a call. */
 const closings =
@@ -75,24 +77,25 @@ const isSame = (tool: string, found: string): boolean => plainToolName(tool) ===
 /** Namespaces that models put before names of tools. */
 const namespaces = /^(?:functions|function|tools|tool|default_api|multi_tool_use)[.:/]/i;
 
-/** Name of a tool without the differences that models make: namespace, letter case, separators. */
+/** Characters that models put behind a name: the channel of gpt-oss, a number, empty brackets. */
+const afterName = /(?:<\|.*|:\d+|\(\s*\))$/s;
+
+/** Name of a tool without the differences that models make: quotes, namespace, letter case, separators, and words behind it. */
 export const plainToolName = (name: string): string =>
   name
     .trim()
+    .replace(/^(["'`])(.*)\1$/s, '$2')
+    .replace(afterName, '')
     .replace(namespaces, '')
     .replace(/[_\s.-]/g, '')
     .toLowerCase();
 
 /** The JSON of a text once marks around it are removed; none if anything else remains. */
 function jsonIn(text: string): readonly unknown[] {
-  let rest = text;
-  for (let before = ''; before !== rest; ) {
-    before = rest;
-    for (const wrapping of wrappings) rest = rest.replace(wrapping, '');
-  }
+  const rest = withoutMarks(text);
   // Several calls, each in marks of its own.
-  const [first = ''] = rest.split(/\s*(?:<[^<>\s]{1,48}>\s*)+(?=[{[])/);
-  for (const candidate of [rest, first]) {
+  const second = rest.search(/<[^<>\s]{1,48}>\s*[{[]/);
+  for (const candidate of second === -1 ? [rest] : [rest, withoutMarks(rest.slice(0, second))]) {
     try {
       return [JSON.parse(candidate)];
     } catch {
@@ -100,6 +103,15 @@ function jsonIn(text: string): readonly unknown[] {
     }
   }
   return [];
+}
+
+function withoutMarks(text: string): string {
+  let rest = text.trim();
+  for (let before = '', marks = 0; before !== rest && marks < mostMarks; marks += 1) {
+    before = rest;
+    for (const wrapping of wrappings) rest = rest.replace(wrapping, '').trim();
+  }
+  return rest;
 }
 
 /** Name of the first call in JSON, in the forms that models print. */

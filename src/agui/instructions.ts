@@ -1,3 +1,4 @@
+import { backTickFence } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { systemTexts } from './conversation.ts';
 import type { RunInput } from './input.ts';
@@ -27,8 +28,7 @@ function isSomething(state: unknown): boolean {
 }
 
 function fenced(text: string, language = ''): string {
-  const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
+  const fence = backTickFence(text);
   return `${fence}${language}\n${text}\n${fence}`;
 }
 

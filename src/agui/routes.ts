@@ -33,7 +33,7 @@ export interface AguiOptions {
 export function aguiRoutes({ runtime, path, apiKey, ownerAccess, graceMs }: AguiOptions): AnyRoute[] {
   const service = new AguiService({ runtime, graceMs });
   const auth = authOf(apiKey, ownerAccess);
-  const approvals = `${path.replace(/\/+$/, '')}/approvals`;
+  const approvals = `${path.replace(/(?<!\/)\/+$/, '')}/approvals`;
   return [
     {
       ...auth,

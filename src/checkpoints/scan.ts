@@ -225,7 +225,8 @@ class Walk {
   #missing(path: BytePath, before: SeenDirectory | undefined, name: BytePath): void {
     const index = before?.indexOf(name) ?? -1;
     if (!before || index === -1) return;
-    this.#gone.push(...(before.kindAt(index) === 'directory' ? pathsBelow(this.#options.known, path) : [path]));
+    const isDirectory = before.kindAt(index) === 'directory';
+    for (const each of isDirectory ? pathsBelow(this.#options.known, path) : [path]) this.#gone.push(each);
   }
 
   /** Records a directory that cannot be read: its entries are unknown. */

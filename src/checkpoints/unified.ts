@@ -50,7 +50,7 @@ function section(path: BytePath, before: Side, after: Side, patch: StructuredPat
       lines.push(
         `@@ -${oldLines === 0 ? oldStart - 1 : oldStart},${oldLines} +${newLines === 0 ? newStart - 1 : newStart},${newLines} @@`,
       );
-      lines.push(...hunk.lines);
+      for (const line of hunk.lines) lines.push(line);
     }
   }
   return `${lines.join('\n')}\n`;

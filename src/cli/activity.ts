@@ -52,7 +52,7 @@ function showResumption(output: Pick<Output, 'note'>): (event: TurnEvent) => voi
     const unknown = items.filter(({ outcome }) => outcome === 'unknown').length;
     const commands = unknown === 1 ? '1 command' : `${unknown} commands`;
     const doubt = unknown === 0 ? '' : ` (${commands} with unknown outcome)`;
-    output.note(`↻ The agent server was restarted; this turn continues${doubt}.`);
+    output.note(`↻ The agent server was restarted; this turn goes on${doubt}.`);
   };
 }
 

@@ -1,4 +1,4 @@
-import { visible } from '../lib/index.ts';
+import { maskedAddress, visible } from '../lib/index.ts';
 
 /** Longest value of a setting that is shown in one line; commands are always shown in full. */
 const maxValueLength = 400;
@@ -44,18 +44,10 @@ const secretSection = /\.(env|httpHeaders|headers)\.[^.]*$/i;
 function masked(path: string, value: unknown): string {
   const isSecret = secretName.test(path.split('.').at(-1) ?? '') || secretSection.test(path);
   if (isSecret && typeof value === 'string' && value !== '' && !isReference(value)) return '(set, not shown)';
-  return JSON.stringify(typeof value === 'string' ? withoutCredentials(value) : value);
+  return JSON.stringify(typeof value === 'string' ? maskedAddress(value) : value);
 }
 
 const isReference = (value: unknown): boolean => typeof value === 'string' && /^\$\{\w+\}$/.test(value);
-
-function withoutCredentials(text: string): string {
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) return text;
-  const url = new URL(text);
-  if (url.password === '') return text;
-  url.password = '…';
-  return url.href.replaceAll(encodeURIComponent('…'), '…');
-}
 
 function line(name: string, value: string, isShort = true): string {
   const shown = visible(value, { multiline: false });

@@ -38,7 +38,7 @@ const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error ? String(error.code) : undefined;
 
 function send(address: HubAddress, request: HubRequest): Promise<HttpAnswer> {
-  const url = new URL(`${address.apiBaseUrl.replace(/\/+$/, '')}${request.path}`);
+  const url = new URL(`${address.apiBaseUrl.replace(/(?<!\/)\/+$/, '')}${request.path}`);
   for (const [name, value] of Object.entries(request.query ?? {})) {
     if (value !== undefined) url.searchParams.set(name, value);
   }

@@ -39,7 +39,7 @@ const maxAnswerBytes = 4_096;
  */
 export async function proveServer(request: ProofRequest): Promise<void> {
   const { role, token, signal, timeoutMs = defaults.client.statusTimeoutMs } = request;
-  const url = new URL(`${request.url.replace(/\/+$/, '')}${proofPaths[role]}`);
+  const url = new URL(`${request.url.replace(/(?<!\/)\/+$/, '')}${proofPaths[role]}`);
   if (url.protocol === 'https:') return;
   const authority = authorityOf(url);
   const refuse = (reason: ServerNotProvenError['reason'], why: string, cause?: unknown): never => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../lib/index.ts';
@@ -13,12 +13,15 @@ export interface Command {
   readonly args: readonly string[];
 }
 
+const shownLogBytes = 2_048;
+const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
 /** A Hub that was started a moment ago and may not serve yet. */
 export interface StartedHub {
   readonly pid: number;
   /** Exit code (or name of the signal) of the ended process; null while it runs. */
   ended(): number | string | null;
-  /** The end of its output. */
+  /** The end of its output, without that of earlier Hubs. */
   logTail(): string;
   /** Lets this process end without waiting for the Hub. */
   release(): void;
@@ -60,10 +63,12 @@ export function hubCommand(): Command {
 export async function startHub(home: string, command: Command = hubCommand()): Promise<StartedHub> {
   const log = hubLogFile(home);
   let child: ChildProcess;
+  let earlier: number;
   try {
     ensurePrivateDirectory(home);
     ensurePrivateDirectory(join(home, 'hub'));
     await capLog(log, defaults.supervise.logBytes);
+    earlier = sizeOf(log);
     child = spawnDetached(command, home, log);
     await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
   } catch (error) {
@@ -75,7 +80,7 @@ export async function startHub(home: string, command: Command = hubCommand()): P
   return {
     pid: child.pid ?? 0,
     ended: () => child.exitCode ?? child.signalCode,
-    logTail: () => readTail(log, 2_048).trimEnd(),
+    logTail: () => readTail(log, Math.min(shownLogBytes, sizeOf(log) - earlier)).trimEnd(),
     release: () => child.unref(),
   };
 }

@@ -35,6 +35,3 @@ export class ConfigError extends Error implements ConfigProblem {
 export class TrustError extends Error {
   override readonly name = 'TrustError';
 }
-
-/** An address without its user name and password; it need not be valid. */
-export const withoutUserInfo = (text: string): string => text.replace(/^([a-z][a-z\d+.-]*:\/*)?.*@/is, '$1…@');

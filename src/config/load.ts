@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import * as v from 'valibot';
-import { FileRefusedError, lineOf, readBoundedFile } from '../lib/index.ts';
+import { FileRefusedError, lineOf, readBoundedFile, withoutUserInfo } from '../lib/index.ts';
 import { admit } from './admit.ts';
-import { ConfigError, withoutUserInfo } from './error.ts';
+import { ConfigError } from './error.ts';
 import { expand, findText, variablesIn } from './expand.ts';
 import { userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, fileOf, type Layer, listInPlaceOfSection, mergeDeep, pathOf, type Trust } from './layers.ts';

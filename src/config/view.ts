@@ -1,5 +1,6 @@
+import { maskedAddress } from '../lib/index.ts';
 import { ConfigChangeError, type ConfigPlace, workspaceSource } from './change.ts';
-import { ConfigError, withoutUserInfo } from './error.ts';
+import { ConfigError } from './error.ts';
 import { workspaceConfigFile } from './home.ts';
 import { canonical, type Layer } from './layers.ts';
 import { resolveConfig, userLayers, workspaceLayer } from './load.ts';
@@ -78,7 +79,7 @@ export function withoutSecrets(settings: JsonObject): JsonObject {
 
 function copied(value: unknown, path: string): unknown {
   if (secretKeyPaths.has(path)) return { set: value !== '' && value !== null };
-  if (typeof value === 'string') return withoutCredentials(value);
+  if (typeof value === 'string') return maskedAddress(value).replace(/^([a-z][a-z\d+.-]*:\/[^?#]*)\?[^#]*/i, '$1?…');
   if (Array.isArray(value)) return value.map((each) => copied(each, `${path}[]`));
   if (!isJsonObject(value)) return value;
   if (path === 'McpServers') return mapValues(value, serverOf);
@@ -105,16 +106,4 @@ function providerOf(provider: unknown): unknown {
 
 function mapValues(object: JsonObject, change: (value: unknown, key: string) => unknown): JsonObject {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]));
-}
-
-/** An address may carry a name, a password, or a key in its query. */
-function withoutCredentials(text: string): string {
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return text;
-  if (!URL.canParse(text)) return withoutUserInfo(text);
-  const url = new URL(text);
-  if (url.username === '' && url.password === '' && url.search === '') return text;
-  if (url.username !== '') url.username = '…';
-  if (url.password !== '') url.password = '…';
-  if (url.search !== '') url.search = '?…';
-  return url.href.replaceAll(encodeURIComponent('…'), '…');
 }

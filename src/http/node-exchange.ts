@@ -21,7 +21,7 @@ const lingerMs = 1_000;
 /** HTTP/1.0 needs no Host header. The header guards against pages in a browser, and browsers send HTTP/1.1. */
 const hostOfOld = (req: IncomingMessage): string | undefined => (req.httpVersion === '1.0' ? 'localhost' : undefined);
 
-const absoluteForm = /^https?:\/\/([^/?#@]*)([^#]*)$/i;
+const absoluteForm = /^https?:\/\/([^/?#@]*)((?:[/?@][^#]*)?)$/i;
 
 /** A target in origin-form, and the authority it was given with. */
 function targetOf(url: string): { authority: string | undefined; target: string } {

@@ -39,7 +39,7 @@ export const securityHeaders: readonly Header[] = [
 ];
 
 /** `name-<8 or more of hash>.ext`, as bundlers write it: such a file never changes under its name. */
-const hashed = /[-.](?=[\w-]*\d)[\w-]{8,}\.\w+$/;
+const hashed = /\.\w+$(?<=[-.](?=[\w-]*\d)[\w-]{8,}\.\w+)/;
 
 type Coding = 'br' | 'gzip';
 
@@ -92,7 +92,7 @@ function acceptedCoding(header: string): Coding | 'identity' {
       .toLowerCase()
       .split(',')
       .filter((item) => !/;\s*q=0(?:\.0*)?\s*$/.test(item))
-      .map((item) => item.replace(/;.*$/, '').trim()),
+      .map((item) => (item.split(';')[0] ?? '').trim()),
   );
   if (accepted.has('br')) return 'br';
   return accepted.has('gzip') ? 'gzip' : 'identity';

@@ -29,8 +29,7 @@ export function publishEvents(
   hub: HubServices,
   facts: WorkspaceFacts,
 ): void {
-  const { stored } = facts;
-  const path = stored.canonicalWorkspacePath;
+  const path = facts.stored.canonicalWorkspacePath;
 
   actor.on('port.allocated', ({ service, port }) => hub.publish('port.allocated', path, { service, port }));
   actor.on('appserver.starting', ({ attempt, delayMs }) =>
@@ -40,9 +39,7 @@ export function publishEvents(
     }),
   );
   actor.on('appserver.running', ({ pid, ownership, recovered }) => {
-    stored.exitCode = null;
-    stored.lastError = null;
-    const { turnsResumed = 0 } = stored.report?.incarnation === facts.marker ? stored.report : {};
+    const { turnsResumed = 0 } = facts.stored.report?.incarnation === facts.marker ? facts.stored.report : {};
     hub.publish('appserver.running', path, {
       pid,
       endpoints: { ...facts.endpoints },
@@ -57,8 +54,6 @@ export function publishEvents(
   );
   actor.on('appserver.exited', (event) => {
     facts.nextAttemptAt = event.delayMs === null ? null : new Date(Date.now() + event.delayMs).toISOString();
-    stored.exitCode = event.exitCode;
-    stored.lastError = event.stopReason === null ? event.error : null;
     hub.publish('appserver.exited', path, exitData(event, facts));
     hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
   });

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { AgentServerContext, AgentServerSnapshot } from '../../machines/index.ts';
+import { type AgentServerContext, type AgentServerSnapshot, endsSidecarRequest } from '../../machines/index.ts';
 import { quotedPath } from '../config/index.ts';
 import { redact } from '../lib/index.ts';
 import {
@@ -38,6 +38,36 @@ export function phaseOf(snapshot: AgentServerSnapshot): string {
   return names.join('.');
 }
 
+/** Facts of the chart that outlive the Hub, after `snapshot`. @param known as stored before */
+export function storedFrom(snapshot: AgentServerSnapshot, known: StoredWorkspace) {
+  return {
+    ...endOf(snapshot, known),
+    rest: restOf(snapshot, known.rest),
+    proxy: endsSidecarRequest(snapshot) ? null : known.proxy,
+  } satisfies Partial<StoredWorkspace>;
+}
+
+/** End of the last run: none while a run is under way. A stop does not explain itself, and keeps the error before it. */
+function endOf(
+  snapshot: AgentServerSnapshot,
+  known: Pick<StoredWorkspace, 'exitCode' | 'lastError'>,
+): Pick<StoredWorkspace, 'exitCode' | 'lastError'> {
+  const { exitCode, lastError, stopReason, mustEmitExit } = snapshot.context;
+  if (mustEmitExit) return { exitCode: null, lastError: null };
+  if (snapshot.matches('exited')) return { exitCode, lastError: stopReason === null ? lastError : null };
+  return { exitCode: exitCode ?? known.exitCode, lastError: known.lastError };
+}
+
+/** Why the server rests, which a later Hub shows, too. Unchanged while a start is under way. */
+function restOf(snapshot: AgentServerSnapshot, known: StoredWorkspace['rest']): StoredWorkspace['rest'] {
+  const { context } = snapshot;
+  if (snapshot.matches('running')) return null;
+  if (snapshot.matches('stopped')) return context.stopReason === null ? known : null;
+  if (!snapshot.matches('exited') || snapshot.matches({ exited: 'backingOff' })) return known;
+  const kind = snapshot.matches({ exited: 'givenUp' }) ? 'gaveUp' : (context.failureKind ?? 'crashed');
+  return context.lastError === null ? null : { kind, message: context.lastError };
+}
+
 function tailSince(logDirectory: string, from: number | null, secrets: Iterable<string>): string | null {
   if (from === null) return null;
   const file = logFiles(logDirectory).stderr;
@@ -68,15 +98,15 @@ const proxyStates = {
 } as const;
 
 function sidecarStatus(context: AgentServerContext, facts: WorkspaceFacts): ServiceStatus {
-  const { proxy, proxyError, pendingSidecar } = context;
-  const url = facts.sidecars.get(context.proxySidecar ?? context.sidecar)?.endpoint ?? null;
-  if (proxy === 'unhealthy' || proxy === 'exited') return { state: proxyStates[proxy], url, reason: proxyError };
-  if (pendingSidecar !== null) {
+  const { state, held, inForce, pending, error } = context.slot;
+  const url = facts.sidecars.get(held ?? inForce)?.endpoint ?? null;
+  if (state === 'unhealthy' || state === 'exited') return { state: proxyStates[state], url, reason: error };
+  if (pending !== null) {
     const reason = 'Another sidecar was requested; a restart with that apiProxy applies it.';
     return { state: 'restartRequired', url, reason };
   }
-  if (proxy === 'none') return { state: 'disabled', url: null, reason: 'No sidecar was requested.' };
-  return { state: proxyStates[proxy], url, reason: null };
+  if (state === 'none') return { state: 'disabled', url: null, reason: 'No sidecar was requested.' };
+  return { state: proxyStates[state], url, reason: null };
 }
 
 function serviceStatus(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
@@ -87,7 +117,7 @@ function serviceStatus(state: AppServerState, context: AgentServerContext, facts
       name,
       { state: 'external', url, reason: facts.services[name as ServiceName]?.reason ?? null },
     ]);
-    return { ...Object.fromEntries(external), ...(context.pendingSidecar !== null && { apiProxy }) };
+    return { ...Object.fromEntries(external), ...(context.slot.pending !== null && { apiProxy }) };
   }
   const services = { ...facts.services };
   if (state === 'exited') {
@@ -101,7 +131,8 @@ function serviceStatus(state: AppServerState, context: AgentServerContext, facts
 
 function endpointsNow(state: AppServerState, context: AgentServerContext, facts: WorkspaceFacts) {
   if (state === 'stopped' || state === 'exited') return {};
-  const sidecar = context.proxy === 'running' ? facts.sidecars.get(context.proxySidecar) : null;
+  const { slot } = context;
+  const sidecar = slot.state === 'running' ? facts.sidecars.get(slot.held) : null;
   return sidecar ? { ...facts.endpoints, apiProxy: sidecar.endpoint } : { ...facts.endpoints };
 }
 
@@ -116,7 +147,7 @@ export function recordOf(
   const { trust, restrictedSettings } = settings;
   const state = publicState(snapshot);
   // At rest, a refusal holds only while the lock is held, which an inspection checks.
-  const lastError = state === 'stopped' ? stored.lastError : context.lastError;
+  const { exitCode, lastError } = state === 'stopped' ? stored : context;
   const isInTrouble = state === 'exited' || state === 'unhealthy';
   return {
     workspacePath: stored.workspacePath,
@@ -127,7 +158,7 @@ export function recordOf(
     serviceStatus: serviceStatus(state, context, facts),
     serverVersion: context.serverVersion,
     startedByHub: context.hasProcess && context.ownership !== 'external',
-    exitCode: context.exitCode ?? (state === 'stopped' ? stored.exitCode : null),
+    exitCode,
     lastError,
     recentStderr: isInTrouble && context.ownership !== 'external' ? recentStderr(facts) : null,
     displayName: basename(stored.canonicalWorkspacePath),

@@ -103,7 +103,7 @@ function failureOf(workspace: Workspace, snapshot: AgentServerSnapshot, requeste
   const { context } = snapshot;
   const { facts, path } = workspace;
   const kind = failureKindOf(snapshot);
-  if (kind === 'apiProxy') return sidecarFailure(context.lastError ?? context.proxyError, requested);
+  if (kind === 'apiProxy') return sidecarFailure(context.lastError ?? context.slot.error, requested);
   const message =
     context.lastError ?? `The agent server is ${publicState(snapshot)}; it was stopped while it was starting.`;
   if (kind === 'workspaceLocked') {

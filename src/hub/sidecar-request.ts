@@ -62,7 +62,7 @@ function loopbackEndpoint(endpoint: string | undefined): string {
   if (url.protocol !== 'http:') return invalid('apiProxy.endpoint must be an http URL.', 'endpoint');
   if (!isLoopback(url.hostname)) return invalid('apiProxy.endpoint must be a loopback address.', 'endpoint');
   if (url.username || url.password) return invalid('apiProxy.endpoint must not carry credentials.', 'endpoint');
-  return endpoint.replace(/\/+$/, '');
+  return endpoint.replace(/(?<!\/)\/+$/, '');
 }
 
 /**

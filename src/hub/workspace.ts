@@ -4,11 +4,11 @@ import {
   type AgentServerEvent,
   type AgentServerSnapshot,
   agentServerMachine,
-  endsSidecarRequest,
   isServing,
   isStoppedByUser,
   isSuperseded,
   type SupervisionPolicy,
+  sidecarSlotMachine,
 } from '../../machines/index.ts';
 import { workspaceKey } from '../config/index.ts';
 import { type AppServerRecord, defaults, type HealthReport } from '../protocol/index.ts';
@@ -20,7 +20,7 @@ import { sidecarMachine } from './actors/sidecar.ts';
 import { FeedConnection } from './contact.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
 import { publishEvents, publishHealth } from './publish.ts';
-import { recordOf } from './record.ts';
+import { recordOf, storedFrom } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 import { createSettingsView, type WorkspaceSettings } from './workspace-settings.ts';
@@ -99,7 +99,7 @@ export function provideMachine(hub: HubServices, factsOf: FactsOf) {
       process: serverProcess(hub, factsOf),
       readiness: readiness(hub, factsOf),
       liveness: liveness(factsOf),
-      apiProxy: sidecarMachine(hub, factsOf),
+      sidecarSlot: sidecarSlotMachine.provide({ actors: { apiProxy: sidecarMachine(hub, factsOf) } }),
     },
   });
 }
@@ -157,8 +157,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
 
   actor.subscribe({
     next(snapshot) {
-      if (endsSidecarRequest(snapshot)) facts.stored.proxy = null;
-      facts.stored.rest = restOf(snapshot, facts.stored.rest);
+      Object.assign(facts.stored, storedFrom(snapshot, facts.stored));
       noteStop(snapshot);
       touch();
     },
@@ -205,16 +204,6 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     release: () => actor.stop(),
   };
   return workspace;
-}
-
-/** Why the server rests, to be remembered: a later Hub shows it, too. Unchanged while a start is under way. */
-function restOf(snapshot: AgentServerSnapshot, known: StoredWorkspace['rest']): StoredWorkspace['rest'] {
-  const { context } = snapshot;
-  if (snapshot.matches('running')) return null;
-  if (snapshot.matches('stopped')) return context.stopReason === null ? known : null;
-  if (!snapshot.matches('exited') || snapshot.matches({ exited: 'backingOff' })) return known;
-  const kind = snapshot.matches({ exited: 'givenUp' }) ? 'gaveUp' : (context.failureKind ?? 'crashed');
-  return context.lastError === null ? null : { kind, message: context.lastError };
 }
 
 /** Resolves at the first snapshot, the present one included, for which `isReached` is true. */

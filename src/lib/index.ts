@@ -3,6 +3,7 @@
  * text safe to show, back-off, redaction, texts of errors, frames of event streams, requests to servers of this machine. Every room may import it; the page and `machines`
  * through `browser.ts`, which needs no Node. Never here: settings, processes, HTTP servers.
  */
+export { backTickFence, longestBackTicks } from './back-ticks.ts';
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export {
   type BoundedReadOptions,
@@ -63,7 +64,7 @@ export { Ring, type RingOptions } from './ring.ts';
 export { shellWord } from './shell.ts';
 export { type SseFields, sseFrame } from './sse-frame.ts';
 export { plainText, TextTail } from './text-tail.ts';
-export { isHttpUrl } from './urls.ts';
+export { isHttpUrl, maskedAddress, withoutUserInfo } from './urls.ts';
 export { userHome } from './user-home.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';

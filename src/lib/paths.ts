@@ -21,7 +21,7 @@ const maxLinks = 40;
 /** Canonical path of the nearest parent that exists, with the rest of the name. A link that leads nowhere counts as its target. */
 export function canonicalPath(path: string, links = maxLinks): string {
   try {
-    return realpathSync(path);
+    return realpathSync.native(path);
   } catch {
     const parent = dirname(path);
     if (parent === path || links === 0) return path;

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync } from 'node:fs';
+import { closeSync, constants, existsSync, fstatSync, lstatSync, openSync } from 'node:fs';
 import { shellWord } from './shell.ts';
 
 const { O_RDONLY, O_DIRECTORY = 0, O_NOFOLLOW = 0 } = constants;
@@ -15,11 +15,14 @@ export interface DirectoryLoss {
 export class PinnedDirectory {
   readonly path: string;
   readonly #identity: string;
+  readonly #words: LossWords;
+  readonly #held = new Map<string, { readonly pin: PinnedDirectory; uses: number }>();
   #fd: number | undefined;
 
   /** @param path canonical @throws the system's error */
-  constructor(path: string) {
+  constructor(path: string, words: LossWords = ofWorkspace) {
     this.path = path;
+    this.#words = words;
     this.#fd = opened(path);
     this.#identity = identityOf(this.#fd === undefined ? lstatSync(path) : fstatSync(this.#fd));
   }
@@ -31,12 +34,43 @@ export class PinnedDirectory {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       // A directory above may be unreadable for a moment.
-      return code === 'ENOENT' || code === 'ENOTDIR' ? { kind: 'gone', message: goneWords(this.path) } : undefined;
+      return code === 'ENOENT' || code === 'ENOTDIR'
+        ? { kind: 'gone', message: this.#words.gone(this.path) }
+        : undefined;
     }
-    return { kind: 'replaced', message: replacedWords(this.path) };
+    return { kind: 'replaced', message: this.#words.replaced(this.path) };
+  }
+
+  /** Pins another directory while a turn works in it, such as that of a fork. @returns ends the work */
+  hold(path: string): () => void {
+    if (path === this.path) return () => {};
+    try {
+      const held = this.#held.get(path) ?? { pin: new PinnedDirectory(path, ofConversation), uses: 0 };
+      this.#held.set(path, held);
+      held.uses += 1;
+      return () => {
+        held.uses -= 1;
+        if (held.uses > 0) return;
+        this.#held.delete(path);
+        held.pin.close();
+      };
+    } catch {
+      // Nothing has the path by now: `lossOf` reports that.
+      return () => {};
+    }
+  }
+
+  /** Loss of this directory, or of another one in which work is done. Undefined: both paths lead to their directories. */
+  lossOf(path: string): DirectoryLoss | undefined {
+    if (this.loss || path === this.path) return this.loss;
+    const held = this.#held.get(path);
+    if (held) return held.pin.loss;
+    return existsSync(path) ? undefined : { kind: 'gone', message: ofConversation.gone(path) };
   }
 
   close(): void {
+    for (const { pin } of this.#held.values()) pin.close();
+    this.#held.clear();
     if (this.#fd !== undefined) closeSync(this.#fd);
     this.#fd = undefined;
   }
@@ -53,8 +87,21 @@ function opened(path: string): number | undefined {
 
 const identityOf = ({ dev, ino }: { readonly dev: number; readonly ino: number }): string => `${dev}:${ino}`;
 
-const goneWords = (path: string): string =>
-  `${path} was moved or deleted while its agent server runs; nothing was changed. Move it back, or start it in its new place: oratorio up`;
+interface LossWords {
+  gone(path: string): string;
+  replaced(path: string): string;
+}
 
-const replacedWords = (path: string): string =>
-  `${path} was replaced by another directory while its agent server runs; nothing was changed. Restart the server in its terminal, or with: oratorio restart ${shellWord(path)}`;
+const ofWorkspace: LossWords = {
+  gone: (path) =>
+    `${path} was moved or deleted while its agent server runs; nothing was changed. Move it back, or start it in its new place: oratorio up`,
+  replaced: (path) =>
+    `${path} was replaced by another directory while its agent server runs; nothing was changed. Restart the server in its terminal, or with: oratorio restart ${shellWord(path)}`,
+};
+
+const ofConversation: LossWords = {
+  gone: (path) =>
+    `The directory ${path} of this conversation was moved or deleted. Move it back, or start another conversation.`,
+  replaced: (path) =>
+    `The directory ${path} of this conversation was replaced by another directory during a turn; nothing was changed there. Put the first one back, or send the next message to work in the new one.`,
+};

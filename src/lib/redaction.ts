@@ -83,7 +83,7 @@ function base64Of(text: string): string[] {
   return [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes])
       .toString('base64')
-      .replace(/=+$/, '');
+      .replace(/(?<!=)=+$/, '');
     const isPartial = (before + bytes.length) % 3 !== 0;
     const own = encoded.slice(Math.ceil((before * 8) / 6), isPartial ? -1 : undefined);
     return own.length < shortestPart ? [] : [own, own.replaceAll('+', '-').replaceAll('/', '_')];

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { fstatSync, writeSync } from 'node:fs';
+import { fstatSync } from 'node:fs';
+import { appendingTo } from './log-file.ts';
 import { prettyLine } from './pretty.ts';
 import type { LogRecord } from './recent.ts';
 import { Secrets } from './redact.ts';
@@ -65,7 +66,7 @@ let ignoresStderrErrors = false;
  * and takes nothing more afterwards; so a file is written directly, where a failure costs one line and no more.
  */
 function standardError(): LogStream {
-  if (isFile(stderrDescriptor)) return { write: (text) => writeSync(stderrDescriptor, text) };
+  if (isFile(stderrDescriptor)) return appendingTo(stderrDescriptor);
   if (!ignoresStderrErrors) process.stderr.on('error', () => undefined);
   ignoresStderrErrors = true;
   return process.stderr;

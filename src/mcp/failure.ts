@@ -59,9 +59,12 @@ export function failureOf(error: unknown): McpFailure {
 /** The library appends its validation's issues as JSON: the first one becomes a sentence with the field. */
 function invalidAnswerOf(error: unknown): string {
   const message = messageOf(error);
-  const [, subject, issues] = /^(.*?)(?:Error: )?\s*(\[\s*\{.*)$/s.exec(message) ?? [];
+  const [, subject, issues] = /^(.*?)(\[\s*\{.*)$/s.exec(message) ?? [];
   if (subject === undefined || issues === undefined) return message;
-  const lead = subject.replace(/[:\s]+$/, '');
+  const lead = subject
+    .trimEnd()
+    .replace(/Error:$/, '')
+    .replace(/(?<![:\s])[:\s]+$/, '');
   try {
     const [first] = v.parse(Issues, JSON.parse(issues));
     return `${lead}: ${first.path.join('.') || 'the whole'}: ${first.message}.`;
@@ -79,7 +82,7 @@ function httpFailure(status: number, cause: unknown): McpFailure {
   return new McpFailure('unreachable', `The server answers with HTTP ${status}.`, { cause });
 }
 
-const networkCodes = /^(E[A-Z]+|UND_ERR_\w+|ERR_TLS_\w+|\w*CERT\w*)$/;
+const networkCodes = /^(E[A-Z]+|UND_ERR_\w+|ERR_TLS_\w+|(?=\w*CERT)\w+)$/;
 
 /** Reason why a request got no answer (`ECONNREFUSED`, `UND_ERR_SOCKET`, `bad port`); undefined: another failure. */
 export function networkCode(error: unknown): string | undefined {

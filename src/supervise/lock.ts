@@ -108,7 +108,8 @@ function createPrivate(file: string, options: LockOptions): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     const fault = lockFault(file, options);
-    if (fault !== undefined) throw new Error(`it ${fault}`, { cause: error });
+    if (fault !== undefined)
+      throw new Error(`it ${fault}. Move it aside: the next start makes a new one`, { cause: error });
     if (options.owner === 'any') return;
     if (process.platform !== 'win32' && (statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
   }

@@ -25,6 +25,9 @@ export interface SupervisionSpansOptions {
 /** Neither running nor requested: there is no span. */
 const rest = 'stopped';
 
+/** A slot decides, and runs nothing: there is no span. Its sidecar has spans of its own. */
+const slot = 'sidecar-slot';
+
 /** A stay in one state. */
 interface Stay {
   readonly state: string;
@@ -56,6 +59,7 @@ export class SupervisionSpans implements StateListener {
   }
 
   onChange(actor: WatchedActor, { at, states, entered }: StateChange, snapshot: AnyMachineSnapshot): void {
+    if (actor.machine === slot) return;
     const life = this.#lifeOf(actor);
     const facts = this.#attributesOf(actor, snapshot);
     const failure = failureOf(snapshot);
@@ -103,7 +107,7 @@ export class SupervisionSpans implements StateListener {
 
   /** A sidecar belongs to the start of its agent server. */
   #above({ parent }: WatchedActor): Context | undefined {
-    return parent && this.#lives.get(parent)?.root?.context;
+    return parent && (this.#lives.get(parent)?.root?.context ?? this.#above(parent));
   }
 
   #lifeOf(actor: WatchedActor): Life {

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t from 'tap';
+import { unifiedText } from '../../src/checkpoints/unified.ts';
 import { bench, checkpointsOf, numbersFrom, runProgram, stateOf } from './tree-of-files.ts';
 
 const programs = 40;
@@ -95,4 +96,13 @@ t.test('names that are not UTF-8 are escaped, and content that is not UTF-8 is n
   t.match(diff, 'diff --git "a/\\377\\376" "b/\\377\\376"\n');
   t.match(diff, 'diff --git a/grün b/grün\n');
   t.match(diff, 'Binary files a/latin1.txt and b/latin1.txt differ\n');
+});
+
+t.test('a file of 200,000 changed lines is shown in full', async (t) => {
+  const lines = Array.from({ length: 200_000 }, () => '+a');
+  const after = { kind: 'file', mode: 0o644, hash: 'h', target: null, size: 400_000 } as const;
+  const hunks = [{ oldStart: 1, oldLines: 0, newStart: 1, newLines: lines.length, lines }];
+  const patch = { oldFileName: 'a', newFileName: 'a', oldHeader: undefined, newHeader: undefined, hunks };
+  const text = unifiedText({ path: 'a', before: undefined, after, patch }, () => undefined);
+  t.equal(text.split('\n').filter((line) => line === '+a').length, lines.length);
 });

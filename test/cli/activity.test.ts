@@ -32,9 +32,9 @@ t.test('a resumed turn is announced once for each resumption, with its unknown o
   started(2, 'unknown');
   started(3, 'unknown', 'unknown');
   t.same(lines, [
-    '↻ The agent server was restarted; this turn continues.',
-    '↻ The agent server was restarted; this turn continues (1 command with unknown outcome).',
-    '↻ The agent server was restarted; this turn continues (2 commands with unknown outcome).',
+    '↻ The agent server was restarted; this turn goes on.',
+    '↻ The agent server was restarted; this turn goes on (1 command with unknown outcome).',
+    '↻ The agent server was restarted; this turn goes on (2 commands with unknown outcome).',
   ]);
 });
 

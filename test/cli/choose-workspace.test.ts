@@ -32,7 +32,7 @@ const faultOf = (path: string, home: string): string => {
   }
 };
 
-t.test('a fork makes no directory around it a workspace, in a repository and without one', async (t) => {
+t.test('regression: C6 a fork makes no directory around it a workspace, in a repository and without one', async (t) => {
   for (const hasGit of [true, false]) {
     const { root, home, site, other, run } = scene(t);
     if (hasGit) {
@@ -58,7 +58,7 @@ t.test('a fork makes no directory around it a workspace, in a repository and wit
   }
 });
 
-t.test('directories that earlier versions and other programs left are not workspaces', async (t) => {
+t.test('regression: C6 directories that earlier versions and other programs left are not workspaces', async (t) => {
   const { root, home, other, run } = scene(t);
   mkdirSync(join(root, 'projects', '.oratorio', 'worktrees', 'site-1'), { recursive: true });
   t.equal(faultOf(join(root, 'projects'), home), 'notWorkspace');

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { type KnownProviderName, knownProviderNames, knownProviders } from '../../src/cli/login/known-providers.ts';
@@ -306,6 +306,48 @@ t.test('model shows the effective settings and their sources, never a key', asyn
   const document = JSON.parse((await cli('model', '--json')).stdout);
   t.match(document, { workspace: null, provider: { value: 'anthropic' }, effort: { value: 'high' } });
   t.match(document, { sandbox: { mode: 'auto', network: 'deny' } });
+});
+
+t.test('a refused key is named with the host, the file and the command for that file', async (t) => {
+  const { cli, configFile } = place(t);
+  const fake = await startFake(t, dialectOf('openai'));
+  const { host } = new URL(fake.endPoint);
+  mkdirSync(dirname(configFile), { recursive: true, mode: 0o700 });
+  const test = async (settings: object) => {
+    writeFileSync(configFile, JSON.stringify({ EndPoint: fake.endPoint, Model: 'gpt-6-sol', ...settings }));
+    const { stderr } = await cli('model', 'test');
+    return stderr;
+  };
+  const own = await test({ Provider: 'openai', ApiKey: 'sk-wrong' });
+  t.ok(own.includes(`The upstream at ${host} refuses the key of ${configFile} (401`), own);
+  t.match(own, /oratorio login/);
+  const named = { Kind: 'openai', EndPoint: fake.endPoint, ApiKey: 'sk-wrong' };
+  const other = await test({ Providers: { other: named }, Model: 'other/gpt-6-sol' });
+  t.ok(other.includes(`refuses the key of ${configFile} (401`), other);
+  t.match(other, /Correct Providers\.other there, then: oratorio restart/);
+  t.notMatch(
+    await test({ Provider: 'openai', ApiKey: fakeKey }),
+    /refuses/,
+    'positive control: the right key is taken',
+  );
+});
+
+t.test('model shows an address without its user name and password', async (t) => {
+  const { cli, configFile } = place(t);
+  mkdirSync(dirname(configFile), { recursive: true, mode: 0o700 });
+  for (const address of [
+    'https://u:hush-hush@h.example/v1',
+    'http://[::1:hush-hush@h.example',
+    'http:/u:hush-hush@h/',
+  ]) {
+    writeFileSync(configFile, JSON.stringify({ EndPoint: address, Model: 'm' }));
+    for (const args of [['model'], ['model', '--json']]) {
+      const { code, stdout, stderr } = await cli(...args);
+      t.equal(code, 0, stderr);
+      t.match(stdout, /…@h/, 'positive control: the host is shown');
+      t.notMatch(`${stdout}${stderr}`, 'hush-hush');
+    }
+  }
 });
 
 t.test('model list has the models of the provider with their facts; model test sends one request', async (t) => {

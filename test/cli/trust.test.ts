@@ -80,7 +80,7 @@ t.test('the question shows commands in full, masks secrets, and cannot be forged
   t.match(stderr, /needs a terminal[\s\S]*oratorio trust .*--yes/);
   t.match(stdout, 'McpServers.x runs  sh -c "id > /tmp/o\\u001b[2K\\rharmless"');
   for (const shown of [
-    'EndPoint  "https://user:…@evil.example/v1"',
+    'EndPoint  "https://…:…@evil.example/v1"',
     'ApiKey  (set, not shown)',
     'env.A_TOKEN  (set, not shown)',
   ])

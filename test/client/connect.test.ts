@@ -1,5 +1,5 @@
 /** Specification §4.2 rule 3, second half: with no Hub to trust, one is started, and the lock file is read again. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -111,6 +111,9 @@ t.test('a Hub that does not start is an error with the reason and the end of its
     message: /ended with 3/,
     logTail: /the disk is on fire/,
   });
+  writeFileSync(hubLogFile(home), `${'words of an earlier Hub '.repeat(9)}\n`, { flag: 'a' });
+  const { logTail } = await connectHub({ home, command: hub('fail'), ...patient }).catch((error) => error);
+  t.match(logTail, /^(?!.*earlier).*the disk is on fire/s, 'of this start only');
   await t.rejects(connectHub({ home, command: lingers, startTimeoutMs: 200 }), {
     message: /not ready after 200 ms/,
   });

@@ -85,7 +85,7 @@ t.test('every sensitive setting is ignored and named while the workspace is rest
   t.equal(load({}, { Model: 'm', ...wanted['Api'] }, 'restricted').config.Model, 'm', 'the rest applies');
 });
 
-t.test('a restricted workspace chooses no model of a service that the user pays', async (t) => {
+t.test('regression: C5 a restricted workspace chooses no model of a service that the user pays', async (t) => {
   const services = [
     { EndPoint: 'http://127.0.0.1:9/v1', ApiKey: 'key' },
     { EndPoint: 'http://127.0.0.1:9/v1' },
@@ -180,7 +180,7 @@ t.test('a setting of a restricted workspace holds as far as it only restricts, r
   t.same([...rows], [], 'every row of the table that restricts is in this test');
 });
 
-t.test('the system prompt of a restricted workspace is marked as untrusted text', async (t) => {
+t.test('regression: C5 the system prompt of a restricted workspace is marked as untrusted text', async (t) => {
   const [user, workspace] = [{ SystemPrompt: 'mine' }, { SystemPrompt: 'theirs' }];
   const restricted = load(user, workspace, 'restricted');
   t.match(restricted, { config: { SystemPrompt: 'mine' }, untrustedPrompt: 'theirs', restrictedSettings: [] });

@@ -17,8 +17,19 @@ import {
   write,
 } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually } from '../hub/harness.ts';
+import { type PictureType, pictures, pictureUrl } from '../pictures.ts';
 import { checkCompleteTurn, partialAnswer, user, workspaceWithUpstream } from './agent-faults.ts';
-import { connect, itemsOf, lastWords, obedient, readThread, runTurn, startApi, tracesOf } from './agent-server.ts';
+import {
+  connect,
+  itemsOf,
+  lastWords,
+  obedient,
+  readThread,
+  runTurn,
+  startApi,
+  tracesOf,
+  turnEnd,
+} from './agent-server.ts';
 import { startHub } from './harness.ts';
 
 interface Fault {
@@ -215,6 +226,66 @@ t.test('an upstream fault fails the request and the turn; the next ones work', a
     },
   );
   t.notOk(existsSync(join(workspace, 'half.txt')), 'an incomplete call is not run');
+});
+
+/** Pictures of a request whose bytes are not of their media type, or are cut, as real services notice. */
+function brokenPictures({ body }: UpstreamRequest): number {
+  const urls = [...JSON.stringify(body.messages).matchAll(/data:image\/(\w+);base64,([\w+/=]*)/g)];
+  return urls.filter(([, type = '', base64 = '']) => {
+    const bytes = Buffer.from(base64, 'base64');
+    return !bytes.equals(pictures[type as PictureType]);
+  }).length;
+}
+
+const oddPictures: Readonly<Record<string, string>> = {
+  'a PNG called JPEG': pictureUrl(pictures.png, 'jpeg'),
+  'a page of HTML called PNG': pictureUrl(Buffer.from('<!doctype html><p>hello'), 'png'),
+  'a PNG that is cut': pictureUrl(pictures.png.subarray(0, 16), 'png'),
+  'bytes that are not base64': 'data:image/png;base64,%%%%',
+  'a GIF called PNG': pictureUrl(pictures.gif, 'png'),
+};
+
+t.test('a picture that a strict service refuses leaves its conversation usable, on both APIs', async (t) => {
+  let refusals = 0;
+  let shown = 0;
+  const { place, workspace, upstream } = await workspaceWithUpstream(t, (request) => {
+    shown += JSON.stringify(request.body.messages).includes('data:image/') ? 1 : 0;
+    if (brokenPictures(request) === 0) return obedient(request);
+    refusals += 1;
+    return refusal(400, { message: 'Could not process image.' });
+  });
+  const { chat } = await startApi(place, workspace);
+  const client = await connect(t, workspace);
+  for (const [name, url] of Object.entries(oddPictures)) {
+    const threadId = await startThread(client, { workspacePath: workspace });
+    const parts = [
+      { type: 'text', text: 'see' },
+      { type: 'image', url },
+    ];
+    const ended = turnEnd(client, threadId);
+    await client.request('turn/start', { threadId, input: parts });
+    t.match(await ended, { method: 'turn/completed' }, name);
+    for (const words of ['never mind', 'hello?'])
+      t.match(await runTurn(client, threadId, words), { status: 'completed' }, `${name}: ${words}`);
+    const headers = { 'x-session-id': `session-${name.replaceAll(' ', '-')}` };
+    const content = [
+      { type: 'text', text: 'see' },
+      { type: 'image_url', image_url: { url } },
+    ];
+    const answer = await chat({ messages: [{ role: 'user', content }] }, { headers });
+    // The chat API refuses a picture that it can judge; one that it takes must not stay in the way.
+    t.ok(answer.status === 200 || answer.status === 400, `${name}: ${answer.status}`);
+    const next = await chat({ messages: [user('and now?')] }, { headers });
+    t.equal(next.status, 200, `${name}: the session goes on`);
+  }
+  t.ok(shown > 0, 'positive control: pictures reach the service');
+  const raw = await fetch(`${upstream.url}/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ messages: [user(oddPictures['a PNG called JPEG'] ?? '')] }),
+  });
+  t.equal(raw.status, 400, 'positive control: the service refuses such a picture');
+  t.equal(refusals, 1, 'nothing else was refused');
 });
 
 t.test('a context refused as too long is compacted once, and the turn completes', async (t) => {

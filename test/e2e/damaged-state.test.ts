@@ -1,6 +1,6 @@
-/** A damaged list of workspaces and an emptied history: every face reports the file, the copy and the next step. */
+/** A damaged list of workspaces, an emptied history and files with other data: every face reports the file, the copy and the next step. */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import t from 'tap';
 import type { Finding } from '../../src/cli/doctor/index.ts';
@@ -69,6 +69,46 @@ t.test('a cut list of workspaces and an emptied history are reported until their
   t.notMatch(`${after.stdout}${after.stderr}`, /damaged/, 'the next step ends the report');
   t.same(after.found, []);
 });
+
+t.test(
+  'a database and a lock of the Hub that hold other data are named with the next step, and stay unchanged',
+  async (t) => {
+    const place = makePlace(t);
+    const workspace = place.workspace('notes', { Provider: 'demo' });
+    const up = () => oratorio(place, ['up', workspace, '--no-follow']);
+    const whole = await up();
+    t.equal(whole.code, 0, whole.stderr);
+    await oratorio(place, ['hub', 'stop']);
+
+    const database = join(workspaceStateDirectory(place.home, workspace), 'state.db');
+    const diary = 'diary '.repeat(500);
+    writeFileSync(database, diary);
+    for (const args of [
+      ['up', workspace, '--no-follow'],
+      ['exec', '--workspace', workspace, 'hello'],
+    ]) {
+      const { code, stderr } = await oratorio(place, args);
+      t.equal(code, 6);
+      t.ok(stderr.includes(`${database} is damaged or is not a database`), stderr);
+      t.match(stderr, /move it aside .*: the next start makes a new one/);
+    }
+    await oratorio(place, ['hub', 'stop']);
+    t.equal(readFileSync(database, 'utf8'), diary);
+    renameSync(database, `${database}.aside`);
+
+    const lock = join(place.home, 'hub', 'hub.mutex');
+    writeFileSync(lock, diary);
+    const refused = await up();
+    t.equal(refused.code, 3);
+    t.ok(refused.stderr.includes(`Cannot use the lock file ${lock}: it is not empty`), refused.stderr);
+    t.match(refused.stderr, /Move it aside: the next start makes a new one/);
+    t.notMatch(refused.stderr, /The Hub serves/, 'no words of earlier Hubs');
+    t.equal(readFileSync(lock, 'utf8'), diary);
+    renameSync(lock, `${lock}.aside`);
+    const repaired = await up();
+    t.equal(repaired.code, 0, `both next steps help: ${repaired.stderr}`);
+  },
+);
 
 async function statusOf(apiBaseUrl: string): Promise<Record<string, unknown>> {
   const response = await fetch(`${apiBaseUrl}/v1/status`);

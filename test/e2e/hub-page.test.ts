@@ -82,7 +82,7 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
   t.equal(await second.getByRole('button').count(), 0);
 });
 
-t.test('the inbox allows a long command only after its end was in view', async (t) => {
+t.test('regression: H51 the inbox allows a long command only after its end was in view', async (t) => {
   const page = await context.newPage();
   await page.goto(`${apiBaseUrl}/#token=${token}&at=/inbox`);
   await live(page);

@@ -17,12 +17,12 @@ import { search } from '../../src/agent/tools/web/search/search.ts';
 import { repositoryNamed } from '../../src/deploy/files/index.ts';
 import { createAppClient, readApp } from '../../src/deploy/github/index.ts';
 import { asReported } from '../../src/deploy/operations/place-repository.ts';
+import { createTransport } from '../../src/github/index.ts';
 import { sendToNtfy } from '../../src/hub/notices/ntfy.ts';
 import { sendPush } from '../../src/hub/notices/push/send.ts';
 import { createLogger } from '../../src/log/index.ts';
 import { openHttpLink } from '../../src/mcp/http-link.ts';
 import { ListReview } from '../../src/mcp/list-review.ts';
-import { createTransport } from '../../src/review/github/transport.ts';
 import { ExportNumbers } from '../../src/telemetry/export-numbers.ts';
 import { createExporter } from '../../src/telemetry/exporter.ts';
 

@@ -59,7 +59,7 @@ t.test('an approval is suspended with its killed agent server, and waits again u
   const item = await eventually(() => listed(hub), 'it waits again', 40_000);
   t.same(item.request, request);
   t.equal((await hub.record(workspace)).turnsResumed, 1);
-  t.match(await runInProcess(hub.home, 'list'), { text: /1 waiting for approval, 1 turn continues/ });
+  t.match(await runInProcess(hub.home, 'list'), { text: /1 waiting for approval, 1 turn goes on/ });
   t.notOk(events.seen.some(({ kind }) => kind === 'inbox.resolved' || kind === 'inbox.added'));
   await decide(t, hub, asked);
   events.close();

@@ -20,6 +20,6 @@ t.test('chat connects again through the Hub, and prints the rest of the answer',
   writeFileSync(join(workspace, 'gate'), '');
   const { code, text } = await chat;
   t.equal(code, 0, text);
-  t.match(text, /↻ The agent server was restarted; this turn continues/);
+  t.match(text, /↻ The agent server was restarted; this turn goes on/);
   await hub.shutdown();
 });

@@ -1,6 +1,9 @@
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { createLogger, type LoggerOptions, levelOf, RecentLog } from '../../src/log/index.ts';
+import { appendingTo } from '../../src/log/log-file.ts';
 
 /** Logger with its output. */
 function logging(options: Partial<LoggerOptions> = {}) {
@@ -196,4 +199,26 @@ t.test('a listener receives every written record without its secrets', async (t)
   untap();
   logger.info('nobody listens');
   t.same(seqs(50, 10), []);
+});
+
+t.test('a log that is deleted with its directory is made again, and one that is renamed is followed', async (t) => {
+  const directory = join(t.testdir(), 'hub');
+  const file = join(directory, 'hub.log');
+  mkdirSync(directory);
+  const descriptor = openSync(file, 'a', 0o600);
+  t.teardown(() => closeSync(descriptor));
+  const { logger } = logging({ stream: appendingTo(descriptor) });
+  const messages = (path: string) => [...readFileSync(path, 'utf8').matchAll(/"msg":"(\w+)"/g)].map(([, word]) => word);
+  logger.info('first');
+  renameSync(file, `${file}.1`);
+  logger.info('second');
+  t.same(messages(`${file}.1`), ['first', 'second'], 'positive control: a file that has a name is kept');
+  rmSync(directory, { recursive: true });
+  logger.info('lost');
+  mkdirSync(directory);
+  if (process.platform !== 'linux') return;
+  for (const word of ['third', 'fourth']) logger.info(word);
+  t.same(messages(`${file}.1`), ['third', 'fourth']);
+  t.equal(statSync(`${file}.1`).mode & 0o777, 0o600);
+  t.equal(fstatSync(descriptor).nlink, 0, 'the descriptor of the process stays open');
 });

@@ -115,14 +115,12 @@ export class Simulation {
   }
 
   #probeSidecar(passes: boolean): void {
-    const sidecar = this.world.actor.getSnapshot().children['apiProxy'];
+    const sidecar = this.world.actor.getSnapshot().children['sidecarSlot']?.getSnapshot().children['apiProxy'];
     const process = this.#current('sidecar');
     if (!sidecar || !process) return;
     const { incarnation } = process;
     sidecar.send(
-      passes
-        ? { type: 'PROBE.PASSED', incarnation, idleMs: 0 }
-        : { type: 'PROBE.FAILED', incarnation, error: 'no answer' },
+      passes ? { type: 'PROBE.PASSED', incarnation } : { type: 'PROBE.FAILED', incarnation, error: 'no answer' },
     );
   }
 
@@ -228,7 +226,7 @@ export class Simulation {
     }
     if (snapshot.status !== 'active' || world.errors.length > 0)
       broken.push(`status ${snapshot.status}: ${world.errors}`);
-    if (snapshot.context.proxy === 'none' && 'apiProxy' in snapshot.children)
+    if (snapshot.context.slot.state === 'none' && world.children.includes('apiProxy'))
       broken.push(`a sidecar's actor is left in ${state}`);
     if (restStates.test(state) && 'process' in snapshot.children) broken.push(`a process actor is left in ${state}`);
     this.#checkOrder();

@@ -14,6 +14,7 @@ import {
   type SidecarActorInput,
   type SidecarReference,
   type SupervisionPolicy,
+  sidecarSlotMachine,
 } from '../../machines/index.ts';
 import { nodeId } from '../../src/inspect/names.ts';
 import { asked, FakeOs, failure, flush, open, type Question, transitionLog, Worlds } from './harness.ts';
@@ -68,6 +69,12 @@ export class Workspace {
     return this.actor.getSnapshot().context;
   }
 
+  /** Ids of the actors below the machine and its slot, without the slot. */
+  get children(): string[] {
+    const { sidecarSlot, ...children } = this.actor.getSnapshot().children;
+    return [...Object.keys(children), ...Object.keys(sidecarSlot?.getSnapshot().children ?? {})];
+  }
+
   /** Path of the active leaf, `starting.aborting.killing`. */
   get state(): string {
     const nodes = this.actor.getSnapshot()._nodes.filter((node) => node.type === 'atomic');
@@ -86,7 +93,7 @@ export class Workspace {
   choice(proxy?: ProxyChoice): { sidecar?: SidecarReference } {
     if (!proxy) return {};
     if (proxy === 'none') return { sidecar: 'none' };
-    const present = this.context.sidecar ?? this.context.proxySidecar;
+    const present = this.context.slot.inForce ?? this.context.slot.held;
     return { sidecar: proxy === 'keep' ? (present ?? 1) : (present ?? 0) + 1 };
   }
 
@@ -159,7 +166,7 @@ export class Workspace {
 
   /** Probes of the sidecar, which its own machine receives. */
   async sidecarProbeFailed(times = 1): Promise<void> {
-    const sidecar = this.actor.getSnapshot().children['apiProxy'];
+    const sidecar = this.actor.getSnapshot().children['sidecarSlot']?.getSnapshot().children['apiProxy'];
     const { incarnation } = this.os.last('sidecar');
     for (let count = 0; count < times; count++) {
       sidecar?.send({ type: 'PROBE.FAILED', incarnation, error: 'no answer' });
@@ -203,10 +210,14 @@ const fakeAgentServer = agentServerMachine.provide({
     prepare: asked((scope) => workspaces.of(scope).preparations),
     process: FakeOs.driver('server', (scope) => workspaces.of(scope).os),
     readiness: asked((scope) => workspaces.of(scope).readiness),
-    apiProxy: apiProxyMachine.provide({
+    sidecarSlot: sidecarSlotMachine.provide({
       actors: {
-        process: FakeOs.driver('sidecar', (scope) => workspaces.of(scope).os),
-        readiness: asked((scope) => workspaces.of(scope).sidecarReadiness),
+        apiProxy: apiProxyMachine.provide({
+          actors: {
+            process: FakeOs.driver('sidecar', (scope) => workspaces.of(scope).os),
+            readiness: asked((scope) => workspaces.of(scope).sidecarReadiness),
+          },
+        }),
       },
     }),
   },

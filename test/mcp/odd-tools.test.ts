@@ -171,7 +171,7 @@ for (const era of ['2025', '2026']) {
 }
 
 t.test(
-  'the hint that a tool only reads is honoured for trusted servers only, and the question shows the arguments',
+  'regression: H50 the hint that a tool only reads is honoured for trusted servers only, and the question shows the arguments',
   async (t) => {
     const mcp = room(t, { plain: stdio([small, '2025']), friend: stdio([small, '2025'], { trusted: true }) });
     mcp.servers.start();
@@ -186,19 +186,22 @@ t.test(
   },
 );
 
-t.test('an earlier approval does not hold for a tool that the server describes differently', async (t) => {
-  const tool = { name: 'say', description: 'Repeats.', inputSchema: { type: 'object' as const, properties: {} } };
-  const keyOf = async (changes: object) =>
-    (await createTool('say', { ...tool, ...changes }, host).approvalFor({}, { workspacePath: '/w' }))?.scopeKey;
-  const before = await keyOf({});
-  t.equal(await keyOf({}), before, 'the same tool keeps its key');
-  const changes: readonly object[] = [
-    { description: 'Sends.' },
-    { inputSchema: { type: 'object', properties: { to: {} } } },
-    { annotations: { readOnlyHint: true } },
-  ];
-  for (const change of changes) t.not(await keyOf(change), before);
-});
+t.test(
+  'regression: H50 an earlier approval does not hold for a tool that the server describes differently',
+  async (t) => {
+    const tool = { name: 'say', description: 'Repeats.', inputSchema: { type: 'object' as const, properties: {} } };
+    const keyOf = async (changes: object) =>
+      (await createTool('say', { ...tool, ...changes }, host).approvalFor({}, { workspacePath: '/w' }))?.scopeKey;
+    const before = await keyOf({});
+    t.equal(await keyOf({}), before, 'the same tool keeps its key');
+    const changes: readonly object[] = [
+      { description: 'Sends.' },
+      { inputSchema: { type: 'object', properties: { to: {} } } },
+      { annotations: { readOnlyHint: true } },
+    ];
+    for (const change of changes) t.not(await keyOf(change), before);
+  },
+);
 
 t.test('an answer that breaks the protocol fails with one sentence that names the field', async (t) => {
   const { client } = await connected(() => ({ resources: [], contents: [{ uri: 7 }] }));

@@ -9,6 +9,7 @@ export class SilentProxy {
   readonly #server = createServer((client) => this.#accept(client));
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   readonly #silent = new WeakSet<Socket>();
+  #isVanished = false;
 
   private constructor(target: string) {
     this.target = target;
@@ -33,6 +34,12 @@ export class SilentProxy {
     for (const pair of this.#pairs) for (const socket of pair) this.#silent.add(socket);
   }
 
+  /** Like `swallow`, also for new connections: they are accepted and get no answer. */
+  vanish(): void {
+    this.#isVanished = true;
+    this.swallow();
+  }
+
   /** Closes the present connections. */
   cut(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
@@ -42,6 +49,7 @@ export class SilentProxy {
     const server = connect(this.target);
     const pair = [client, server] as const;
     this.#pairs.add(pair);
+    if (this.#isVanished) this.swallow();
     for (const [from, to] of [pair, [server, client] as const]) {
       from.on('error', () => {});
       from.on('data', (bytes) => {

@@ -40,6 +40,11 @@ t.test('a child finds the tool chains of its user, without their tokens', async 
   t.strictSame(childEnvironment({ ...kept, ...dropped }), kept);
 });
 
+t.test('a child trusts the certificates of its user, and gets no options of Node', async (t) => {
+  const kept = { NODE_EXTRA_CA_CERTS: '/ca.pem', SSL_CERT_FILE: '/ca.pem', SSL_CERT_DIR: '/certs' };
+  t.strictSame(childEnvironment({ ...kept, NODE_OPTIONS: '--require /tmp/x.js' }), kept);
+});
+
 t.test('no variable outside of the lists is passed from any environment', async () => {
   const word = fc.constantFrom('ORATORIO', 'API', 'KEY', 'TOKEN', 'SECRET', 'PATH', 'HOME', 'LC', 'AWS', 'x');
   const name = fc.oneof(

@@ -79,6 +79,7 @@ t.test('a path that cannot be locked is an error that names it, and unknown to a
   t.throws(() => acquireLock(file), LockError);
   t.throws(() => acquireLock(file), { message: new RegExp(file) });
   t.equal(probeLock(file), 'unknown');
+  t.throws(() => acquireLock(file), { message: /is not empty.*Move it aside/ });
   mkdirSync(join(directory, 'folder'));
   t.throws(() => acquireLock(join(directory, 'folder')), LockError);
   t.throws(() => acquireLock(join(directory, 'nowhere', 'x.mutex')), LockError);

@@ -103,6 +103,11 @@ t.test('a start is a trace with a span per visited state, nested like the states
   const [pause] = named('agent-server exited.backingOff');
   t.equal(pause?.parentSpanId, exited?.spanId);
   t.ok(named('api-proxy running').length + named('api-proxy starting').length > 0);
+  t.same(
+    spans.filter(({ name }) => name.startsWith('sidecar-slot')),
+    [],
+    'the slot of the sidecar has no span',
+  );
   for (const sidecar of spans.filter(({ name }) => name.startsWith('api-proxy'))) {
     t.ok([first?.traceId, second?.traceId].includes(sidecar.traceId), 'the sidecar is in the trace of its server');
   }

@@ -70,7 +70,7 @@ onPage('a taken edge flashes, then only the last one stays marked', async (t, { 
   await noteFlashes(page);
   await bringUp(workspace);
   await lit(page, 'running');
-  await hasWholeLog(page, 5);
+  await hasWholeLog(page, 6);
   const flashes = await flashesOf(page);
   t.ok(new Set(flashes.flatMap(({ edges }) => edges)).size >= 4, 'each taken edge flashes');
   const animations = Math.max(...flashes.map(({ animations }) => animations));
@@ -159,14 +159,14 @@ onPage(
       /PROBE\.PASSED if it is about this process → running note that it answers again/,
     );
     t.equal(await page.locator('.node[data-state="stopping.killing"]').count(), 0, 'another composite state is closed');
-    await shows(t, 'match', () => page.locator('.node[data-state="stopping"]').textContent(), /stopping▸ 6 states/);
+    await shows(t, 'match', () => page.locator('.node[data-state="stopping"]').textContent(), /stopping▸ 5 states/);
     await page.locator('.node[data-state="stopping"] > .name').click();
     await page.locator('.node[data-state="stopping.killing"]').waitFor();
-    await list.getByRole('heading', { name: 'Possible events in stopping · choosing' }).waitFor();
+    await list.getByRole('heading', { name: 'Possible events in stopping · settling' }).waitFor();
     await page.keyboard.press('o');
     await list.getByRole('heading', { name: 'Possible events' }).waitFor();
     await showAll(page);
-    await shows(t, 'equal', () => page.locator('.node').count(), 26);
+    await shows(t, 'equal', () => page.locator('.node').count(), 25);
   },
   { at: `/actors/${path}`, prepare: unhealthy, context: { viewport: { width: 1440, height: 900 } } },
 );
@@ -183,6 +183,7 @@ onPage(
     await page.locator('.sends button', { hasText: 'PROCESS.EXITED' }).click();
     await page.locator('.simulation', { hasText: 'which way?' }).waitFor();
     t.same(await axe(page), [], 'axe reports nothing');
+    await page.getByRole('button', { name: 'Go to exited', exact: true }).click();
     await page.getByRole('button', { name: 'Go to exited · givenUp' }).click();
     await lit(page, 'exited.givenUp');
     await shows(
@@ -219,29 +220,29 @@ onPage('events can be filtered, and show actions and sender', async (t, { page, 
   await select(page, 'demo');
   await bringUp(workspace, { sidecar: 1 });
   await lit(page, 'running');
-  await hasWholeLog(page, 6);
+  await hasWholeLog(page, 9);
   await page.getByLabel('Filter events').fill('spawn');
-  await shows(t, 'same', () => eventsOf(page), ['PROXY.RUNNING', 'PROCESS.SPAWNED'], 'by state, action or event');
+  await shows(t, 'same', () => eventsOf(page), ['SLOT.READY', 'PROCESS.SPAWNED'], 'by state, action or event');
   await page.getByLabel('Filter events').fill('');
   await showTab(page, 'Sequence');
-  await shows(t, 'same', () => page.locator('.lane').allTextContents(), ['outside', 'Hub', 'demo', 'apiProxy']);
-  await shows(t, 'equal', () => page.locator('.sequence [role=option]').count(), 6);
+  await shows(t, 'same', () => page.locator('.lane').allTextContents(), ['outside', 'Hub', 'demo', 'sidecarSlot']);
+  await shows(t, 'equal', () => page.locator('.sequence [role=option]').count(), 13);
   await shows(
     t,
     'match',
     () => page.locator('.sequence [role=option]').first().textContent(),
     /outside to .*demo: .*ENSURE/,
   );
-  // The parent sends STOP to its sidecar: a message between two lanes.
+  // The parent sends STOP to the slot of its sidecar: a message between two lanes.
   workspace.send({ type: 'STOP', reason: 'user' });
   workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: 0, signal: null, at: 5 });
-  await page.locator('.sequence [role=option]', { hasText: 'demo to apiProxy' }).first().waitFor();
+  await page.locator('.sequence [role=option]', { hasText: 'demo to sidecarSlot' }).first().waitFor();
 });
 
 onPage(
   'the tabs show the snapshot, its differences and the cause of a state',
   async (t, { page, workspace }) => {
-    await hasWholeLog(page, 8);
+    await hasWholeLog(page, 9);
     await showTab(page, 'Snapshot');
     await page.locator('td.kind').first().waitFor();
     const lines = await page.locator('td.kind').evaluateAll((cells) =>
@@ -328,7 +329,7 @@ onPage(
   'time travel of an actor by key, slider and click sends no event and loses no record',
   async (t, { page, backend, workspace }) => {
     await shows(t, 'equal', () => state(page), 'unhealthy');
-    await hasWholeLog(page, 8);
+    await hasWholeLog(page, 9);
     await page.locator('.node.active[data-state="unhealthy"]').waitFor({ state: 'attached' });
     const before = backend.requests.filter((request) => !request.startsWith('GET')).length;
     await page.keyboard.press('ArrowLeft');
@@ -365,7 +366,7 @@ onPage(
     await page.getByLabel('Moment').fill('0');
     await lit(page, 'stopped');
     await shows(t, 'equal', () => page.getByRole('button', { name: 'Step back' }).isDisabled(), true);
-    await page.locator('.log .vrow', { hasText: 'done(prepare)' }).click();
+    await page.locator('.log .vrow', { hasText: 'SLOT.READY' }).click();
     await lit(page, 'starting.spawning');
     // The recording plays for a few seconds only, so the page itself watches for it.
     const playing = page.waitForFunction(() => document.querySelector('button[aria-label="Pause"]'));
@@ -376,7 +377,7 @@ onPage(
     await page.getByRole('button', { name: 'Live' }).click();
     await isGone(page, '.banner');
     await lit(page, 'exited.backingOff');
-    await hasWholeLog(page, 10);
+    await hasWholeLog(page, 11);
     await shows(t, 'match', async () => (await eventsOf(page)).join(), 'PROCESS.EXITED');
     const after = backend.requests.filter((request) => !request.startsWith('GET')).length;
     t.equal(after, before, 'not one request but reads');
@@ -401,7 +402,7 @@ onPage(
       await page.keyboard.press('ArrowLeft');
     await shows(t, 'equal', () => badge('beta'), 'stopped');
     await shows(t, 'equal', () => badge('alpha'), 'running');
-    await shows(t, 'match', () => slider.getAttribute('aria-valuetext'), /\d\d:\d\d:\d\d.* alpha done\(readiness\)/);
+    await shows(t, 'match', () => slider.getAttribute('aria-valuetext'), /\d\d:\d\d:\d\d.* sidecarSlot SLOT\.PROVE/);
     await page.waitForURL(/at=\d+/);
     await page.keyboard.press('Escape');
     await page.locator('[role=treeitem]', { hasText: 'beta' }).locator('.badge', { hasText: 'running' }).waitFor();
@@ -424,19 +425,19 @@ onPage(
     await page.waitForURL((url) => !url.hash.includes('step='));
     await page.keyboard.press('1');
     await page.keyboard.press('ArrowLeft');
-    await page.waitForURL(/step=7/);
-    t.match(page.url(), /#\/actors\/%2Fhome%2Fada%2Fprojects%2Fdemo\?tab=events&pick=[^&]+&step=7$/);
+    await page.waitForURL(/step=8/);
+    t.match(page.url(), /#\/actors\/%2Fhome%2Fada%2Fprojects%2Fdemo\?tab=events&pick=[^&]+&step=8$/);
   },
-  { at: `/actors/${path}?tab=states&step=3&pick=state:starting.preparing`, prepare: unhealthy },
+  { at: `/actors/${path}?tab=states&step=4&pick=state:starting.preparing`, prepare: unhealthy },
 );
 
 onPage(
   'a recording can be saved, opened, stepped through and closed; an invalid file is refused',
   async (t, { page, workspace }) => {
     await lit(page, 'unhealthy');
-    await hasWholeLog(page, 8);
+    await hasWholeLog(page, 9);
     const log = await eventsOf(page);
-    t.equal(log.length, 8);
+    t.equal(log.length, 9);
     await page.locator('summary', { hasText: 'Export' }).click();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -480,7 +481,7 @@ onPage(
 onPage(
   'the chart is copied as Mermaid with the active state marked, and as SVG',
   async (t, { page }) => {
-    await hasWholeLog(page, 8);
+    await hasWholeLog(page, 9);
     const copied = async (name: string, what: string) => {
       await page.locator('summary', { hasText: 'Export' }).click();
       const isCopied = untilToast(page, `${what} copied.`);
@@ -499,7 +500,7 @@ onPage(
     const records = JSON.parse(await copied('Copy the records of this actor as JSON', 'Records')) as { type: string }[];
     t.same(
       records.map(({ type }) => type),
-      ['actor', ...Array.from({ length: 8 }, () => 'transition')],
+      ['actor', ...Array.from({ length: 9 }, () => 'transition')],
     );
     t.match(
       await copied('Copy the stream of records as curl', 'Command'),
@@ -529,7 +530,7 @@ onPage(
         return document.getElementById(id ?? '')?.querySelector('b')?.textContent;
       });
     await lit(page, 'unhealthy');
-    await hasWholeLog(page, 8);
+    await hasWholeLog(page, 9);
     await focusOn('[role=tree]');
     await page.keyboard.press('Home');
     await shows(t, 'equal', () => current(), 'Hub');
@@ -575,7 +576,7 @@ onPage(
   'axe reports nothing in any tab, live, in the past and in a menu, in both themes; targets are large enough',
   async (t, { page }) => {
     await lit(page, 'unhealthy');
-    await hasWholeLog(page, 8);
+    await hasWholeLog(page, 9);
     let part: string | undefined;
     for (const name of ['Events', 'Sequence', 'States', 'Snapshot', 'Diff', 'Why', 'Dead letters']) {
       await showTab(page, name);

@@ -330,7 +330,9 @@ t.test('the tree shows matches with their parents, in the chosen order, and ende
       born('/w/b', { parent: 'hub', states: ['running'], since: at(50), projection: { failures: 2 } }),
       born('/w/a', { parent: 'hub', states: ['exited'], since: at(20), projection: { failures: 5 } }),
       born('/w/c', { parent: 'hub', states: ['running'], since: at(80) }),
-      born('/w/a/proxy', { parent: '/w/a', machine: 'api-proxy', states: ['running'] }),
+      born('/w/a/slot', { parent: '/w/a', machine: 'sidecar-slot', states: ['held'] }),
+      born('/w/b/slot', { parent: '/w/b', machine: 'sidecar-slot', states: ['empty'] }),
+      born('/w/a/proxy', { parent: '/w/a/slot', machine: 'api-proxy', states: ['running'] }),
       born('turn_1', { parent: 'hub', machine: 'turn', states: ['completed'] }),
       { type: 'gone', id: 'turn_1', at: at(90) },
     ],
@@ -339,15 +341,15 @@ t.test('the tree shows matches with their parents, in the chosen order, and ende
   const rows = new TreeRows();
   const ids = (filter = {}, closed: string[] = []) =>
     rows.of(actors, { ...everything, ...filter }, new Set(closed)).map((row) => row.id);
-  t.same(ids(), ['hub', '/w/a', '/w/a/proxy', '/w/b', '/w/c', '(ended)', 'turn_1']);
+  t.same(ids(), ['hub', '/w/a', '/w/a/slot', '/w/a/proxy', '/w/b', '/w/c', '(ended)', 'turn_1']);
   t.same(ids({}, ['/w/a', '(ended)']), ['hub', '/w/a', '/w/b', '/w/c', '(ended)']);
-  t.same(ids({ order: 'failures' }), ['hub', '/w/a', '/w/a/proxy', '/w/b', '/w/c', '(ended)', 'turn_1']);
-  t.same(ids({ order: 'time' }), ['hub', '/w/c', '/w/b', '/w/a', '/w/a/proxy', '(ended)', 'turn_1']);
-  t.same(ids({ text: 'PROXY' }), ['hub', '/w/a', '/w/a/proxy']);
+  t.same(ids({ order: 'failures' }), ['hub', '/w/a', '/w/a/slot', '/w/a/proxy', '/w/b', '/w/c', '(ended)', 'turn_1']);
+  t.same(ids({ order: 'time' }), ['hub', '/w/c', '/w/b', '/w/a', '/w/a/slot', '/w/a/proxy', '(ended)', 'turn_1']);
+  t.same(ids({ text: 'PROXY' }), ['hub', '/w/a', '/w/a/slot', '/w/a/proxy']);
   t.same(ids({ tone: 'danger' }), ['hub', '/w/a']);
   t.same(ids({ machine: 'turn' }), ['(ended)', 'turn_1']);
   t.same(ids({ isInTrouble: true }), ['hub', '/w/a', '/w/b']);
-  t.match(countsOf(actors), { inTrouble: 2, living: 5, ended: 1 });
+  t.match(countsOf(actors), { inTrouble: 2, living: 6, ended: 1 });
   const [hub] = rows.of(actors, everything, new Set());
   t.match(hub, { level: 1, position: 1, siblings: 2, isOpen: true });
 });
@@ -425,9 +427,8 @@ t.test('the causes of a state begin at the last stable state', async (t) => {
   t.same(up.from?.states, ['stopped']);
   t.same(
     up.reasons.map(({ entry }) => entry.record.event),
-    ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED', 'done(readiness)'],
+    ['ENSURE', 'SLOT.CLEARED', 'done(prepare)', 'SLOT.READY', 'PROCESS.SPAWNED', 'done(readiness)'],
   );
-  t.same(up.reasons[1]?.because, ['not mustReplaceSidecar'], 'what was tried before, and did not hold');
   for (const error of ['no answer', 'no answer', 'still none']) {
     workspace.send({ type: 'PROBE.FAILED', incarnation: 1, error });
   }
@@ -436,4 +437,7 @@ t.test('the causes of a state begin at the last stable state', async (t) => {
   t.match(reasons, [
     { entry: { record: { event: 'PROBE.FAILED', to: ['unhealthy'] } }, nth: 3, because: ['reachesFailureThreshold'] },
   ]);
+  workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
+  const refused = ['not mustNotRestart', 'not exceedsFailureLimit'];
+  t.same(explain(now(), chart).reasons.at(-1)?.because, refused, 'guards that were tried first, and did not hold');
 });

@@ -17,6 +17,7 @@ import {
   type ProcessInput,
   type Readiness,
   type SidecarActorInput,
+  sidecarSlotMachine,
 } from '../../machines/index.ts';
 import { createInspectionSource, createRecorder, loadCharts, projections } from '../../src/inspect/index.ts';
 import type { PageInfo } from '../../src/protocol/index.ts';
@@ -63,10 +64,14 @@ export const workspaceMachine = agentServerMachine.provide({
     liveness: fromCallback<{ readonly type: string }, { readonly workspacePath: string; readonly incarnation: number }>(
       () => {},
     ),
-    apiProxy: apiProxyMachine.provide({
+    sidecarSlot: sidecarSlotMachine.provide({
       actors: {
-        process: processLogic,
-        readiness: fromPromise<{ readonly at: number }, SidecarActorInput>(never),
+        apiProxy: apiProxyMachine.provide({
+          actors: {
+            process: processLogic,
+            readiness: fromPromise<{ readonly at: number }, SidecarActorInput>(never),
+          },
+        }),
       },
     }),
   },
@@ -223,8 +228,9 @@ export async function bringUp(workspace: Workspace, options: { sidecar?: number 
   const until = (state: string) => waitForState(workspace, state);
   if (options.sidecar) {
     await until('starting.proxying');
-    workspace.getSnapshot().children['apiProxy']?.send({ type: 'PROCESS.SPAWNED', incarnation: 1, pid: 4243 });
-    workspace.send({ type: 'PROXY.RUNNING', pid: 4243 });
+    const slot = workspace.getSnapshot().children['sidecarSlot'];
+    slot?.getSnapshot().children['apiProxy']?.send({ type: 'PROCESS.SPAWNED', incarnation: 1, pid: 4243 });
+    slot?.send({ type: 'PROXY.RUNNING', pid: 4243 });
   }
   await until('starting.spawning');
   const { incarnation } = workspace.getSnapshot().context;

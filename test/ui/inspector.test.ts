@@ -16,12 +16,15 @@ onPage('the active state is highlighted, and every step is in the log', async (t
   await lit(page, 'running');
   await shows(t, 'equal', () => page.locator('.node.active').count(), 1);
   await page.locator('.label.taken', { hasText: 'done(readiness)' }).waitFor({ state: 'attached' });
-  await hasWholeLog(page, 6);
+  await hasWholeLog(page, 9);
   await shows(t, 'same', () => eventsOf(page), [
     'ENSURE',
-    'always',
+    'SLOT.CHANGED',
+    'SLOT.CLEARED',
     'done(prepare)',
-    'PROXY.RUNNING',
+    'SLOT.CHANGED',
+    'SLOT.CHANGED',
+    'SLOT.READY',
     'PROCESS.SPAWNED',
     'done(readiness)',
   ]);
@@ -29,8 +32,8 @@ onPage('the active state is highlighted, and every step is in the log', async (t
   await shows(
     t,
     'ok',
-    () => page.locator('[role=treeitem][aria-level="3"]', { hasText: 'apiProxy' }).isVisible(),
-    'the sidecar hangs below',
+    () => page.locator('[role=treeitem][aria-level="4"]', { hasText: 'apiProxy' }).isVisible(),
+    'the sidecar hangs below its slot',
   );
 
   workspace.send({ type: 'PROCESS.EXITED', incarnation: 1, exitCode: null, signal: 'SIGKILL', at: 5 });
@@ -89,20 +92,17 @@ onPage('a cut stream resumes without a lost or duplicate step', async (t, { page
   backend.cut();
   await page.locator('.connection.live').waitFor();
   await lit(page, 'starting.probing');
-  await hasWholeLog(page, 4);
-  await shows(t, 'same', () => eventsOf(page), ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED']);
+  await hasWholeLog(page, 5);
+  const start = ['ENSURE', 'SLOT.CLEARED', 'done(prepare)', 'SLOT.READY', 'PROCESS.SPAWNED'];
+  await shows(t, 'same', () => eventsOf(page), start);
 
   backend.cut({ forget: true });
   workspace.send({ type: 'STOP', reason: 'user' });
   await lit(page, 'stopping');
   await page.locator('.connection.live').waitFor();
-  await hasWholeLog(page, 6);
+  await hasWholeLog(page, 7);
   const log = await eventsOf(page);
-  t.same(
-    log,
-    ['ENSURE', 'always', 'done(prepare)', 'PROCESS.SPAWNED', 'STOP', 'always'],
-    'a new Hub sends all records again',
-  );
+  t.same(log, [...start, 'STOP', 'always'], 'a new Hub sends all records again');
 });
 
 onPage(

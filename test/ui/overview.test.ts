@@ -409,6 +409,36 @@ scene(
   },
 );
 
+const listDamaged = { code: 'listDamaged', what: 'The list of workspaces was damaged.', where: '/h/appservers.json' };
+const historyLost = { code: 'historyLost', what: 'The history begins again.', where: '/h/state.db' };
+
+scene(
+  'a damaged list of workspaces and a lost history are shown with the command that ends the report',
+  {
+    kind: 'hub',
+    at: '/overview',
+    prepare: (backend) => {
+      backend.state.hubProblems = [{ ...listDamaged, next: 'rm /h/appservers.json.damaged-*' }];
+      backend.state.records = [
+        recordOf('/w/shop', { problems: [{ ...historyLost, next: 'rm /h/state.db.damaged-*' }] }),
+        recordOf('/w/whole'),
+      ];
+    },
+  },
+  async (t, { page }) => {
+    const banner = page.locator('.banner.warn');
+    await shows(t, 'match', () => banner.textContent(), /The list of workspaces was damaged\./);
+    await shows(t, 'equal', () => banner.locator('code').textContent(), 'rm /h/appservers.json.damaged-*');
+    await row(page, 'shop').click();
+    const facts = page.locator('.drawer');
+    await shows(t, 'match', () => facts.textContent(), /The history begins again\..*rm \/h\/state\.db\.damaged-\*/);
+    await row(page, 'whole').click();
+    await shows(t, 'match', () => facts.textContent(), /\/w\/whole/);
+    t.notMatch(await facts.textContent(), /history|damaged/, 'positive control: a whole history is not reported');
+    t.same(await axe(page), []);
+  },
+);
+
 scene(
   'a Hub without workspaces shows the command that adds one',
   { kind: 'hub', at: '/overview' },

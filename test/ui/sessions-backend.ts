@@ -17,6 +17,7 @@ import {
   type InspectionRecord,
   type ModuleState,
   PageInfo,
+  type Problem,
   RecentEvent,
   SessionDeleted,
   SessionPage,
@@ -58,6 +59,7 @@ export async function startBackend(
     restrictedSettings: [] as string[],
     droppedEvents: 0,
     records: [] as AppServerRecord[],
+    hubProblems: [] as Problem[],
     hubEvents: [] as RecentEvent[],
     condition: undefined as WorkspaceCondition | undefined,
     /** The next request to such a path is answered with this error. */
@@ -215,6 +217,7 @@ export async function startBackend(
             notifications: true,
             tray: false,
           },
+          ...(state.hubProblems.length > 0 && { problems: state.hubProblems }),
         },
         HubStatus,
       ],

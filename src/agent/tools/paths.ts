@@ -4,7 +4,6 @@
  * symlink can be swapped in between. Not visible in a path: a hard link is as good a name of a file as any other.
  */
 
-import { existsSync } from 'node:fs';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, parse, relative, resolve, sep } from 'node:path';
 import { directoryName } from '../../config/index.ts';
@@ -167,12 +166,8 @@ async function placesOutOfBounds(
 
 /** @throws PathError when the workspace, or the directory of the conversation, is not there */
 function requireRoots(workspacePath: string, { workspace }: PathRules): void {
-  if (!workspace) return;
-  if (workspace.loss) throw new PathError(workspace.loss.message);
-  if (workspacePath === workspace.path || existsSync(workspacePath)) return;
-  throw new PathError(
-    `The directory ${workspacePath} of this conversation was moved or deleted. Move it back, or start another conversation.`,
-  );
+  const loss = workspace?.lossOf(workspacePath);
+  if (loss) throw new PathError(loss.message);
 }
 
 /** @throws PathError */

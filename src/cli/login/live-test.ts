@@ -1,5 +1,6 @@
 import { ModelError, type ModelRouter, modelSettingsOf, modelSource, printedCall } from '../../agent/index.ts';
 import type { Config, LoadedConfig } from '../../config/index.ts';
+import { maskedAddress } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 
@@ -123,7 +124,7 @@ export function nearestNames(wanted: string, names: readonly string[]): readonly
 }
 
 function explained(error: unknown, config: Config): { code: string; message: string; hint: string } {
-  const endPoint = config.EndPoint || 'the provider';
+  const endPoint = maskedAddress(config.EndPoint) || 'the provider';
   if (error instanceof UnknownModel) {
     return {
       code: 'unknownModel',

@@ -1,5 +1,5 @@
 import { ConfigChangeError, ConfigError, type PlannedUserChange, planUserChange } from '../../config/index.ts';
-import { isHttpUrl, messageOf } from '../../lib/index.ts';
+import { isHttpUrl, maskedAddress, messageOf } from '../../lib/index.ts';
 import { askChoice, askText, askYesNo, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, invalidConfig, usageError } from '../errors.ts';
@@ -66,17 +66,10 @@ async function providerOf(context: CommandContext): Promise<KnownProviderName> {
 /** Reports the values of the file that apply, because no option overrides them. */
 function reportKept({ options, output }: CommandContext, { kept }: Account): void {
   const values = [
-    ...(kept?.endPoint && options['end-point'] === undefined ? [`EndPoint ${masked(kept.endPoint)}`] : []),
+    ...(kept?.endPoint && options['end-point'] === undefined ? [`EndPoint ${maskedAddress(kept.endPoint)}`] : []),
     ...(kept?.model && options['model'] === undefined ? [`Model ${kept.model}`] : []),
   ];
   if (values.length > 0) output.note(`Kept: ${values.join(', ')}. To change them: --end-point, --model`);
-}
-
-function masked(address: string): string {
-  const url = new URL(address);
-  url.username = '';
-  url.password = '';
-  return url.href;
 }
 
 async function endPointOf(

@@ -1,4 +1,5 @@
 import { type FactSource, modelSettingsOf, type SandboxStatus, sandboxStatus } from '../../agent/index.ts';
+import { maskedAddress } from '../../lib/index.ts';
 import type { ModelPrice } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { withModels } from '../login/index.ts';
@@ -60,7 +61,7 @@ export async function inForce(
         value: main.kind,
         source: from('Provider', main.kind === 'demo' ? 'nothing is connected' : 'derived from EndPoint and Model'),
       },
-      endPoint: { value: main.endPoint, source: from('EndPoint', 'the usual one') },
+      endPoint: { value: maskedAddress(main.endPoint), source: from('EndPoint', 'the usual one') },
       model: { value: models.model, source: from('Model', 'the usual one of the provider') },
       key: keyOf(effective),
       effort: { value: config.ReasoningEffort ?? null, source: from('ReasoningEffort', 'as the provider does') },

@@ -13,7 +13,7 @@ import {
 } from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
 import { containerPaths, type EnvFile, parseEnv } from '../files/index.ts';
-import { type AppClient, type AppFacts, createAppClient, readApp, readPrivateKey } from '../github/index.ts';
+import { type AppClient, type AskedApp, appKeyIn, createAppClient, readApp } from '../github/index.ts';
 import { classifyHost, type HostVerdict, type PublicHost } from '../host/index.ts';
 import { layoutOf, type StackLayout } from '../layout.ts';
 import { once } from '../once.ts';
@@ -152,11 +152,11 @@ export class DoctorContext {
   readonly app: () => AppClient = once(() => {
     const { endpoint, appId } = this.config();
     if (appId === null) throw new DeployError('notAStack', 'GitHub.AppId is not set.');
-    const privateKey = readPrivateKey(this.keyFile());
+    const privateKey = appKeyIn(this.keyFile());
     return createAppClient({ endpoint, appId, privateKey, timeoutMs: limits.askMs, signal: this.signal });
   });
 
-  readonly appFacts: () => Promise<AppFacts> = once(() => readApp(this.app()));
+  readonly appFacts: () => Promise<AskedApp> = once(() => readApp(this.app()));
 
   /** Path on this host for the backend's `path`. @throws DeployError when it is in no mounted directory */
   onHost(path: string): string {

@@ -1,12 +1,12 @@
 import { createAppAuth } from '@octokit/auth-app';
 import { Octokit } from '@octokit/core';
 import * as v from 'valibot';
-import { outgoingFetch } from '../../http/index.ts';
+import { apiVersion, clockSkewMs, createTransport, GitHubError } from '../../github/index.ts';
+import { messageOf } from '../../lib/index.ts';
 import { AppQuestionError } from './errors.ts';
 
 /** Limit of an answer of GitHub; the largest here, a page of deliveries, has some ten kilobytes. */
 const answerBytes = 4 * 1024 * 1024;
-const apiVersion = '2022-11-28';
 
 export interface AppClientOptions {
   /** Base of the API: `https://api.github.com`, or `https://HOST/api/v3`. */
@@ -37,7 +37,9 @@ export interface AppClient {
 }
 
 export function createAppClient(options: AppClientOptions): AppClient {
-  const { endpoint, appId, privateKey, installationId } = options;
+  const { endpoint, appId, privateKey, installationId, timeoutMs, signal } = options;
+  const limits = { requestTimeoutMs: timeoutMs, answerBytes };
+  const send = createTransport(endpoint, limits, { stop: signal });
   const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore };
   const octokit = new Octokit({
     baseUrl: endpoint.replace(/\/+$/, ''),
@@ -46,7 +48,7 @@ export function createAppClient(options: AppClientOptions): AppClient {
     log: silent,
     authStrategy: createAppAuth,
     auth: { appId, privateKey, log: silent, ...(installationId !== undefined && { installationId }) },
-    request: { fetch: transport(options), log: silent },
+    request: { fetch: (url: string, init: RequestInit) => send(url, { ...init, redirect: 'manual' }), log: silent },
   });
   return {
     async get(path, schema, parameters = {}) {
@@ -58,54 +60,13 @@ export function createAppClient(options: AppClientOptions): AppClient {
       const parsed = v.safeParse(schema, answer.data);
       if (!parsed.success)
         throw new AppQuestionError('invalidAnswer', 'GitHub answered in another way than it describes.');
-      return { data: parsed.output, clockSkewMs: skewOf(answer.headers.date) };
+      return { data: parsed.output, clockSkewMs: clockSkewMs(answer.headers.date) };
     },
   };
 }
 
 function ignore(): void {
   // Octokit's own messages are not logged.
-}
-
-/** `fetch` that ends in time, bounds the size of answers and contacts the endpoint only. */
-function transport({ endpoint, timeoutMs, signal }: AppClientOptions) {
-  const { origin } = new URL(endpoint);
-  return async (url: string, init: RequestInit): Promise<Response> => {
-    if (new URL(url).origin !== origin) throw new AppQuestionError('invalidAnswer', 'GitHub names another host.');
-    const timeout = AbortSignal.timeout(timeoutMs);
-    try {
-      const either = AbortSignal.any([timeout, ...(signal ? [signal] : [])]);
-      const response = await outgoingFetch(url, { ...init, redirect: 'manual', signal: either });
-      const { status, statusText, headers } = response;
-      const body = await bodyOf(response);
-      const copy = new Headers(headers);
-      copy.delete('content-encoding');
-      copy.delete('content-length');
-      return new Response([204, 304].includes(status) ? null : body, { status, statusText, headers: copy });
-    } catch (error) {
-      if (error instanceof AppQuestionError) throw error;
-      if (timeout.aborted) throw new AppQuestionError('timedOut', `GitHub did not answer within ${timeoutMs} ms.`);
-      throw new AppQuestionError('unreachable', `GitHub could not be reached (${reasonOf(error)}).`);
-    }
-  };
-}
-
-async function bodyOf(response: Response): Promise<Buffer<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > answerBytes) throw new AppQuestionError('invalidAnswer', 'GitHub answered with too much.');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
-}
-
-/** Only the system's code: a message may quote the sent data. */
-function reasonOf(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  if (cause instanceof Error && 'code' in cause) return String(cause.code);
-  return cause instanceof Error ? cause.name : 'unknown';
 }
 
 const Refusal = v.object({
@@ -115,10 +76,14 @@ const Refusal = v.object({
 const RefusalBody = v.object({ message: v.string() });
 
 function asQuestionError(error: unknown): AppQuestionError {
-  const inner = error instanceof Error && error.cause instanceof AppQuestionError ? error.cause : error;
-  if (inner instanceof AppQuestionError) return inner;
+  const inner = error instanceof Error && error.cause instanceof GitHubError ? error.cause : error;
+  if (inner instanceof GitHubError) {
+    const code = inner.code === 'timedOut' || inner.code === 'invalidAnswer' ? inner.code : 'unreachable';
+    return new AppQuestionError(code, `${inner.message}.`);
+  }
   const parsed = v.safeParse(Refusal, error);
-  if (!parsed.success) return new AppQuestionError('unreachable', `GitHub could not be asked (${reasonOf(error)}).`);
+  if (!parsed.success)
+    return new AppQuestionError('unreachable', `GitHub could not be asked: ${plain(messageOf(inner))}.`);
   const { status, response } = parsed.output;
   const refusal = v.safeParse(RefusalBody, response?.data);
   const words = refusal.success ? `: ${plain(refusal.output.message)}` : '';
@@ -139,8 +104,3 @@ const plain = (text: string): string =>
     .replace(/[^\x20-\x7e]+/g, ' ')
     .trim()
     .slice(0, 200);
-
-function skewOf(date: string | undefined): number | null {
-  const theirs = Date.parse(date ?? '');
-  return Number.isNaN(theirs) ? null : Math.trunc((Date.now() - theirs) / 1_000) * 1_000;
-}

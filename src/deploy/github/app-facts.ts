@@ -1,22 +1,8 @@
 import * as v from 'valibot';
+import { AppAnswer, type AppFacts, appFactsOf, HookAnswer, type HookFacts, hookFactsOf } from '../../github/index.ts';
 import type { AppClient } from './app-client.ts';
 import { AppQuestionError } from './errors.ts';
 
-const Permissions = v.record(v.string(), v.string());
-const AppShape = v.object({
-  id: v.number(),
-  slug: v.optional(v.string(), ''),
-  name: v.string(),
-  html_url: v.string(),
-  permissions: Permissions,
-  events: v.array(v.string()),
-});
-const HookShape = v.object({
-  url: v.nullish(v.string()),
-  content_type: v.nullish(v.string()),
-  insecure_ssl: v.nullish(v.union([v.string(), v.number()])),
-  secret: v.nullish(v.string()),
-});
 const DeliveriesShape = v.array(
   v.object({
     guid: v.string(),
@@ -27,47 +13,23 @@ const DeliveriesShape = v.array(
 );
 const InstallationShape = v.object({
   id: v.number(),
-  permissions: v.optional(Permissions, {}),
+  permissions: v.optional(v.record(v.string(), v.string()), {}),
   suspended_at: v.nullish(v.string()),
 });
 
-/** The App as its owner registered it. */
-export interface AppFacts {
-  readonly id: number;
-  readonly name: string;
-  readonly url: string;
-  readonly permissions: Readonly<Record<string, string>>;
-  readonly events: readonly string[];
-  /** Ours against GitHub's clock, milliseconds; null when GitHub did not say. */
-  readonly clockSkewMs: number | null;
-}
+/** Facts of the App, and our clock against GitHub's in milliseconds; null when GitHub did not say. */
+export type AskedApp = AppFacts & { readonly clockSkewMs: number | null };
 
 /** @throws AppQuestionError */
-export async function readApp(client: AppClient): Promise<AppFacts> {
-  const { data, clockSkewMs } = await client.get('/app', AppShape);
-  const { id, name, html_url, permissions, events } = data;
-  return { id, name, url: html_url, permissions, events, clockSkewMs };
-}
-
-/** Where GitHub delivers to. */
-export interface HookFacts {
-  readonly url: string;
-  readonly contentType: string;
-  readonly verifiesTls: boolean;
-  readonly hasSecret: boolean;
+export async function readApp(client: AppClient): Promise<AskedApp> {
+  const { data, clockSkewMs } = await client.get('/app', AppAnswer);
+  return { ...appFactsOf(data), clockSkewMs };
 }
 
 /** @returns null: the App has no webhook @throws AppQuestionError */
 export async function readHook(client: AppClient): Promise<HookFacts | null> {
-  const found = await orNull(client.get('/app/hook/config', HookShape));
-  if (found === null) return null;
-  const { url, content_type, insecure_ssl, secret } = found.data;
-  return {
-    url: url ?? '',
-    contentType: content_type ?? 'form',
-    verifiesTls: String(insecure_ssl ?? '0') === '0',
-    hasSecret: Boolean(secret),
-  };
+  const found = await orNull(client.get('/app/hook/config', HookAnswer));
+  return found && hookFactsOf(found.data);
 }
 
 export interface DeliveryFacts {

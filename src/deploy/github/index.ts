@@ -5,16 +5,14 @@
  */
 export { type AppClient, type AppClientOptions, createAppClient } from './app-client.ts';
 export {
-  type AppFacts,
+  type AskedApp,
   type DeliveryFacts,
-  type HookFacts,
   type InstallationFacts,
   readApp,
   readDeliveries,
   readHook,
   readInstallation,
 } from './app-facts.ts';
+export { appKey, appKeyIn } from './app-key.ts';
 export { type AppErrorCode, AppQuestionError } from './errors.ts';
-export { missingEvents, missingPermissions, neededEvents, neededPermissions } from './needs.ts';
-export { readPrivateKey, usablePrivateKey } from './private-key.ts';
 export { type AppProblem, type AppProof, type ProofOptions, proveApp } from './prove-app.ts';

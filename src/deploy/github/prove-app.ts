@@ -1,9 +1,9 @@
+import { missingEvents, missingPermissions, neededEvents } from '../../github/index.ts';
 import { DeployError } from '../errors.ts';
 import { type AppClient, createAppClient } from './app-client.ts';
-import { type AppFacts, readApp, readInstallation } from './app-facts.ts';
+import { type AskedApp, readApp, readInstallation } from './app-facts.ts';
+import { appKey } from './app-key.ts';
 import { AppQuestionError } from './errors.ts';
-import { missingEvents, missingPermissions, neededEvents } from './needs.ts';
-import { usablePrivateKey } from './private-key.ts';
 
 export interface ProofOptions {
   readonly endpoint: string;
@@ -30,7 +30,7 @@ export interface AppProblem {
 }
 
 export type AppProof =
-  | { readonly state: 'proven'; readonly app: AppFacts; readonly problems: readonly AppProblem[] }
+  | { readonly state: 'proven'; readonly app: AskedApp; readonly problems: readonly AppProblem[] }
   /** GitHub gave no answer: nothing is known of the App. */
   | { readonly state: 'unknown'; readonly reason: string };
 
@@ -40,7 +40,7 @@ export type AppProof =
  * @throws DeployError credentialsRefused when GitHub refuses the pair, secretRefused when the key is invalid
  */
 export async function proveApp(options: ProofOptions): Promise<AppProof> {
-  const privateKey = usablePrivateKey(options.privateKey, "The App's private key");
+  const privateKey = appKey(options.privateKey, "The App's private key");
   const client = createAppClient({ ...options, privateKey });
   try {
     const app = await readApp(client);
@@ -53,7 +53,7 @@ export async function proveApp(options: ProofOptions): Promise<AppProof> {
   }
 }
 
-function appProblems(app: AppFacts, { appId, isWriting }: ProofOptions): AppProblem[] {
+function appProblems(app: AskedApp, { appId, isWriting }: ProofOptions): AppProblem[] {
   const permissions = missingPermissions(app.permissions, isWriting);
   const events = missingEvents(app.events);
   const ofApp = { repository: null };

@@ -1,6 +1,6 @@
 import type { Repository } from '../files/index.ts';
 import { cloneUrlFor, findGit } from '../git/index.ts';
-import { readPrivateKey } from '../github/index.ts';
+import { appKeyIn } from '../github/index.ts';
 import { planAddRepository } from '../plan/index.ts';
 import { readStack, readText, type Stack } from '../stack/index.ts';
 import { userOf } from './agent-move.ts';
@@ -44,7 +44,7 @@ export const addRepositoryChange = (wish: AddRepositoryWish): Change => ({
 /** The App of the stack; null without an id or a usable key. */
 function appOf({ config: { appId }, layout }: Stack): SpellingSource['app'] {
   try {
-    return appId === null ? null : { appId, privateKey: readPrivateKey(layout.privateKey) };
+    return appId === null ? null : { appId, privateKey: appKeyIn(layout.privateKey) };
   } catch {
     // The doctor reports the key. Without it, a private repository keeps the given spelling.
     return null;

@@ -5,7 +5,7 @@ import { firstFreePort } from '../engine/index.ts';
 import { DeployError } from '../errors.ts';
 import { caddyfile, newSecret, type VariableName } from '../files/index.ts';
 import { cloneUrlFor, findGit } from '../git/index.ts';
-import { proveApp, usablePrivateKey } from '../github/index.ts';
+import { appKey, proveApp } from '../github/index.ts';
 import type { PublicHost } from '../host/index.ts';
 import { planInit, webhookSecret } from '../plan/index.ts';
 import { isSelinuxEnforcing, layoutOf, requireLinux, type StackLayout, stackUser } from '../stack/index.ts';
@@ -98,7 +98,7 @@ async function engineProblem({ engine, isDry }: Preparing): Promise<string | nul
 /** Answers as they can be used. @throws DeployError hostRefused, secretRefused */
 const given = ({ webhook, github: { privateKey } }: InitAnswers) => ({
   gateway: webhook && checkHost(webhook.publicHost, webhook.certificates),
-  privateKey: privateKey === null ? null : usablePrivateKey(privateKey, "The App's private key"),
+  privateKey: privateKey === null ? null : appKey(privateKey, "The App's private key"),
 });
 
 /** The gateway of a stack that is written and not started. */

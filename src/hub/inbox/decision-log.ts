@@ -1,9 +1,10 @@
 import { appendFile, readFile, rename, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import * as v from 'valibot';
 import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { InboxHistoryEntry } from '../../protocol/index.ts';
+import { ensurePrivateDirectory } from '../../supervise/index.ts';
 
 /** Size at which a new file is begun. The one before stays, so that twice as much is on disk. */
 const maxFileBytes = 1_048_576;
@@ -45,6 +46,7 @@ export class DecisionLog {
 
   async #append(entry: InboxHistoryEntry): Promise<void> {
     try {
+      ensurePrivateDirectory(dirname(this.#file));
       const line = `${JSON.stringify(entry)}\n`;
       const size = await stat(this.#file).then(
         (found) => found.size,

@@ -1,3 +1,4 @@
+import { backTickFence } from '../../lib/index.ts';
 import { visible } from './visible.ts';
 
 /**
@@ -8,8 +9,7 @@ import { visible } from './visible.ts';
  */
 export function fenced(label: string, text: string): string {
   const shown = visible(text);
-  const longest = Math.max(2, ...Array.from(shown.matchAll(/`+/g), ([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
+  const fence = backTickFence(shown);
   return `${fence}${label}\n${shown}${shown.endsWith('\n') ? '' : '\n'}${fence}`;
 }
 

@@ -72,7 +72,7 @@ function wantedTexts({ oldText, newText, line }: Finding): Wanted[] {
   if (oldText === undefined || oldText.trim() === '') return [];
   const old = withoutLineEnd(oldText);
   const fresh = newText === undefined ? undefined : withoutLineEnd(newText);
-  const bare = old.replace(/^\n+/, '').replace(/\n+$/, '');
+  const bare = old.replace(/^\n+/, '').replace(/(?<!\n)\n+$/, '');
   const first = { oldText: old, newText: isOneEmptyLine(newText) ? undefined : fresh, line };
   if (bare === old) return [first];
   const before = old.indexOf(bare);
@@ -86,7 +86,7 @@ const isOneEmptyLine = (text: string | undefined): boolean => text === '\n' || t
 
 function trimLineEnds(text: string, before: number, after: number): string {
   const start = Math.min(before, text.length - text.replace(/^\n+/, '').length);
-  const end = Math.min(after, text.length - text.replace(/\n+$/, '').length);
+  const end = Math.min(after, text.length - text.replace(/(?<!\n)\n+$/, '').length);
   return text.slice(start, Math.max(start, text.length - end));
 }
 

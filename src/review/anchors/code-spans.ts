@@ -7,7 +7,7 @@ export interface MarkdownPart {
 const isBlank = (line: string): boolean => /^[ \t\n]*$/.test(line);
 
 /** A row of `---` between pipes makes a table, and there a pipe ends any construct before it (GFM, section 4.10). */
-const tableRule = /^[\s>*+]*(?:\d{1,9}[.)] )?\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
+const tableRule = /^[\s>*+]*(?:\d{1,9}[.)] [ \t]*)?(?:\|[ \t]*)?:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?$/;
 
 /**
  * Splits lines of prose into code spans (CommonMark, section 6.1) and the rest. A span over several lines, or with back-ticks that

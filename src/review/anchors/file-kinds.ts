@@ -41,7 +41,7 @@ export const lockfiles: ReadonlySet<string> = new Set([
 export const vendored = /(^|\/)(node_modules|vendor|third_party|bower_components|\.yarn\/(?:cache|releases))\//;
 
 export const generatedName =
-  /\.(?:min\.(?:js|mjs|cjs|css)|map|pb\.(?:go|cc|h)|g\.dart|freezed\.dart|designer\.cs|g\.cs|snap|gen\.(?:go|ts))$|_pb2(?:_grpc)?\.pyi?$|_pb\.(?:js|d\.ts)$|(?:^|\/)(?:dist|build)\/.*\.(?:js|css)$|\.generated\.[^/]+$|(?:^|\/)__generated__\/|(?:^|\/)zz_generated[^/]*$/i;
+  /\.(?:min\.(?:js|mjs|cjs|css)|map|pb\.(?:go|cc|h)|g\.dart|freezed\.dart|designer\.cs|g\.cs|snap|gen\.(?:go|ts))$|_pb2(?:_grpc)?\.pyi?$|_pb\.(?:js|d\.ts)$|\.(?:js|css)$(?<=(?:^|\/)(?:dist|build)\/.*)|[^/]$(?<=\.generated\.[^/]+)|(?:^|\/)__generated__\/|(?:^|\/)zz_generated[^/]*$/i;
 
 /** Mark in the first lines of a generated file, as of Go (golang.org/s/generatedcode), protoc and many others. */
 const generatedMark =

@@ -1,20 +1,11 @@
+import { longestBackTicks } from '../../lib/index.ts';
 import { control, invisible } from './hidden-text.ts';
 import { closeFences } from './markdown.ts';
-
-/** Longest run of back-ticks in a text. */
-function longestRun(text: string): number {
-  let longest = 0;
-  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
-  return longest;
-}
-
-/** A fence that is longer than any run of back-ticks in its text (CommonMark, section 4.5). */
-export const fence = (text: string): string => '`'.repeat(Math.max(3, longestRun(text) + 1));
 
 /** Text as a code span, with any back-ticks in it (CommonMark, section 6.1); invisible characters are spelled out. */
 export function codeSpan(text: string): string {
   const plain = visible(text).replace(/\s+/g, ' ');
-  const mark = '`'.repeat(longestRun(plain) + 1);
+  const mark = '`'.repeat(longestBackTicks(plain) + 1);
   const pad = plain.startsWith('`') || plain.endsWith('`') ? ' ' : '';
   return `${mark}${pad}${plain}${pad}${mark}`;
 }

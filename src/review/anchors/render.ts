@@ -1,7 +1,8 @@
+import { backTickFence } from '../../lib/index.ts';
 import type { Severity } from '../../protocol/index.ts';
 import type { Anchor } from './anchor.ts';
 import { closeFences } from './markdown.ts';
-import { codeSpan, cut, fence } from './render-text.ts';
+import { codeSpan, cut } from './render-text.ts';
 import type { SkipReason } from './select-files.ts';
 
 /** Hidden marks of a published text, by which an earlier write is found again. */
@@ -49,7 +50,7 @@ export function renderComment({ findingId, severity, title, body, anchor }: Rend
 
 function suggestionOf(anchor: Anchor): string {
   if (anchor.placement !== 'inline' || anchor.replacement === undefined) return '';
-  const mark = fence(anchor.replacement);
+  const mark = backTickFence(anchor.replacement);
   // An empty suggestion removes the lines; with a line end it would leave an empty one.
   return `${mark}suggestion\n${anchor.replacement === '' ? '' : `${anchor.replacement}\n`}${mark}`;
 }

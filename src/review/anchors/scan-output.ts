@@ -37,7 +37,7 @@ const proseRules: readonly Rule[] = [
     pattern: new RegExp(`&(?=#\\d|#x[\\da-f]|(?!(?:${keepReferences});)[a-z][a-z0-9]{1,40};)`, 'gi'),
     by: () => '&amp;',
   },
-  { what: 'images', pattern: /!+(?=\[)/g, by: () => '' },
+  { what: 'images', pattern: /(?<!!)!+(?=\[)/g, by: () => '' },
   {
     what: 'links',
     pattern: /(\]\(\s{0,9}<?|\]:\s{0,9}<?|<)(?:javascript|vbscript|data|file|blob):/gi,

@@ -20,7 +20,7 @@ export function makeKey(words: readonly string[], identity: string): string {
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, prefixLength)
-    .replace(/^-+|-+$/g, '');
+    .replace(/^-+|(?<!-)-+$/g, '');
   return `${prefix || 'repository'}-${shortHash(identity)}`;
 }
 

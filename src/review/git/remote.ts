@@ -47,7 +47,7 @@ export class Remotes {
     if (url.username || url.password || url.search || url.hash) {
       throw new TypeError('The git endpoint must have no credentials, query or fragment');
     }
-    this.#base = url.href.replace(/\/+$/, '');
+    this.#base = url.href.replace(/(?<!\/)\/+$/, '');
     this.#protocol = protocol;
     this.#options = options;
     this.#limits = limits;

@@ -62,7 +62,7 @@ const oldestGit = '2.39.1';
 
 async function checkVersion(git: GitRunner): Promise<void> {
   const said = await git.text({ args: ['version'] });
-  const found = /\d+(?:\.\d+)+/.exec(said)?.[0] ?? '0';
+  const found = /(?<!\d)\d+(?:\.\d+)+/.exec(said)?.[0] ?? '0';
   const isOld = found.localeCompare(oldestGit, 'en', { numeric: true }) < 0;
   if (isOld) throw new GitError('gitMissing', `git ${oldestGit} or newer is needed; found ${said.trim()}`);
 }

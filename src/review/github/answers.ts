@@ -69,21 +69,6 @@ export const InstallationAnswer = v.object({
   suspended_at: text,
 });
 export const TokenAnswer = v.object({ token: v.pipe(v.string(), v.nonEmpty()), expires_at: time });
-export const AppAnswer = v.object({
-  id: v.number(),
-  slug: v.string(),
-  name: v.string(),
-  html_url: v.string(),
-  permissions: Permissions,
-  events: v.array(v.string()),
-});
-export const HookAnswer = v.object({
-  url: text,
-  content_type: text,
-  insecure_ssl: v.nullish(v.union([v.string(), v.number()])),
-  secret: text,
-});
-
 /** Delivery ids are larger than a double holds exactly. */
 const bigId = v.pipe(
   v.union([v.number(), v.bigint()]),

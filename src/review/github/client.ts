@@ -5,11 +5,11 @@ import { Octokit } from '@octokit/core';
 import { retry } from '@octokit/plugin-retry';
 import { throttling } from '@octokit/plugin-throttling';
 import * as v from 'valibot';
+import { apiVersion, type Fetch } from '../../github/index.ts';
 import { Limit } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { plain, SourceError, toSourceError } from './errors.ts';
-import { apiVersion, type GitHubLimits } from './limits.ts';
-import type { Fetch } from './transport.ts';
+import type { GitHubLimits } from './limits.ts';
 
 const Client = Octokit.plugin(throttling, retry);
 
@@ -48,7 +48,7 @@ export class GitHubClient {
     this.#limits = limits;
     this.#graphqlUrl = graphqlUrlOf(endpoint);
     this.#octokit = new Client({
-      baseUrl: endpoint.replace(/\/+$/, ''),
+      baseUrl: endpoint.replace(/(?<!\/)\/+$/, ''),
       userAgent: 'oratorio',
       log,
       request: { fetch, log },
@@ -122,7 +122,7 @@ const refusals = [400, 401, 403, 404, 409, 410, 422, 429, 451];
 
 /** Enterprise has `/api/v3` for REST and `/api/graphql`. */
 function graphqlUrlOf(endpoint: string): string {
-  return `${endpoint.replace(/\/+$/, '').replace(/\/v3$/, '')}/graphql`;
+  return `${endpoint.replace(/(?<!\/)\/+$/, '').replace(/\/v3$/, '')}/graphql`;
 }
 
 function throttle({ longestWaitSeconds, secondMs }: GitHubLimits, logger: Logger) {
@@ -140,7 +140,7 @@ function throttle({ longestWaitSeconds, secondMs }: GitHubLimits, logger: Logger
   };
 }
 
-/** Replaces the plugin's spacing, which covers only the beginnings of writes, and comments by three seconds, by `WriteQueue`. */
+/** Replaces the plugin's spacing, which covers only the beginnings of writes, and comments by three seconds, by `write`. */
 const passing = {
   key: () => ({ schedule: <T>(_: unknown, work: (...args: unknown[]) => T, ...args: unknown[]) => work(...args) }),
 };

@@ -1,3 +1,4 @@
+import { GitHubError } from '../../github/index.ts';
 import { messageOf } from '../../lib/index.ts';
 
 /** Error codes of a source. */
@@ -73,18 +74,7 @@ export class SourceError extends Error {
   }
 }
 
-/** Error of our transport, which octokit wraps. */
-export class TransportError extends Error {
-  override readonly name = 'TransportError';
-  readonly code: SourceErrorCode;
-
-  constructor(code: SourceErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-/** Converts any error of octokit. */
+/** Converts any error of octokit, which wraps those of our transport, and any `GitHubError`. */
 export function toSourceError(error: unknown): SourceError {
   if (error instanceof SourceError) return error;
   if (!isRequestError(error)) return unanswered(error);
@@ -92,7 +82,7 @@ export function toSourceError(error: unknown): SourceError {
 }
 
 function unanswered(cause: unknown): SourceError {
-  if (cause instanceof TransportError) return new SourceError(cause.code, cause.message);
+  if (cause instanceof GitHubError) return new SourceError(cause.code, cause.message);
   return new SourceError('connectionFailed', `GitHub could not be asked: ${plain(messageOf(cause))}`);
 }
 
@@ -156,7 +146,7 @@ function pauseOf(headers: Readonly<Record<string, unknown>>, isSpent: boolean): 
 }
 
 const longestMessage = 500;
-const secrets = /gh[opsur]_[\w.-]+|github_pat_\w+|eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=bearer |token |basic )\S+/gi;
+const secrets = /gh[opsur]_[\w.-]+|github_pat_\w+|(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]+|(?<=bearer |token |basic )\S+/gi;
 
 /** Makes a foreign text fit for a log: short, on one line, without anything that looks like a credential. */
 export function plain(text: string): string {

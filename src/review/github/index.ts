@@ -2,7 +2,7 @@
  * GitHub, as an App: our identity there, changes of repositories, and every write. Called by the backend's jobs (sync,
  * deliveries, outbox). Never here: the content of a review, the decision when to run one, git.
  */
-export type { AppFacts, HookFacts } from './app-facts.ts';
+export { type AppFacts, loadPrivateKey } from './app.ts';
 export {
   type FailedDelivery,
   newReconcileState,
@@ -12,7 +12,6 @@ export {
 export { SourceError, type SourceErrorCode, sourceErrorCodes } from './errors.ts';
 export type { RepositoryName } from './installations.ts';
 export { type GitHubLimits, githubLimits } from './limits.ts';
-export { loadPrivateKey } from './private-key.ts';
 export {
   CheckRunRequest,
   FileCommentRequest,

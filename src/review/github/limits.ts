@@ -55,7 +55,5 @@ export const githubLimits: GitHubLimits = {
   deliveryAgeMs: 3 * 24 * 60 * 60_000,
 };
 
-/** Version of the REST API to which the shapes here belong. */
-export const apiVersion = '2022-11-28';
 /** GitHub takes 65 536 characters in a body; check runs 65 535. */
 export const longestGitHubText = 65_000;

@@ -1,7 +1,8 @@
+import { createTransport, type Fetch, type HookFacts } from '../../github/index.ts';
 import type { Logger } from '../../log/index.ts';
 import type { ItemFacts, ReviewStore, StoredItem, StoredRepository, StoredWrite } from '../store/index.ts';
 import { PermissionAnswer, PullAnswer } from './answers.ts';
-import { type AppFacts, type HookFacts, readApp, readHook } from './app-facts.ts';
+import { type AppFacts, loadPrivateKey, readApp, readHook } from './app.ts';
 import { GitHubClient, parseAnswer } from './client.ts';
 import {
   type FailedDelivery,
@@ -14,7 +15,6 @@ import {
 import { SourceError } from './errors.ts';
 import { type InstallationProfile, Installations, type RepositoryName } from './installations.ts';
 import { type GitHubLimits, githubLimits } from './limits.ts';
-import { loadPrivateKey } from './private-key.ts';
 import { removeDuplicates } from './publish/duplicates.ts';
 import { type Response, repositoryOf, sendWrite } from './publish/send.ts';
 import { noFence, type ReviewFence, type Target } from './publish/target.ts';
@@ -22,7 +22,6 @@ import { factsOf } from './pull-facts.ts';
 import { RepositoryApi } from './repository-api.ts';
 import { type SyncOutcome, type SyncResult, syncAll, syncRepository } from './sync.ts';
 import { type TokenKind, Tokens } from './tokens.ts';
-import { createTransport, type Fetch } from './transport.ts';
 
 /** Fields of `BackendSettings.GitHub`. */
 export interface GitHubSettings {

@@ -1,3 +1,4 @@
+import { withoutUserInfo } from '../../lib/index.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { isSecret } from './shape.ts';
 import type { SettingsSource } from './source.ts';
@@ -44,8 +45,9 @@ function masked(value: unknown, path: string): unknown {
 }
 
 function withoutCredentials(text: string): string {
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text) || !URL.canParse(text)) return text;
-  const url = new URL(text);
+  if (!/^[a-z][a-z0-9+.-]*:\//i.test(text)) return text;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url?.host) return withoutUserInfo(text);
   if (url.username === '' && url.password === '' && url.search === '') return text;
   url.username = '';
   url.password = '';

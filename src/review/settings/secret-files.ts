@@ -48,7 +48,7 @@ export function readSecretFiles(
         keys,
         readFileSync(file, 'utf8')
           .replace(/^\ufeff/, '')
-          .replace(/(?:\r?\n)+$/, ''),
+          .replace(/(?<!\n|\n\r)(?:\r?\n)+$/, ''),
       );
     } catch (error) {
       const { code = 'unknown' } = error as NodeJS.ErrnoException;

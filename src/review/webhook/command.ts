@@ -43,9 +43,11 @@ const verbs: ReadonlyMap<string, CommandVerb> = new Map([
   ['help', 'help'],
 ]);
 const spoken = /^(full\s+review|\S+)(?:\s+([\s\S]*))?$/i;
+/** GitHub shows the account of an App with this end. */
+const suffixOfApp = /^\[bot\]/i;
 /** Punctuation between the mention and the command, as in a letter: `@oratorio, pause`. */
 const salutation = /^(?:[,:、]\s*|\s+(?:[-–—,:]\s+)?)(?=\S)/u;
-const closing = /[.,:;!?…。、]+$/u;
+const closing = /(?<![.,:;!?…。、])[.,:;!?…。、]+$/u;
 
 /** Line that begins the quoted mail, or the signature, below a reply: `-- `, `-----Original Message-----`, `_____`. */
 const delimiter = /^(?:--|-{5,}.*|_{5,})$/;
@@ -83,7 +85,7 @@ export function parseCommand(body: string, handle: string): ParsedCommand {
   const mention = `@${handle.normalize('NFKC')}`;
   if (handle === '' || text.slice(0, mention.length).toLowerCase() !== mention.toLowerCase())
     return { kind: 'notCommand' };
-  const rest = text.slice(mention.length);
+  const rest = text.slice(mention.length).replace(suffixOfApp, '');
   if (rest.replace(closing, '') === '') return invalid(null, 'githubCommentCommandVerbRequired');
   const spoken = rest.replace(salutation, '');
   return spoken === rest ? { kind: 'notCommand' } : parseWords(spoken.trim());

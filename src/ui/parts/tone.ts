@@ -62,6 +62,9 @@ const looks: Readonly<Record<string, Look>> = {
   ready: well,
   clearing: moving,
   down: broken,
+  // Slots of sidecars.
+  held: well,
+  emptying: moving,
   // Automations, and who keeps them.
   deciding: moving,
   paused: rest,

@@ -1,6 +1,7 @@
 /** Tool calls as upstreams really write them. */
 import t from 'tap';
-import type { ModelRequest } from '../../../src/agent/model.ts';
+import type { ModelEvent, ModelRequest } from '../../../src/agent/model.ts';
+import { ToolCallAssembly } from '../../../src/agent/providers/upstream/tool-calls.ts';
 import { delta, event, streamed } from '../../fixtures/upstream/mock-upstream.ts';
 import { answerOf, hi } from './helpers.ts';
 import { ask, bytes, calls, finished, fn, holds, isHi, piece, stop, word } from './upstream-variants.ts';
@@ -225,4 +226,33 @@ t.test('a repeated call id is replaced by one that is new in the conversation', 
     answerOf(await ask(t, script, request)).calls.map(({ callId }) => callId),
     ['call_2', 'call_3'],
   );
+});
+
+t.test('50,000 calls, or pieces of one call, are put together within two seconds', async (t) => {
+  const forms: Readonly<Record<string, (at: number) => object>> = {
+    'each with an index and an id': (at) => ({ index: at, id: `c${at}`, ...fn('Read', '{}') }),
+    'without both': () => fn('Read', '{}'),
+    'with one id': (at) => ({ index: at, id: 'same', ...fn('Read', '{}') }),
+    'pieces that end like JSON': (at) => ({
+      index: 0,
+      ...fn('Read', at === 0 ? `{"a":"${'x'.repeat(3_000_000)}` : '}'),
+    }),
+  };
+  for (const [form, entry] of Object.entries(forms)) {
+    const events: ModelEvent[] = [];
+    const taken = new Set(Array.from({ length: 10_000 }, (_, at) => `call_${at}`));
+    const assembly = new ToolCallAssembly(
+      (each) => events.push(each),
+      () => new Set(taken),
+    );
+    const begun = performance.now();
+    assembly.add(
+      Array.from({ length: 50_000 }, (_, at) => entry(at)),
+      false,
+    );
+    assembly.end();
+    t.ok(performance.now() - begun < 2_000, form);
+    const ids = events.flatMap((each) => (each.type === 'toolCall' ? [each.call.callId] : []));
+    t.equal(new Set(ids).size, form.startsWith('pieces') ? 1 : 50_000, form);
+  }
 });

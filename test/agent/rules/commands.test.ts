@@ -494,7 +494,7 @@ t.test('more than 500 commands were decided', (tt) => {
   tt.end();
 });
 
-t.test('a program of the workspace does not count as a reading one', async (tt) => {
+t.test('regression: H49 a program of the workspace does not count as a reading one', async (tt) => {
   const bin = join(workspacePath, 'bin');
   mkdirSync(bin);
   writeFileSync(join(bin, 'cat'), '#!/bin/sh\ntouch stolen\n');

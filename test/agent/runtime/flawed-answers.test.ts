@@ -22,6 +22,11 @@ t.test('an answer without text and call is asked for again, then fails the turn'
     [finish('toolCalls')],
     [{ type: 'thinking' as const, text: 'hm' }],
     [say(' \n')],
+    [say('\u200b\u2060\ufeff')],
+    [say('\0')],
+    [say('<|im_end|>')],
+    [say('\n</s>')],
+    [say('<end_of_turn>\n')],
     [finish('length')],
   ]) {
     const { turn, requests } = await run(answers(empty));
@@ -34,6 +39,11 @@ t.test('an empty answer is not sent back, and the next one counts', async (t) =>
   const { turn, requests } = await run(answers([], [say('Here I am.')]));
   t.equal(turn.status, 'completed');
   t.same(requests[1]?.messages, requests[0]?.messages);
+});
+
+t.test('an answer of one sign, or one that names the end of a template, is an answer', async (t) => {
+  for (const text of ['…', '4', '👍', 'Write <|im_end|> at the end.', '</s> ends it'])
+    t.equal((await run(answers([say(text)]))).turn.status, 'completed', text);
 });
 
 t.test('a filtered answer may be empty', async (t) => {
@@ -113,7 +123,16 @@ t.test('unknown tools with other names and arguments end the turn after sixteen 
 });
 
 t.test('other spellings of a tool and arguments encoded twice are understood', async (t) => {
-  for (const name of ['functions.ReadFile', 'read_file', 'readfile', 'READ-FILE']) {
+  const spellings = [
+    'functions.ReadFile',
+    'read_file',
+    'readfile',
+    'READ-FILE',
+    'ReadFile:0',
+    'ReadFile()',
+    '`ReadFile`',
+  ];
+  for (const name of [...spellings, 'ReadFile<|channel|>commentary', 'functions.ReadFile:12', '"read_file"']) {
     const twice = JSON.stringify(JSON.stringify({ path: 'a' }));
     const { results, requests } = await run(answers([call('c1', name, twice)], [say('ok')]));
     t.same(results, ['ReadFile ran'], name);

@@ -3,6 +3,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -19,8 +20,10 @@ import {
   imageReader,
   MemoryStore,
   type RuntimeOptions,
+  type Tool,
 } from '../../../src/agent/index.ts';
 import { Config } from '../../../src/config/index.ts';
+import { createTool } from '../../../src/mcp/tool.ts';
 import type { ApprovalDecision, ApprovalPolicy, InputPart } from '../../../src/protocol/index.ts';
 import { answers, call, listening, say, service, settings, text } from '../helpers.ts';
 import { serve } from '../tools/run-tool.ts';
@@ -35,10 +38,10 @@ function place(t: Test) {
 }
 
 /** A service whose threads make the calls of the test; `ask` returns the scopes asked for and the results. */
-function stage(t: Test, config: Record<string, unknown> = {}) {
+function stage(t: Test, config: Record<string, unknown> = {}, ofServers: readonly Tool[] = []) {
   const places = place(t);
   const { Tools } = v.parse(Config, config);
-  const tools = createBuiltinTools({
+  const builtin = createBuiltinTools({
     tools: Tools,
     blockedPaths: [],
     passEnvironment: [],
@@ -46,6 +49,7 @@ function stage(t: Test, config: Record<string, unknown> = {}) {
     environment: process.env,
     home: places.home,
   });
+  const tools = [...builtin, ...ofServers];
   const store = new MemoryStore();
   const serviceOf = (provider: ReturnType<typeof answers>, more: Partial<RuntimeOptions> = {}) =>
     service(provider, {
@@ -134,6 +138,81 @@ t.test('regression: M1 one file allowed for the session allows no neighbour, no 
     'a list allowed for always reads nothing',
   );
 });
+
+t.test('a search allowed for the session covers the directories below its start, and no other operation', async (t) => {
+  const { ask, outside, base } = stage(t);
+  for (const name of ['one', 'deep/three']) writeFileSync(join(outside, name), 'PRIVATE');
+  const outcomes = ({ results }: { results: readonly { outcome?: string }[] }) => results.map(({ outcome }) => outcome);
+  const found = await ask([['FindFiles', { pattern: '**/*', path: outside }]], { decision: 'acceptForSession' });
+  t.match(found.results, [{ text: /deep\/three/ }], 'positive control: it finds names below');
+  const after = await ask(
+    [
+      ['FindFiles', { pattern: '*', path: outside }],
+      ['FindFiles', { pattern: '**/*', path: base }],
+      ['GrepFiles', { pattern: 'PRIVATE', path: outside }],
+      ['ReadFile', { path: join(outside, 'one') }],
+      ['ReadFile', { path: outside }],
+    ],
+    { threadId: found.threadId },
+  );
+  t.same(outcomes(after), ['completed', 'declined', 'declined', 'declined', 'declined']);
+  const searched = await ask([['GrepFiles', { pattern: 'PRIVATE', path: outside }]], { decision: 'acceptForSession' });
+  t.match(searched.results, [{ text: /deep\/three/ }], 'positive control: it searches files below');
+  const later = await ask(
+    [
+      ['GrepFiles', { pattern: 'PRIV', path: outside }],
+      ['GrepFiles', { pattern: 'PRIVATE', path: base }],
+      ['FindFiles', { pattern: '*', path: outside }],
+      ['ReadFile', { path: join(outside, 'one') }],
+    ],
+    { threadId: searched.threadId },
+  );
+  t.same(outcomes(later), ['completed', 'declined', 'declined', 'declined']);
+});
+
+t.test('a file that may be written for the session may be edited, and no other file is covered', async (t) => {
+  const { ask, workspace } = stage(t);
+  for (const name of ['a.txt', 'b.txt']) writeFileSync(join(workspace, name), 'one');
+  const write = (path: string): Call => ['WriteFile', { path, content: 'two' }];
+  const edit = (path: string): Call => ['EditFile', { path, oldText: 'two', newText: 'three' }];
+  const first = await ask([write('a.txt')], { decision: 'acceptForSession' });
+  const { threadId } = first;
+  const { results } = await ask([edit('a.txt'), write('./a.txt'), write('b.txt'), edit('b.txt')], { threadId });
+  t.match(results, [{ outcome: 'completed' }, { outcome: 'completed' }, { outcome: 'declined' }, {}]);
+  t.equal(readFileSync(join(workspace, 'b.txt'), 'utf8'), 'one');
+  t.match((await ask([write('a.txt')])).results, [{ outcome: 'declined' }], 'another thread asks again');
+});
+
+t.test(
+  'a tool of an MCP server that is allowed for the session runs with any arguments, and no other tool does',
+  async (t) => {
+    const host = {
+      ...{
+        serverName: 'srv',
+        isTrusted: false,
+        toolTimeoutSec: 1,
+        connection: () => undefined,
+        stateText: () => 'off',
+      },
+      ...{ clean: (text: string) => text, cleanResult: (text: string) => text },
+    };
+    const [say, send] = ['say', 'send'].map((name) =>
+      createTool(`srv__${name}`, { name, inputSchema: { type: 'object', properties: {} } }, host),
+    );
+    if (!say || !send) throw new Error('a tool is missing');
+    const { ask } = stage(t, {}, [say, send]);
+    const { threadId } = await ask([['srv__say', { x: 1 }]], { decision: 'acceptForSession' });
+    const { results, scopes } = await ask(
+      [
+        ['srv__say', { y: 'other' }],
+        ['srv__send', {}],
+      ],
+      { threadId },
+    );
+    t.match(results, [{ text: /srv is not ready/ }, { outcome: 'declined' }], 'the first one reached its server');
+    t.equal(scopes.length, 1);
+  },
+);
 
 t.test('regression: M1 a file that has become a directory is not covered by its approval', async (t) => {
   const { tools, outside, workspace } = stage(t);

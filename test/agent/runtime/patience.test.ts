@@ -212,6 +212,24 @@ t.test('the budget of a thread counts its earlier turns', async (t) => {
   );
 });
 
+t.test('a requested compaction counts in the budgets of its thread and of the day', async (t) => {
+  for (const [limit, chosen] of [
+    ['SessionUsd', budget(0, 4)],
+    ['DayUsd', budget(0, 0, 4)],
+  ] as const) {
+    for (const isCompacted of [false, true]) {
+      const { provider } = costly(0);
+      const { runtime } = service(provider, { settings: { ...roomy, approvalPolicy: 'interrupt', budget: chosen } });
+      const { thread } = runtime.threads.start({});
+      for (const words of ['a', 'b', 'c']) await talk(runtime, thread.id, words);
+      if (isCompacted) await runtime.threads.compact(thread.id);
+      const { turn } = await talk(runtime, thread.id, 'd');
+      const message = new RegExp(`Budget\\.${limit} is used up: \\$4 of \\$4`);
+      t.match(turn, isCompacted ? { status: 'failed', error: { message } } : { status: 'completed' }, limit);
+    }
+  }
+});
+
 t.test('the state of an answer goes back to its model, over a restart as well, and to no client', async (t) => {
   const directory = temporaryDirectory(t);
   const requests: ModelRequest[] = [];

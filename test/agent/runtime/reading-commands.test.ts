@@ -62,7 +62,7 @@ async function resultOf(t: Test, { command, setup = '', environment, path, polic
 const refused = /needs an approval/;
 const inFront = (workspacePath: string) => `${workspacePath}/bin:${process.env['PATH']}`;
 
-t.test('a program of the workspace never counts as a reading command, in any PATH', async (t) => {
+t.test('regression: H49 a program of the workspace never counts as a reading command, in any PATH', async (t) => {
   const scenes: Readonly<Record<string, Omit<Scene, 'command'>>> = {
     'the login shell': { setup: 'export PATH="WS/bin:$PATH"' },
     "the user's shell": { environment: (ws) => ({ PATH: inFront(ws) }) },
@@ -89,23 +89,34 @@ t.test('a program of the workspace never counts as a reading command, in any PAT
   );
 });
 
-t.test('no variable of the project or of the shell makes a reading command run other code', async (t) => {
-  const evil = 'touch stolen';
-  const variables = {
-    ...{ LD_LIBRARY_PATH: 'lib', LD_PRELOAD: './evil.so', LD_AUDIT: './evil.so', PYTHONPATH: 'lib', GEM_PATH: 'lib' },
-    ...{ NVM_DIR: 'x', CONDA_EXE: 'x', GCONV_PATH: 'lib', LOCPATH: 'lib', BASH_ENV: 'x.sh', ENV: 'x.sh', CDPATH: '/' },
-    ...{ SHELLOPTS: 'xtrace', PS4: `$(${evil})`, RIPGREP_CONFIG_PATH: 'rc', 'BASH_FUNC_cat%%': `() { ${evil}; }` },
-  };
-  t.equal(await resultOf(t, { command: 'cat a.txt', environment: () => variables }), 'the file');
-  const exports = Object.entries(variables).filter(
-    ([name]) => /^\w+$/.test(name) && name !== 'SHELLOPTS' && name !== 'LD_PRELOAD',
-  );
-  const setup = `${exports.map(([name, value]) => `export ${name}='${value}'`).join('; ')}; cat() { echo evil; }; export -f cat`;
-  t.equal(await resultOf(t, { command: 'cat a.txt', setup }), 'the file');
-  t.equal(await resultOf(t, { command: 'ls', setup }), 'a.txt\nbin', 'nothing else has run');
-});
+t.test(
+  'regression: H49 no variable of the project or of the shell makes a reading command run other code',
+  async (t) => {
+    const evil = 'touch stolen';
+    const variables = {
+      ...{ LD_LIBRARY_PATH: 'lib', LD_PRELOAD: './evil.so', LD_AUDIT: './evil.so', PYTHONPATH: 'lib', GEM_PATH: 'lib' },
+      ...{
+        NVM_DIR: 'x',
+        CONDA_EXE: 'x',
+        GCONV_PATH: 'lib',
+        LOCPATH: 'lib',
+        BASH_ENV: 'x.sh',
+        ENV: 'x.sh',
+        CDPATH: '/',
+      },
+      ...{ SHELLOPTS: 'xtrace', PS4: `$(${evil})`, RIPGREP_CONFIG_PATH: 'rc', 'BASH_FUNC_cat%%': `() { ${evil}; }` },
+    };
+    t.equal(await resultOf(t, { command: 'cat a.txt', environment: () => variables }), 'the file');
+    const exports = Object.entries(variables).filter(
+      ([name]) => /^\w+$/.test(name) && name !== 'SHELLOPTS' && name !== 'LD_PRELOAD',
+    );
+    const setup = `${exports.map(([name, value]) => `export ${name}='${value}'`).join('; ')}; cat() { echo evil; }; export -f cat`;
+    t.equal(await resultOf(t, { command: 'cat a.txt', setup }), 'the file');
+    t.equal(await resultOf(t, { command: 'ls', setup }), 'a.txt\nbin', 'nothing else has run');
+  },
+);
 
-t.test('an exported function never takes the place of a program', async (t) => {
+t.test('regression: H49 an exported function never takes the place of a program', async (t) => {
   const setup = 'cat() { echo evil; }; export -f cat';
   t.equal(await resultOf(t, { command: 'cat a.txt; true x', setup, policy: 'autoApprove' }), 'the file');
 });

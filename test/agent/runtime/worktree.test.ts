@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { forksOf, openStore, type RuntimeOptions } from '../../../src/agent/index.ts';
 import { createFileTools } from '../../../src/agent/tools/files/index.ts';
+import { PinnedDirectory } from '../../../src/lib/index.ts';
 import type { Item, ThreadConfig } from '../../../src/protocol/index.ts';
 import { answers, call, listening, say, service, talk, text, tool } from '../helpers.ts';
 
@@ -68,6 +69,57 @@ t.test('file tools work in the override; the workspace is outside', async (t) =>
   const prompt = JSON.stringify(provider.requests[0]?.messages);
   t.match(prompt, worktree);
   t.notMatch(prompt, 'obey', 'what stands in the override is no instruction');
+});
+
+t.test('a directory that is replaced during a turn gets no file of this turn, and those of the next one', async (t) => {
+  const { options, worktree, workspacePath } = place(t);
+  const workspace = new PinnedDirectory(workspacePath);
+  t.teardown(() => workspace.close());
+  const rules = { blockedPaths: [], protectedDirectories: [], maxFileBytes: 10_000, workspace };
+  const replace = tool({
+    name: 'Replace',
+    async run() {
+      renameSync(worktree, `${worktree}-away`);
+      mkdirSync(worktree);
+      return { text: 'Replace ran', isError: false };
+    },
+  });
+  const written = (id: string, path: string) => call(id, 'WriteFile', { path, content: 'x' });
+  const provider = answers(
+    [written('c1', 'before.txt')],
+    [call('c2', 'Replace')],
+    [written('c3', 'after.txt'), call('c4', 'ReadFile', { path: 'a.txt' })],
+    [say('done')],
+    [written('c5', 'next.txt')],
+    [say('done')],
+  );
+  const tools = () => [...createFileTools(rules), replace];
+  const { runtime } = service(provider, { ...options, tools, workspace });
+  const config: ThreadConfig = { workspaceOverride: worktree, approvalPolicy: 'autoApprove' };
+  const { thread } = runtime.threads.start({ config });
+  const { turn } = await talk(runtime, thread.id, 'write');
+  const lost = /was replaced by another directory during a turn/;
+  t.match(texts(turn.items), [/^Created/, /ran/, lost, lost]);
+  t.strictSame([existsSync(`${worktree}-away/before.txt`), readdirSync(worktree)], [true, []]);
+  const next = await talk(runtime, thread.id, 'write');
+  t.match(texts(next.turn.items), [/^Created/], 'control: the next turn works in the new directory');
+});
+
+t.test('a directory that a running turn has lost takes no further turn', async (t) => {
+  const { options, worktree, workspacePath } = place(t);
+  const workspace = new PinnedDirectory(workspacePath);
+  t.teardown(() => workspace.close());
+  const { runtime } = service(answers([say('done')], [say('done')]), { ...options, workspace });
+  const config: ThreadConfig = { workspaceOverride: worktree };
+  const [first, second] = [runtime.threads.start({ config }).thread, runtime.threads.start({ config }).thread];
+  const running = runtime.turns.start(first.id, [{ type: 'text', text: 'hello' }], undefined);
+  renameSync(worktree, `${worktree}-away`);
+  mkdirSync(worktree);
+  const refused = { name: 'AgentError', reason: 'workspaceLost', data: { path: worktree, kind: 'replaced' } };
+  await t.rejects(async () => talk(runtime, second.id, 'hello'), refused);
+  running.begin();
+  await running.ended;
+  t.match((await talk(runtime, second.id, 'hello')).turn, { status: 'completed' }, 'control: afterwards it does');
 });
 
 t.test('only directories below a worktree root are accepted, by real path', async (t) => {

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
@@ -7,6 +9,7 @@ import type { ToolContext } from '../../../src/agent/tool.ts';
 import { commandEnvironment } from '../../../src/agent/tools/exec/environment.ts';
 import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
 import { KeptOutput, readable } from '../../../src/agent/tools/exec/kept-output.ts';
+import { PacedText } from '../../../src/agent/tools/exec/paced-text.ts';
 import { runCommand } from '../../../src/agent/tools/exec/run-command.ts';
 import { revealsSecret } from '../../../src/agent/tools/secrets.ts';
 import { TextStreamRedactor } from '../../../src/lib/index.ts';
@@ -257,6 +260,24 @@ t.test('a flood stays within its limits, live and kept', async (t) => {
   t.ok(text.length < 4_000 + 500);
   t.match(text, /8996000 of 9000000 characters are left out here\. Run it again with less output/);
   t.ok(live >= 200_000 && live < 200_200, String(live));
+});
+
+t.test('an output whose reading takes long is paused, so that other work has its turn', async (t) => {
+  const pipe = new PassThrough();
+  const turns: string[] = [];
+  const slow = new PacedText((text) => {
+    turns.push(text);
+    const end = performance.now() + 15;
+    while (performance.now() < end);
+  });
+  pipe.on('data', (chunk: Buffer) => slow.add(chunk, pipe));
+  setImmediate(() => turns.push('other work'));
+  for (const letter of ['a', 'b', 'c']) pipe.write(letter);
+  pipe.end();
+  await once(pipe, 'end');
+  t.same(turns, ['a', 'other work', 'b', 'c']);
+  const { text } = await run(t, { command: 'head -c 3000000 /dev/urandom; echo; echo end' });
+  t.match(text, /\nend$/, 'positive control: the whole of a long output is read');
 });
 
 t.test('an endless flood ends at its timeout', async (t) => {

@@ -8,6 +8,7 @@ import type { Resolver } from '../../../src/agent/tools/web/destination.ts';
 import { redirectTarget } from '../../../src/agent/tools/web/follow.ts';
 import { send } from '../../../src/agent/tools/web/http.ts';
 import { createWebFetch, type WebFetchSettings } from '../../../src/agent/tools/web/web-fetch.ts';
+import { outgoingFetch } from '../../../src/http/index.ts';
 import { call, problemOf, serve } from './run-tool.ts';
 
 /** A public address without an allocation (in 2000::/3): no test reaches a host there. */
@@ -293,6 +294,29 @@ t.test('hosts that the user allows may be private: by name, by name and port, as
     t.notMatch(text, /refused/, entry);
   }
   t.match(await get('http://[::1]:9/', ['[::1]:8']), /refused/);
+});
+
+t.test('no proxy of the environment is used', async (t) => {
+  const proxy = await innerServer(t);
+  const host = await serve(t, answerWith('direct'));
+  const variables = ['HTTP_PROXY', 'http_proxy', 'ALL_PROXY', 'all_proxy'];
+  const before = variables.map((name) => process.env[name]);
+  for (const name of variables) process.env[name] = `http://${proxy.host}`;
+  t.teardown(() => {
+    for (const [at, name] of variables.entries()) {
+      if (before[at] === undefined) delete process.env[name];
+      else process.env[name] = before[at];
+    }
+  });
+  const at = `docs.internal:${host.split(':')[1]}`;
+  const tool = webFetch({ allowedHosts: [at], resolve: names({ 'docs.internal': ['127.0.0.1'] }) });
+  t.match(await call(tool, { url: `http://${at}/` }), { isError: false, text: /direct$/ });
+  t.equal(proxy.requests(), 0);
+  t.match(
+    await (await outgoingFetch(`http://${at}/`)).text(),
+    'INNER SECRET',
+    'positive control: other requests use the proxy',
+  );
 });
 
 t.test('redirects are followed by hand, each one judged like the first', async (t) => {

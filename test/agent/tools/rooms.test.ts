@@ -287,28 +287,31 @@ for (const [place, own] of [
   ['room', {}],
   ['sandbox of one command', { rooms: undefined }],
 ] as const) {
-  t.test(`set-id bits that a command in a ${place} gives to a file are cleared, and the file is named`, async (t) => {
-    if (!isAvailable || process.platform !== 'linux') return;
-    const { run, workspacePath } = stage(t, own);
-    const mode = (name: string) => statSync(join(workspacePath, name)).mode & 0o7777;
-    writeFileSync(join(workspacePath, 'of the user'), '', { mode: 0o755 });
-    writeFileSync(join(workspacePath, 'plain'), '');
-    chmodSync(join(workspacePath, 'of the user'), 0o4755);
-    await sleep(50);
-    const { text } = await run(
-      'cp /bin/sh s; chmod 4755 s; mkdir -p a/b; cp s a/b/group; chmod 2711 a/b/group; chmod 4111 plain; ln -s s link',
-    );
-    t.match(text, /Set-id bits cleared.*other users/);
-    for (const name of ['s', 'a/b/group', 'plain']) t.match(text, join(workspacePath, name));
-    t.same(['s', 'a/b/group', 'plain', 'of the user'].map(mode), [0o755, 0o711, 0o111, 0o4755]);
-    t.equal((await run('./s -c "echo still runs"')).text, 'still runs');
-    t.match(
-      (await run('chmod 4755 a/b/group')).text,
-      join(workspacePath, 'a/b/group'),
-      'in a directory that is unchanged',
-    );
-    t.equal(mode('a/b/group'), 0o755);
-  });
+  t.test(
+    `regression: H52 set-id bits that a command in a ${place} gives to a file are cleared, and the file is named`,
+    async (t) => {
+      if (!isAvailable || process.platform !== 'linux') return;
+      const { run, workspacePath } = stage(t, own);
+      const mode = (name: string) => statSync(join(workspacePath, name)).mode & 0o7777;
+      writeFileSync(join(workspacePath, 'of the user'), '', { mode: 0o755 });
+      writeFileSync(join(workspacePath, 'plain'), '');
+      chmodSync(join(workspacePath, 'of the user'), 0o4755);
+      await sleep(50);
+      const { text } = await run(
+        'cp /bin/sh s; chmod 4755 s; mkdir -p a/b; cp s a/b/group; chmod 2711 a/b/group; chmod 4111 plain; ln -s s link',
+      );
+      t.match(text, /Set-id bits cleared.*other users/);
+      for (const name of ['s', 'a/b/group', 'plain']) t.match(text, join(workspacePath, name));
+      t.same(['s', 'a/b/group', 'plain', 'of the user'].map(mode), [0o755, 0o711, 0o111, 0o4755]);
+      t.equal((await run('./s -c "echo still runs"')).text, 'still runs');
+      t.match(
+        (await run('chmod 4755 a/b/group')).text,
+        join(workspacePath, 'a/b/group'),
+        'in a directory that is unchanged',
+      );
+      t.equal(mode('a/b/group'), 0o755);
+    },
+  );
 }
 
 t.test('the effects of a process that escapes the end of its command are judged when the room ends', async (t) => {

@@ -176,6 +176,17 @@ t.test('a provider that is not there, or never answers', async (t) => {
   t.match((await call(slow, { query: 'x' })).text, /took longer than 300 ms/);
 });
 
+t.test('a redirect of a provider is not followed, and its key stays', async (t) => {
+  const other = await provider(t, { results: [] });
+  for (const status of [301, 302, 307, 308]) {
+    const { url, seen } = await provider(t, '', status, { location: `${other.url}/stolen` });
+    const settings = { provider: 'brave', url, apiKey } as const;
+    t.match(await call(webSearch(settings), { query: 'x' }), { isError: true }, `${status}`);
+    t.equal(seen[0]?.headers['x-subscription-token'], apiKey, 'positive control: the provider gets the key');
+  }
+  t.same(other.seen, []);
+});
+
 t.test('an interrupted turn ends the search and rejects', async (t) => {
   const controller = new AbortController();
   const reason = new Error('interrupted');

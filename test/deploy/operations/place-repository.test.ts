@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { repositoryNamed } from '../../../src/deploy/files/index.ts';
-import { usablePrivateKey } from '../../../src/deploy/github/index.ts';
+import { appKey } from '../../../src/deploy/github/index.ts';
 import { layoutOf } from '../../../src/deploy/layout.ts';
 import { asReported, placed } from '../../../src/deploy/operations/place-repository.ts';
 import { Forge } from '../../review/forge/index.ts';
@@ -19,7 +19,7 @@ const given = repositoryNamed('octo/app');
 async function privateForge(t: Test) {
   const forge = await new Forge().start();
   t.teardown(() => forge.stop());
-  const privateKey = usablePrivateKey(forge.app.privateKey, 'The key');
+  const privateKey = appKey(forge.app.privateKey, 'The key');
   return { forge, app: { appId: String(forge.app.id), privateKey } };
 }
 

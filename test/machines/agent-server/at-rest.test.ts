@@ -6,7 +6,7 @@ import { isClean, sources, to, withPolicy } from './steps.ts';
 
 const walks: Walk<Workspace>[] = [
   {
-    takes: '(any) PROXY.RUNNING → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'A sidecar that was restarted automatically is recorded and emitted as running.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -16,47 +16,83 @@ const walks: Walk<Workspace>[] = [
     },
     when: (world) => world.sidecar('ready'),
     shows: (t, world) => {
-      t.match(world.context, { proxy: 'running', proxyPid: world.os.last('sidecar').pid, proxyError: null });
+      t.match(world.context, { slot: { state: 'running', pid: world.os.last('sidecar').pid, error: null } });
       t.equal(world.emittedTypes.at(-1), 'apiProxy.running');
       t.equal(world.state, 'running');
     },
   },
   {
-    takes: '(any) PROXY.UNHEALTHY → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'A sidecar that stops answering is recorded and emitted; its server keeps running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecarProbeFailed(3),
     shows: (t, world) => {
-      t.match(world.context, { proxy: 'unhealthy', proxyError: 'The sidecar does not answer: no answer.' });
+      t.match(world.context, { slot: { state: 'unhealthy', error: 'The sidecar does not answer: no answer.' } });
       t.match(world.emitted.at(-1), { type: 'apiProxy.unhealthy', sidecar: 1, consecutiveFailures: 3 });
       t.equal(world.state, 'running');
     },
   },
   {
-    takes: '(any) PROXY.EXITED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'The death of a sidecar is emitted and leaves its server running.',
     given: to.runningWithSidecar,
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
-      t.match(world.context, { proxy: 'exited', proxyPid: null, proxyError: 'The sidecar exited (code 1).' });
+      t.match(world.context, { slot: { state: 'exited', pid: null, error: 'The sidecar exited (code 1).' } });
       t.match(world.emitted.at(-1), { type: 'apiProxy.exited', exitCode: 1, stopped: false });
       t.equal(world.state, 'running');
     },
   },
   {
-    takes: '(any) PROXY.STOPPED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'The sidecar of a server that must not restart is stopped and released.',
     given: to.restingWhileSidecarLeaves,
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
       t.equal(world.state, 'exited.resting');
       t.match(world.emitted.at(-1), { type: 'apiProxy.exited', stopped: true });
-      t.equal(world.context.proxy, 'none');
+      t.equal(world.context.slot.state, 'none');
       isClean(t, world);
     },
   },
   {
-    takes: 'stopped ENSURE → starting',
+    takes: '(any) PROBE.FAILED [isThisProcess] → ∅',
+    proves: 'One failed probe does not make a server unhealthy.',
+    given: to.running,
+    when: (world) => world.probeFailed(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.probeFailures, 1);
+    },
+  },
+  {
+    takes: '(any) PROCESS.ENDING [endsUnasked] → ∅',
+    proves: 'A server whose process has ended does not serve, and its end waits until its group is empty.',
+    given: to.running,
+    when: (world) => world.ending(),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.isEnding, true);
+    },
+  },
+  {
+    takes: '(any) PROCESS.EXITED [isThisProcess] → exited',
+    proves: 'A crash is emitted with its cause and the pause before the next attempt.',
+    given: to.running,
+    when: (world) => world.exited(null, 'SIGSEGV'),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.backingOff');
+      t.match(world.emitted.at(-1), {
+        type: 'appserver.exited',
+        signal: 'SIGSEGV',
+        error: 'The agent server was ended by SIGSEGV.',
+        delayMs: Number,
+      });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: '(any) ENSURE [not hasProcess] → starting',
     proves: 'An ensure checks for an owner of the workspace before it starts a process.',
     given: to.rest,
     when: (world) => world.ensure(),
@@ -67,14 +103,14 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopped RESTART → starting',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart of a stopped server is a start.',
     given: to.rest,
     when: (world) => world.restart(),
     shows: (t, world) => t.equal(world.state, 'starting.preparing'),
   },
   {
-    takes: 'stopped STOP → ∅',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop of a stopped server ends its request for a sidecar and emits nothing.',
     given: to.rest,
     when: (world) => world.stop(),
@@ -95,7 +131,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited ENSURE → starting',
+    takes: '(any) ENSURE [not hasProcess] → starting',
     proves: 'An ensure starts a server that was given up, without its earlier failures.',
     world: withPolicy({ maxRestarts: 0 }),
     given: to.backingOff,
@@ -106,7 +142,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited RESTART → starting',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart skips the back-off and clears the failures.',
     given: to.backingOff,
     when: (world) => world.restart(),
@@ -116,7 +152,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'exited STOP → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop cancels a pending restart.',
     given: to.backingOff,
     when: (world) => world.stop(),

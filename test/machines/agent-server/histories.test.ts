@@ -108,9 +108,9 @@ t.test('regression: edge 2 a request for another sidecar waits for a restart tha
   const world = new Workspace();
   await to.runningWithSidecar(world);
   await world.ensure('replace');
-  t.match(world.context, { sidecar: 1, pendingSidecar: 2 }, 'the run is not disturbed');
+  t.match(world.context, { slot: { inForce: 1, pending: 2 } }, 'the run is not disturbed');
   await world.ensure('keep');
-  t.equal(world.context.pendingSidecar, null, 'a request for the present one withdraws it');
+  t.equal(world.context.slot.pending, null, 'a request for the present one withdraws it');
   await world.ensure('replace');
   await world.restart();
   await world.exited(0);
@@ -118,7 +118,7 @@ t.test('regression: edge 2 a request for another sidecar waits for a restart tha
   await world.prepared();
   await world.spawned();
   await world.ready();
-  t.match(world.context, { sidecar: 1, provenSidecar: 1, pendingSidecar: null, proxy: 'running' });
+  t.match(world.context, { slot: { inForce: 1, proven: 1, pending: null, state: 'running' } });
   await world.restart('replace');
   await world.exited(0);
   t.equal(world.state, 'starting.replacingProxy', 'a restart that names it applies it');
@@ -138,7 +138,7 @@ t.test('regression: edge 2 a start without a requested sidecar returns to the la
     t.equal(world.context.failureKind, 'apiProxy');
     await world.ensure();
     t.equal(open(world.preparations).input.sidecar, proven, `then with ${proven ?? 'none'}`);
-    t.equal(world.context.sidecar, proven);
+    t.equal(world.context.slot.inForce, proven);
   }
 });
 
@@ -147,13 +147,13 @@ t.test('regression: edge 3 an ensure restarts a sidecar that does not answer', a
   await to.runningWithSidecar(world);
   await world.sidecarProbeFailed(3);
   await world.ensure();
-  t.equal(world.context.proxy, 'starting', 'the caller waits');
+  t.equal(world.context.slot.state, 'starting', 'the caller waits');
   t.same(sidecarCommands(world), ['TERMINATE']);
   await world.sidecar('exited');
-  t.equal(world.context.proxy, 'starting', 'the next one is on its way');
+  t.equal(world.context.slot.state, 'starting', 'the next one is on its way');
   await world.sidecar('spawned');
   await world.sidecar('ready');
-  t.match(world.context, { proxy: 'running', proxyError: null });
+  t.match(world.context, { slot: { state: 'running', error: null } });
   t.same(
     world.emittedTypes.filter((type) => type.startsWith('apiProxy.')),
     ['apiProxy.running', 'apiProxy.unhealthy', 'apiProxy.exited', 'apiProxy.running'],
@@ -342,7 +342,7 @@ t.test(
     t.same(commands(world), []);
     await world.exited(null, 'SIGKILL');
     t.equal(world.state, 'starting.preparing');
-    t.match(world.context, { isEnding: false, deferredRequest: null, sidecar: 1, attempt: 1 });
+    t.match(world.context, { isEnding: false, deferredRequest: null, slot: { inForce: 1 }, attempt: 1 });
   },
 );
 
@@ -416,7 +416,7 @@ t.test(
     open(world.preparations).answer({ ownership: 'adopted', ports: [], lostSidecarPid: 71 });
     await flush();
     t.match(world.emitted, [{ type: 'apiProxy.exited', sidecar: 1, pid: 71, stopped: false }]);
-    t.equal(world.context.proxy, 'starting');
+    t.equal(world.context.slot.state, 'starting');
   },
 );
 

@@ -20,7 +20,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running RESTART [isOurs] → stopping',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart first sends SIGTERM to the server.',
     given: to.running,
     when: (world) => world.restart(),
@@ -31,7 +31,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running STOP [isOurs] → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop sends SIGTERM and waits.',
     given: to.running,
     when: (world) => world.stop(),
@@ -41,7 +41,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running PROBE.PASSED [exceedsIdleLimit] → stopping',
+    takes: 'running PROBE.PASSED [isIdleStopDue] → stopping',
     proves: 'A server that exceeds the idle time of the policy is stopped.',
     world: withPolicy({ idleStopMs: 60_000 }),
     given: to.running,
@@ -52,7 +52,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running PROBE.PASSED [isRestartDue] → stopping',
+    takes: 'running PROBE.PASSED [isIdleStopDue] → stopping',
     proves: 'An idle server whose program was replaced is restarted.',
     given: to.running,
     when: (world) => world.probePassed(0, true),
@@ -89,26 +89,6 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running PROBE.FAILED [isThisIncarnation] → ∅',
-    proves: 'One failed probe does not make a server unhealthy.',
-    given: to.running,
-    when: (world) => world.probeFailed(),
-    shows: (t, world) => {
-      t.equal(world.state, 'running');
-      t.equal(world.context.probeFailures, 1);
-    },
-  },
-  {
-    takes: 'running PROCESS.ENDING [isThisIncarnation] → ∅',
-    proves: 'A server whose process has ended does not serve, and its end waits until its group is empty.',
-    given: to.running,
-    when: (world) => world.ending(),
-    shows: (t, world) => {
-      t.equal(world.state, 'running');
-      t.equal(world.context.isEnding, true);
-    },
-  },
-  {
     takes: 'running ENSURE [isEnding] → ∅',
     proves: 'An ensure between the end of the process and the end of its group is applied after both.',
     given: async (world) => {
@@ -118,23 +98,7 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.ensure('replace'),
     shows: (t, world) => {
       t.equal(world.state, 'running');
-      t.match(world.context, { pendingSidecar: 1, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
-    },
-  },
-  {
-    takes: 'running PROCESS.EXITED [isThisIncarnation] → exited',
-    proves: 'A crash is emitted with its cause and the pause before the next attempt.',
-    given: to.running,
-    when: (world) => world.exited(null, 'SIGSEGV'),
-    shows: (t, world) => {
-      t.equal(world.state, 'exited.backingOff');
-      t.match(world.emitted.at(-1), {
-        type: 'appserver.exited',
-        signal: 'SIGSEGV',
-        error: 'The agent server was ended by SIGSEGV.',
-        delayMs: Number,
-      });
-      isClean(t, world);
+      t.match(world.context, { slot: { pending: 1 }, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
     },
   },
   {
@@ -150,7 +114,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'unhealthy PROBE.FAILED [isThisIncarnation] → ∅',
+    takes: '(any) PROBE.FAILED [isThisProcess] → ∅',
     proves: 'Further failures are counted and not emitted again.',
     given: to.unhealthy,
     when: (world) => world.probeFailed(),
@@ -160,7 +124,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'unhealthy ENSURE [isOurs] → stopping',
+    takes: 'unhealthy ENSURE [not hasExternalServer] → stopping',
     proves: 'An ensure restarts a server that does not answer instead of returning it.',
     given: to.unhealthy,
     when: (world) => world.ensure(),
@@ -170,14 +134,14 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'unhealthy RESTART [isOurs] → stopping',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart skips the grace period.',
     given: to.unhealthy,
     when: (world) => world.restart(),
     shows: (t, world) => t.equal(world.context.stopReason, 'restart'),
   },
   {
-    takes: 'unhealthy STOP [isOurs] → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A server that does not answer can be stopped.',
     given: to.unhealthy,
     when: (world) => world.stop(),
@@ -187,7 +151,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'unhealthy PROCESS.ENDING [isThisIncarnation] → ∅',
+    takes: '(any) PROCESS.ENDING [endsUnasked] → ∅',
     proves: 'The end of an unhealthy process is recorded before its group is empty.',
     given: to.unhealthy,
     when: (world) => world.ending(),
@@ -197,7 +161,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'unhealthy PROCESS.EXITED [isThisIncarnation] → exited',
+    takes: '(any) PROCESS.EXITED [isThisProcess] → exited',
     proves: 'The exit of an unhealthy server is a crash.',
     given: to.unhealthy,
     when: (world) => world.exited(1),

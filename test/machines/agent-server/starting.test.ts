@@ -33,11 +33,11 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.ensure('replace'),
     shows: (t, world) => {
       t.equal(world.state, 'starting.preparing');
-      t.match(world.context, { pendingSidecar: 1, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
+      t.match(world.context, { slot: { pending: 1 }, deferredRequest: { type: 'ENSURE', sidecar: 1 } });
     },
   },
   {
-    takes: 'starting STOP [not isOurs] → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop releases an external server at once: it is neither signalled nor waited for.',
     given: to.externalProbing,
     when: (world) => world.stop(),
@@ -48,7 +48,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting STOP → stopping',
+    takes: '(any) STOP [not hasExternalServer] → stopping',
     proves: 'A stop ends a start and waits for the process that was already requested.',
     given: to.probing,
     when: (world) => world.stop('hub'),
@@ -70,7 +70,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting RESTART [not isOurs] → stopping',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart while an external server is probed prepares again.',
     given: to.externalProbing,
     when: (world) => world.restart(),
@@ -82,7 +82,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting RESTART → stopping',
+    takes: '(any) RESTART [not hasExternalServer] → stopping',
     proves: 'A restart ends the pending start before it begins another.',
     given: to.probing,
     when: (world) => world.restart('none'),
@@ -103,7 +103,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting PROCESS.EXITED [isThisIncarnation] → exited',
+    takes: '(any) PROCESS.EXITED [isThisProcess] → exited',
     proves: 'A server that ends before it was ready is a failure, emitted with its exit code.',
     given: to.probing,
     when: (world) => world.exited(3),
@@ -127,7 +127,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting after(startDeadline) [not hasProcess] → exited',
+    takes: 'starting after(startDeadline) [hasNothingToEnd] → exited',
     proves: 'A preparation beyond the deadline fails the start without a process to kill.',
     given: to.preparing,
     when: (world) => world.pass(policy.startDeadlineMs),
@@ -139,7 +139,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting after(startDeadline) [not isOurs] → exited',
+    takes: 'starting after(startDeadline) [hasNothingToEnd] → exited',
     proves: 'An external server that does not answer is released, not killed.',
     given: to.externalProbing,
     when: (world) => world.pass(policy.startDeadlineMs),
@@ -162,7 +162,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.clearing always [mustReplaceSidecar] → starting.replacingProxy',
+    takes: 'starting.clearing SLOT.REPLACING → starting.replacingProxy',
     proves: 'A sidecar to be replaced is stopped before the server is prepared.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -176,7 +176,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.clearing always → starting.preparing',
+    takes: 'starting SLOT.CLEARED → starting.preparing',
     proves: 'A restart of the server keeps a sidecar that is not replaced.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -186,11 +186,11 @@ const walks: Walk<Workspace>[] = [
     shows: (t, world) => {
       t.equal(world.state, 'starting.preparing');
       t.same(sidecarCommands(world), []);
-      t.equal(world.context.proxy, 'running');
+      t.equal(world.context.slot.state, 'running');
     },
   },
   {
-    takes: 'starting.replacingProxy PROXY.STOPPED → starting.preparing',
+    takes: 'starting SLOT.CLEARED → starting.preparing',
     proves: 'The start continues when the old sidecar has stopped.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -200,12 +200,12 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
       t.equal(world.state, 'starting.preparing');
-      t.match(world.context, { proxy: 'none', sidecar: 2, proxySidecar: null, isSidecarStopping: false });
+      t.match(world.context, { slot: { state: 'none', inForce: 2, held: null } });
       t.same(world.os.live('sidecar'), []);
     },
   },
   {
-    takes: 'starting.preparing done(prepare) [needsSidecar] → starting.proxying',
+    takes: 'starting.preparing done(prepare) → starting.proxying',
     proves: 'The sidecar is started before the server that uses it (specification §4.2 rule 1).',
     given: (world) => world.ensure('keep'),
     when: (world) => world.prepared(),
@@ -219,7 +219,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.preparing done(prepare) [adoptsSidecar] → starting.spawning',
+    takes: 'starting.proxying SLOT.READY → starting.spawning',
     proves: 'A running server is adopted at once, in parallel to its sidecar.',
     given: async (world) => {
       world.send({ type: 'ADOPT', sidecar: 1 });
@@ -234,7 +234,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.preparing done(prepare) → starting.spawning',
+    takes: 'starting.preparing done(prepare) → starting.proxying',
     proves: 'Ports are emitted, then the start, then the process is requested; a new policy applies from here on.',
     given: to.preparing,
     when: (world) => world.prepared('managed', { ...policy, maxRestarts: 9 }),
@@ -287,7 +287,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.proxying PROXY.RUNNING → starting.spawning',
+    takes: 'starting.proxying SLOT.READY → starting.spawning',
     proves: 'The server is requested when the sidecar answers, not before.',
     given: async (world) => {
       await to.proxying(world);
@@ -297,11 +297,11 @@ const walks: Walk<Workspace>[] = [
     shows: (t, world) => {
       t.equal(world.state, 'starting.spawning');
       t.equal(world.emittedTypes.at(-1), 'apiProxy.running');
-      t.equal(world.context.proxy, 'running');
+      t.equal(world.context.slot.state, 'running');
     },
   },
   {
-    takes: 'starting.proxying PROXY.EXITED [sidecarGaveUp] → exited',
+    takes: 'starting.proxying SLOT.FAILED → exited',
     proves: 'A start with a dead sidecar fails and leaves no process (specification §4.2 rule 1).',
     given: async (world) => {
       await to.proxying(world);
@@ -313,13 +313,13 @@ const walks: Walk<Workspace>[] = [
     },
     shows: (t, world) => {
       t.equal(world.state, 'exited.resting');
-      t.match(world.context, { failureKind: 'apiProxy', lastError: 'no models', proxy: 'none' });
+      t.match(world.context, { failureKind: 'apiProxy', lastError: 'no models', slot: { state: 'none' } });
       t.same(world.os.live('sidecar'), []);
       isClean(t, world);
     },
   },
   {
-    takes: 'starting.proxying PROXY.EXITED → ∅',
+    takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'The restart of a sidecar that served before is awaited.',
     given: async (world) => {
       await to.runningWithSidecar(world);
@@ -331,7 +331,7 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.sidecar('exited'),
     shows: (t, world) => {
       t.equal(world.state, 'starting.proxying');
-      t.equal(world.context.proxy, 'exited');
+      t.equal(world.context.slot.state, 'exited');
       t.match(world.emitted.at(-1), { type: 'apiProxy.exited', stopped: false });
     },
   },
@@ -359,7 +359,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'starting.probing error(readiness) [not isOurs] → exited',
+    takes: 'starting.probing error(readiness) [hasNothingToEnd] → exited',
     proves: 'An external server that fails the handshake is released and never signalled.',
     given: to.externalProbing,
     when: (world) => world.notReady(),

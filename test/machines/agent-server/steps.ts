@@ -85,6 +85,6 @@ export const sidecarCommands = (world: Workspace) => world.os.last('sidecar').co
 /** Checks that no process runs and that only the named actors exist. */
 export function isClean(t: Test, world: Workspace, children: string[] = []): void {
   t.same(world.os.live('server'), [], 'no server lives');
-  t.same(Object.keys(world.actor.getSnapshot().children), children, 'no actor is left');
+  t.same(world.children, children, 'no actor is left');
   t.same(world.errors, []);
 }

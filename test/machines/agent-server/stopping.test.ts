@@ -37,7 +37,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping PROCESS.EXITED [endsUnhealthyRun] → stopping.settling',
+    takes: 'stopping PROCESS.EXITED [isThisIncarnation] → stopping.settling',
     proves: 'A stop of an unhealthy server counts as a failure.',
     given: async (world) => {
       await to.unhealthy(world);
@@ -74,7 +74,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping.choosing always [hasProcess] → stopping.terminating',
+    takes: 'stopping.settling always [hasProcess] → stopping.terminating',
     proves: 'A requested process is awaited, because it may still be spawned.',
     given: to.spawning,
     when: (world) => world.stop(),
@@ -84,7 +84,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping.choosing always → stopping.settling',
+    takes: 'stopping.settling always → stopped',
     proves: 'A stop without a process completes at once.',
     given: to.preparing,
     when: (world) => world.stop(),
@@ -115,7 +115,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping.settling always [restartFollowsStop] → starting',
+    takes: 'stopping.settling always [startFollowsStop] → starting',
     proves: 'The end of the old process is emitted before the new one begins, and a manual start resets the failures.',
     given: async (world) => {
       await to.backingOff(world);
@@ -148,7 +148,7 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'stopping.settling always [recoveryFollowsStop] → starting',
+    takes: 'stopping.settling always [startFollowsStop] → starting',
     proves: 'The stop of an unhealthy server is followed by a start, counted as an automatic attempt.',
     given: async (world) => {
       await to.unhealthy(world);
@@ -186,12 +186,12 @@ const walks: Walk<Workspace>[] = [
     when: (world) => world.exited(0),
     shows: (t, world) => {
       t.equal(world.state, 'stopped');
-      t.match(world.context, { pid: null, failures: [], attempt: 0, sidecar: null, lastError: null });
+      t.match(world.context, { pid: null, failures: [], attempt: 0, slot: { inForce: null }, lastError: null });
       t.equal(world.emittedTypes.filter((type) => type === 'appserver.exited').length, 1);
     },
   },
   {
-    takes: 'stopping.stoppingProxy PROXY.STOPPED → stopping.settling',
+    takes: 'stopping.stoppingProxy SLOT.EMPTIED → stopping.settling',
     proves: 'Stopped is reached when neither server nor sidecar runs.',
     given: to.stoppingSidecar,
     when: (world) => world.sidecar('exited'),

@@ -187,6 +187,22 @@ t.test(
   },
 );
 
+t.test('the record of a sync runs while its job is retried, and has failed when the job is given up', async (t) => {
+  const world = await scene(t);
+  world.forge.syncFailures.set(repositoryKey, new Error('the title has no such character'));
+  await world.store.enqueueJob({
+    ...{ kind: 'sync', key: repositoryKey },
+    payload: { trigger: 'manual', repositoryKey, syncJobId: 'asked' },
+  });
+  await world.idle();
+  t.match(await world.store.syncJobs(5), [{ jobId: 'asked', status: 'running' }]);
+  while ((await world.store.backlog()).deadJobs === 0) {
+    await pausesEnd(world);
+    await world.idle();
+  }
+  t.match(await world.store.syncJobs(5), [{ jobId: 'asked', status: 'failed', error: { code: 'internalError' } }]);
+});
+
 t.test('the state of the reconciler is stored between runs, and replaced when it is invalid', async (t) => {
   const world = await scene(t);
   const look = async (key: string) => {

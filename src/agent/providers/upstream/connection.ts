@@ -66,7 +66,7 @@ export class Upstream {
   constructor(options: UpstreamOptions) {
     this.#options = options;
     this.#url = baseUrl(options.endPoint);
-    this.#prefix = this.#url.pathname.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
+    this.#prefix = this.#url.pathname.replace(/(?<!\/)\/+$/, '').replace(/\/chat\/completions$/, '');
     this.#proxy = usableProxy(this.#url, options.proxy);
     this.place = {
       address: this.#url.port ? this.#url.host : `${this.#url.hostname}:${isTls(this.#url) ? 443 : 80}`,

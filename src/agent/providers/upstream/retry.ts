@@ -77,7 +77,7 @@ const unitMs: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, 
 function durationMs(value: unknown): number | undefined {
   if (typeof value !== 'string' || !/^(?:\d{1,9}(?:\.\d{1,12})?(?:ms|[dhms]))+$/.test(value)) return undefined;
   let sum = 0;
-  for (const [, number, unit = ''] of value.matchAll(/(\d+(?:\.\d+)?)(ms|[dhms])/g)) {
+  for (const [, number, unit = ''] of value.matchAll(/(?<!\d)(\d+(?:\.\d+)?)(ms|[dhms])/g)) {
     sum += Number(number) * (unitMs[unit] ?? 0);
   }
   return Math.ceil(sum);

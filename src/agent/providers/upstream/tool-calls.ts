@@ -9,6 +9,8 @@ interface Assembling {
   readonly wireIndex: number | undefined;
   name: string;
   arguments: string;
+  /** Last characters of the arguments: to cut them from a long text copies it. */
+  end: string;
   /** Opaque fields that Gemini wants back with the call. */
   extraContent: Readonly<Record<string, unknown>> | undefined;
 }
@@ -25,6 +27,12 @@ export class ToolCallAssembly {
   /** Ids of earlier answers: an id must mean one call in the whole conversation. */
   readonly #takenIds: () => ReadonlySet<string>;
   readonly #calls: Assembling[] = [];
+  /** Tables of the calls: a search for each of 50,000 calls would stop all conversations. */
+  readonly #lastByIndex = new Map<number, Assembling>();
+  readonly #firstByWireId = new Map<string, Assembling>();
+  readonly #usedIds = new Set<string>();
+  #taken: ReadonlySet<string> | undefined;
+  #lastMadeId = 0;
   #outputBytes = 0;
 
   constructor(emit: Emit, takenIds: () => ReadonlySet<string>) {
@@ -89,6 +97,7 @@ export class ToolCallAssembly {
     const argumentsDelta = typeof raw === 'string' || call.arguments === '' ? piece : '';
     if (!isNew && argumentsDelta === '') return;
     call.arguments += argumentsDelta;
+    call.end = (call.end + argumentsDelta.slice(-16)).slice(-16);
     this.#outputBytes += Buffer.byteLength(argumentsDelta);
     const { position, callId } = call;
     this.#emit({ type: 'toolCallDelta', index: position, callId, name: call.name, argumentsDelta });
@@ -102,33 +111,44 @@ export class ToolCallAssembly {
       wireIndex,
       name,
       arguments: '',
+      end: '',
       extraContent: undefined,
     };
     this.#calls.push(call);
+    this.#usedIds.add(call.callId);
+    if (wireIndex !== undefined) this.#lastByIndex.set(wireIndex, call);
+    if (id !== undefined && !this.#firstByWireId.has(id)) this.#firstByWireId.set(id, call);
     this.#outputBytes += Buffer.byteLength(name);
     return call;
   }
 
   #freeId(wanted: string | undefined): string {
-    const taken = this.#takenIds();
-    const isFree = (id: string) => !taken.has(id) && !this.#calls.some(({ callId }) => callId === id);
+    this.#taken ??= this.#takenIds();
+    const taken = this.#taken;
+    const isFree = (id: string) => !taken.has(id) && !this.#usedIds.has(id);
     if (wanted !== undefined && isFree(wanted)) return wanted;
-    let n = taken.size + this.#calls.length + 1;
-    while (!isFree(`call_${n}`)) n += 1;
-    return `call_${n}`;
+    do this.#lastMadeId = Math.max(this.#lastMadeId, taken.size + this.#calls.length) + 1;
+    while (!isFree(`call_${this.#lastMadeId}`));
+    return `call_${this.#lastMadeId}`;
   }
 
   /** The call that a piece belongs to; undefined: it begins a new one. */
   #find(piece: Piece): Assembling | undefined {
     const { id, index } = piece;
     if (index !== undefined) {
-      const call = this.#calls.findLast(({ wireIndex }) => wireIndex === index);
-      return call && continuesByIndex(call, piece) ? adopt(call, id) : undefined;
+      const call = this.#lastByIndex.get(index);
+      return call && continuesByIndex(call, piece) ? this.#adopt(call, id) : undefined;
     }
-    const call = id === undefined ? undefined : this.#calls.find(({ wireId }) => wireId === id);
+    const call = id === undefined ? undefined : this.#firstByWireId.get(id);
     if (call) return call;
     const last = this.#calls.at(-1);
-    return last && continuesLast(last, piece) ? adopt(last, id) : undefined;
+    return last && continuesLast(last, piece) ? this.#adopt(last, id) : undefined;
+  }
+
+  #adopt(call: Assembling, id: string | undefined): Assembling {
+    call.wireId ??= id;
+    if (id !== undefined && call.wireId === id && !this.#firstByWireId.has(id)) this.#firstByWireId.set(id, call);
+    return call;
   }
 }
 
@@ -144,7 +164,7 @@ interface Piece {
 /** Same index. Only a piece with a name can be another call: some upstreams make up a new id for every piece. */
 function continuesByIndex(call: Assembling, { id, name, piece }: Piece): boolean {
   if (name === undefined) return true;
-  const isTorn = call.arguments !== '' && !isWholeJson(call.arguments);
+  const isTorn = call.arguments !== '' && !seemsWhole(call);
   if (id !== undefined && call.wireId !== undefined) return id === call.wireId || (name === call.name && isTorn);
   if (name !== call.name) return call.arguments === '';
   return call.arguments === '' || isTorn || !piece.startsWith('{');
@@ -155,12 +175,7 @@ function continuesLast(last: Assembling, { id, name, piece, place }: Piece): boo
   if (place > 0 || (id !== undefined && last.wireId !== undefined)) return false;
   if (name === undefined) return true;
   if (name !== last.name) return false;
-  return last.arguments === '' ? piece !== '' : !(piece.startsWith('{') && isWholeJson(last.arguments));
-}
-
-function adopt(call: Assembling, id: string | undefined): Assembling {
-  call.wireId ??= id;
-  return call;
+  return last.arguments === '' ? piece !== '' : !(piece.startsWith('{') && seemsWhole(last));
 }
 
 function textOfArguments(raw: unknown): string {
@@ -168,9 +183,17 @@ function textOfArguments(raw: unknown): string {
   return raw === null || raw === undefined ? '' : JSON.stringify(raw);
 }
 
+/** Longest arguments that are parsed after each piece. */
+const parsedChars = 65_536;
+
+/** Most pieces end in the middle of a string: parsing each would take quadratic time. */
+const endsLikeJson = (text: string): boolean => /[}\]"]\s*$/.test(text.slice(-16));
+
+const seemsWhole = ({ arguments: text, end }: Assembling): boolean =>
+  text.length > parsedChars ? endsLikeJson(end) : isWholeJson(text);
+
 function isWholeJson(text: string): boolean {
-  // Most pieces end in the middle of a string: parsing each would take quadratic time.
-  if (!/[}\]"]\s*$/.test(text.slice(-16))) return false;
+  if (!endsLikeJson(text)) return false;
   try {
     JSON.parse(text);
     return true;

@@ -37,6 +37,7 @@ export async function compactThread(
       signal,
       onUsed: (use) => {
         spending.add(use.costUsd ?? 0);
+        addCost(store, id, turns.at(-1)?.id, use.costUsd ?? 0);
         tracer?.tokensUsed({ threadId: id }, use, { purpose: 'compaction' });
       },
     });
@@ -57,4 +58,13 @@ export async function compactThread(
   const after = estimateTokens(conversationOf(done, store.turnsSince(id, done)));
   tracer?.contextCompacted({ threadId: id }, performance.now() - began, before, after);
   publish('compacted', `Older turns were summarised: about ${before} tokens became ${after}.`);
+}
+
+/** Adds the cost of a summary to the turn before it, because the budget of a thread is the cost of its turns. */
+function addCost(store: ThreadStore, threadId: string, turnId: string | undefined, costUsd: number): void {
+  const turn = turnId === undefined ? undefined : store.turn(threadId, turnId);
+  if (!turn || costUsd === 0) return;
+  const { inputTokens = 0, outputTokens = 0, totalTokens = 0, ...usage } = turn.tokenUsage ?? {};
+  const cost = { costUsd: (turn.tokenUsage?.costUsd ?? 0) + costUsd };
+  store.putTurn({ ...turn, tokenUsage: { ...usage, inputTokens, outputTokens, totalTokens, ...cost } });
 }

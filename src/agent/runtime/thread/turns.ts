@@ -32,6 +32,8 @@ interface Running extends RunningParent {
   readonly asker: Listener | undefined;
   /** An earlier process began it. */
   readonly isResumed?: boolean;
+  /** Ends the work in the directory of the thread, which is pinned until then. */
+  readonly release: (() => void) | undefined;
 }
 
 /** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
@@ -163,7 +165,8 @@ export class Turns {
       }),
     );
     const subagents = new Limit(settings.subAgent.maxConcurrency);
-    this.#running.set(id, { run, thread, asker, options, depth, subagents });
+    const release = this.#services.workspace?.hold(this.pathOf(thread));
+    this.#running.set(id, { run, thread, asker, options, depth, subagents, release });
     return run;
   }
 
@@ -181,7 +184,9 @@ export class Turns {
       ...{ turnId: turn.id, input: prompt?.input ?? [], options, resumed },
     });
     const subagents = new Limit(settings.subAgent.maxConcurrency);
-    this.#running.set(thread.id, { run, thread, asker: undefined, options, depth: 0, subagents, isResumed: true });
+    const release = workspace?.hold(this.pathOf(thread));
+    const asker = undefined;
+    this.#running.set(thread.id, { run, thread, asker, options, depth: 0, subagents, release, isResumed: true });
     this.#registered.push({ run, resumes: facts.resumes });
   }
 
@@ -324,6 +329,7 @@ export class Turns {
     if (!isStored) this.#pendingWrites.add(turn);
     const running = this.#running.get(turn.threadId);
     this.#running.delete(turn.threadId);
+    running?.release?.();
     this.#publishRuntime(turn.threadId);
     if (running) this.#onEnd(running.thread, turn);
     if (this.#running.size > 0) return;

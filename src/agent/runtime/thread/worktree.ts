@@ -34,10 +34,16 @@ export function withRealPath(config: ThreadConfig, roots: readonly string[]): Th
   return { ...config, workspaceOverride: findWorktree(workspaceOverride, roots) };
 }
 
-/** @param workspace of the server; undefined: not pinned @throws AgentError workspaceLost */
-export function requireWorkspace(workspace: PinnedDirectory | undefined): void {
-  const loss = workspace?.loss;
-  if (loss) throw new AgentError('workspaceLost', { path: workspace?.path, kind: loss.kind }, loss.message);
+/**
+ * @param workspace of the server; undefined: not pinned
+ * @param path directory in which the work is done
+ * @throws AgentError workspaceLost
+ */
+export function requireWorkspace(workspace: PinnedDirectory | undefined, path = workspace?.path): void {
+  if (!workspace || path === undefined) return;
+  const loss = workspace.lossOf(path);
+  const lost = workspace.loss ? workspace.path : path;
+  if (loss) throw new AgentError('workspaceLost', { path: lost, kind: loss.kind }, loss.message);
 }
 
 /** Refuses a change of the directory or the agent of a thread, and an end of its read-only mode. @throws AgentError workspaceOverrideRefused */

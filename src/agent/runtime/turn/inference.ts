@@ -230,7 +230,7 @@ function usageOf({ inputTokens, outputTokens, cachedInputTokens, reasoningTokens
 
 function emptinessOf({ text, calls, finish }: Answer): AnswerFlaw | null {
   if (calls.length > 0 || finish === 'contentFilter') return null;
-  if (text.trim() === '') return 'empty';
+  if (isWithoutWords(text)) return 'empty';
   return finish === 'toolCalls' ? 'lostCall' : null;
 }
 
@@ -243,4 +243,17 @@ function flawOf(answer: Answer, toolNames: readonly string[]): AnswerFlaw | null
 function tokensOf(use: ModelUse): TurnTokens {
   const { inputTokens, outputTokens, cachedInputTokens = 0, reasoningTokens = 0, costUsd = null } = use;
   return { inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costUsd };
+}
+
+/** Ends of a turn in chat templates, which some servers send as text. */
+const templateEnds =
+  /<\|(?:im_end|eot_id|eom_id|end|endoftext|end_of_turn|end_of_text)\|>|<\/s>|<(?:end_of_turn|eos)>/g;
+
+/** Longer texts are judged by their blanks only. */
+const shortChars = 200;
+
+/** Whether an answer shows nothing: blanks only or, when it is short, also invisible characters and ends of a chat template. */
+function isWithoutWords(text: string): boolean {
+  if (text.trim() === '') return true;
+  return text.length <= shortChars && text.replaceAll(templateEnds, '').replaceAll(/[\p{Cc}\p{Cf}\s]/gu, '') === '';
 }

@@ -37,6 +37,8 @@ export interface PlaceSettings {
 /** Words to put before a command, and what to do when it has ended. */
 export interface CommandPlace {
   readonly words: readonly string[];
+  /** Directory that the shell of the command changes to; undefined: it begins there. A shell for that alone would cost each command one more start. */
+  readonly directory?: string;
   readonly isSandboxed: boolean;
   /** Variables of the place. */
   readonly env: Readonly<Record<string, string>>;
@@ -114,7 +116,7 @@ export async function findPlace(
   const room = network === settings.network ? await rooms?.enter(threadId, { ...places, ...kept }) : undefined;
   if (room) {
     onSandbox?.(undefined);
-    return { words: room.words(cwd), isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
+    return { words: room.words, directory: cwd, isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
   }
   const opened = await openSandbox(sandbox, { ...places, cwd }, outsideOf(workspacePath, environment));
   if ('problem' in opened) {

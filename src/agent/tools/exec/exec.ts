@@ -264,16 +264,21 @@ async function startInBackground(
 }
 
 /**
- * Words and environment of a command. Both outputs go into one pipe, so that their order is preserved. `$0` and `$1` keep the command out of
- * any quoting.
+ * Words and environment of a command. Both outputs go into one pipe, so that their order is preserved. The arguments keep the
+ * command out of any quoting.
  */
 function inPlace(
-  { words, isSandboxed }: CommandPlace,
+  { words, directory, isSandboxed }: CommandPlace,
   command: string,
   variables: Readonly<Record<string, string>>,
   path: string | undefined,
 ): Pick<CommandRun, 'argv' | 'env'> {
   const program = findProgram('bash', path) ?? '/bin/sh';
   const { env, script } = isSandboxed ? innerVariables(variables) : { env: variables, script: '' };
-  return { argv: [...words, '/bin/sh', '-c', `${script}exec "$0" -c "$1" 2>&1`, program, command], env };
+  const start = directory === undefined ? '' : 'cd "$2" || exit; ';
+  const line = `${start}${script}exec "$0" -c "$1" 2>&1`;
+  return {
+    argv: [...words, '/bin/sh', '-c', line, program, command, ...(directory === undefined ? [] : [directory])],
+    env,
+  };
 }

@@ -14,7 +14,8 @@ export interface GitConfigText {
 }
 
 const plainSection = /^\s*\[([A-Za-z0-9-]+)(?: "([^"\\\]]*)")?\]\s*$/;
-const plainValue = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*([^"\\#;]*|"[^"\\]*"))?\s*$/;
+/** Matches a line without spaces at its ends. */
+const plainValue = /^([A-Za-z][A-Za-z0-9-]*)\s*(?:=([^"\\#;]*|\s*"[^"\\]*"))?$/;
 const plainRemark = /^\s*(?:[#;].*)?$/;
 const looseSection = /^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/;
 const looseValue = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/s;
@@ -38,7 +39,7 @@ export function parseGitConfig(text: string): GitConfigText {
       line = line.slice(whole.length);
       if (plainRemark.test(line)) continue;
     }
-    const value = plainValue.exec(line);
+    const value = plainValue.exec(line.trim());
     if (value && section !== '') {
       add(value[1] ?? '', value[2]?.trim().replace(/^"(.*)"$/, '$1'));
       continue;

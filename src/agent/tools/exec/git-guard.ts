@@ -79,13 +79,16 @@ export class GitGuard {
     return this.#inTurn(async () => {
       if (this.#holders === 1) await this.#accept();
       else await this.#judgeAll();
-      this.#watch();
       return this.#places(environment);
     });
   }
 
-  /** The placeholders of a sandbox have been made. Changes of the git directories up to now are those of the user. */
+  /**
+   * The placeholders of a sandbox have been made. Changes of the git directories up to now are those of the user, and the placeholders,
+   * which no watcher reports.
+   */
   settle(): void {
+    this.#watch();
     if (this.#holders > 1 || this.#busy.size > 0) return;
     for (const { directories } of this.#before.values()) {
       for (const [path, known] of directories) known.fingerprint = fingerprintOf(path);
@@ -116,7 +119,7 @@ export class GitGuard {
   /** Judges the repositories, unless no process has run since the last search began. */
   async #judgeAll(): Promise<void> {
     await this.#unlessDone('judged', async () => {
-      this.#pending.push(...(await this.#judge()));
+      this.#report(await this.#judge());
       return true;
     });
   }
@@ -126,7 +129,7 @@ export class GitGuard {
     await this.#unlessDone('cleared', async () => {
       const paths = await (isLast ? this.#setId.clear(this.#openedMs) : this.#setId.clearPromptly(this.#openedMs));
       if (!paths) return false;
-      this.#pending.push(...paths.map((path) => ({ path, what: 'set-id bit', isCleared: true as const })));
+      this.#report(paths.map((path) => ({ path, what: 'set-id bit', isCleared: true as const })));
       return true;
     });
   }
@@ -166,7 +169,7 @@ export class GitGuard {
     this.#isJudging = true;
     void this.#inTurn(async () => {
       this.#isJudging = false;
-      if (this.#holders > 0) this.#pending.push(...this.#judgeKnown());
+      if (this.#holders > 0) this.#report(await this.#judgeKnown());
     }).catch(() => undefined);
   }
 
@@ -192,6 +195,10 @@ export class GitGuard {
     return this.#protected.map(({ path }) => fingerprintOf(path)).join('\n');
   }
 
+  #report(findings: readonly GitFinding[]): void {
+    for (const finding of findings) this.#pending.push(finding);
+  }
+
   #inTurn<T>(act: () => Promise<T>): Promise<T> {
     const work = this.#work.then(act);
     this.#work = work.catch(() => undefined);
@@ -214,11 +221,12 @@ export class GitGuard {
         this.#made.set(key, earlier);
         continue;
       }
-      const directories = this.#directoriesOf(entry).map((path) => {
-        this.#links.accept(path);
-        return [path, { fingerprint: '', state: stateOf(path) }] as const;
-      });
-      this.#before.set(key, { identity, directories: new Map(directories) });
+      const known: KnownEntry = { identity, directories: new Map() };
+      for (const path of this.#directoriesOf(entry)) {
+        await this.#links.accept(path);
+        known.directories.set(path, { fingerprint: '', state: stateOf(path) });
+      }
+      this.#before.set(key, known);
     }
     this.#protected = this.#gitDirectories(entries.filter(({ path }) => this.#before.has(keyOf(path))));
   }
@@ -281,28 +289,29 @@ export class GitGuard {
   }
 
   /** Judges the git directories that were there before, without a search. */
-  #judgeKnown(): readonly GitFinding[] {
-    return [...this.#before.values()].flatMap((known) =>
-      [...known.directories]
-        .filter(([path, { fingerprint }]) => fingerprint !== fingerprintOf(path))
-        .flatMap(([path]) => this.#repair(path, known)),
-    );
+  async #judgeKnown(): Promise<readonly GitFinding[]> {
+    const findings: GitFinding[][] = [];
+    for (const known of this.#before.values()) {
+      for (const [path, { fingerprint }] of known.directories)
+        if (fingerprint !== fingerprintOf(path)) findings.push(await this.#repair(path, known));
+    }
+    return findings.flat();
   }
 
   async #judge(): Promise<readonly GitFinding[]> {
-    const findings: GitFinding[] = [...this.#fixed.restore()];
+    const findings: (readonly GitFinding[])[] = [this.#fixed.restore()];
     for (const entry of await this.#search.find(true)) {
       const key = keyOf(entry.path);
       const identity = identityOf(entry);
       const known = this.#before.get(key) ?? this.#made.get(key) ?? this.#moved(entry, identity);
       if (known?.identity === identity) {
         for (const [path, { fingerprint }] of known.directories) {
-          if (fingerprint !== fingerprintOf(path)) findings.push(...this.#repair(path, known));
-          else findings.push(...this.#links.remove(path));
+          const isChanged = fingerprint !== fingerprintOf(path);
+          findings.push(await (isChanged ? this.#repair(path, known) : this.#links.remove(path)));
         }
-      } else findings.push(...this.#judgeNew(entry));
+      } else findings.push(await this.#judgeNew(entry));
     }
-    return findings;
+    return findings.flat();
   }
 
   /** A repository of the user whose directory a command has moved. */
@@ -316,7 +325,7 @@ export class GitGuard {
     return known;
   }
 
-  #judgeNew(entry: GitEntry): readonly GitFinding[] {
+  async #judgeNew(entry: GitEntry): Promise<readonly GitFinding[]> {
     const { path, kind } = entry;
     const known: KnownEntry = { identity: identityOf(entry), directories: new Map() };
     this.#made.set(keyOf(path), known);
@@ -328,19 +337,24 @@ export class GitGuard {
     return this.#isProtected(target) ? [] : this.#judgeDirectory(target, known);
   }
 
-  #judgeDirectory(path: BytePath, known: KnownEntry): readonly GitFinding[] {
-    if (known.directories.has(path)) return [];
-    const findings = this.#repair(path, known);
-    if (typeof path !== 'string') return findings;
-    const further = [commonOf(path), ...modulesOf(path), ...worktreesOf(path), ...alternatesOf(path)];
-    const own = further.filter((each) => each !== undefined).filter((each) => !this.#isProtected(each));
-    return [...findings, ...own.flatMap((each) => this.#judgeDirectory(each, known))];
+  /** Judges a git directory that is new, and those that it leads to. */
+  async #judgeDirectory(first: BytePath, known: KnownEntry): Promise<readonly GitFinding[]> {
+    const findings: GitFinding[][] = [];
+    const left = [first];
+    for (const path of left) {
+      if (known.directories.has(path)) continue;
+      findings.push(await this.#repair(path, known));
+      if (typeof path !== 'string') continue;
+      for (const each of [commonOf(path), ...modulesOf(path), ...worktreesOf(path), ...alternatesOf(path)])
+        if (each !== undefined && !this.#isProtected(each)) left.push(each);
+    }
+    return findings.flat();
   }
 
-  #repair(path: BytePath, known: KnownEntry): readonly GitFinding[] {
+  async #repair(path: BytePath, known: KnownEntry): Promise<GitFinding[]> {
     const state = known.directories.get(path)?.state;
     const isKnown = (place: string) => this.#isKnown(canonicalPath(place));
-    const findings = [...repairGitDirectory(path, { before: state, isKnown }), ...this.#links.remove(path)];
+    const findings = [...repairGitDirectory(path, { before: state, isKnown }), ...(await this.#links.remove(path))];
     known.directories.set(path, { fingerprint: fingerprintOf(path), state });
     return findings;
   }

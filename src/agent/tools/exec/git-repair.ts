@@ -108,7 +108,7 @@ class Repair {
   #commonDirectory(): GitFinding[] {
     const text = textIn(this.#place, 'commondir');
     if (text === undefined || text === this.#before?.texts.get('commondir')) return [];
-    const isExpected = !this.#before && this.#isKnown(this.#resolve(text.replace(/[\r\n]+$/, '')));
+    const isExpected = !this.#before && this.#isKnown(this.#resolve(text.replace(/(?<![\r\n])[\r\n]+$/, '')));
     return isExpected ? [] : [this.#aside('commondir', 'another repository')];
   }
 

@@ -123,12 +123,20 @@ export const looksLikeGit = (path: string): boolean =>
   statOf(join(path, 'HEAD'), lstatSync) !== undefined &&
   (statOf(join(path, 'objects')) !== undefined || statOf(join(path, 'commondir'), lstatSync) !== undefined);
 
+/** Begins a `.git` file. */
+const pointer = 'gitdir: ';
+
 /** Canonical target of a `.git` file or link; undefined: it leads nowhere. */
 export function targetOf(entry: string, kind: 'file' | 'link'): string | undefined {
   try {
     if (kind === 'link') return realpathSync(entry);
-    const [, named] = /^gitdir: (.+?)\r?\n*$/s.exec(readRegular(entry)?.toString() ?? '') ?? [];
-    return named === undefined ? undefined : realpathSync(resolve(entry, '..', named));
+    const text = readRegular(entry)?.toString() ?? '';
+    if (!text.startsWith(pointer)) return undefined;
+    const named = text
+      .slice(pointer.length)
+      .replace(/(?<!\n)\n+$/, '')
+      .replace(/\r$/, '');
+    return named === '' ? undefined : realpathSync(resolve(entry, '..', named));
   } catch {
     return undefined;
   }
@@ -136,7 +144,7 @@ export function targetOf(entry: string, kind: 'file' | 'link'): string | undefin
 
 /** Common directory of a worktree's git directory; undefined: it is its own. */
 export function commonOf(directory: string): string | undefined {
-  const named = textIn(directory, 'commondir')?.replace(/[\r\n]+$/, '');
+  const named = textIn(directory, 'commondir')?.replace(/(?<![\r\n])[\r\n]+$/, '');
   if (named === undefined) return undefined;
   try {
     return realpathSync(isAbsolute(named) ? named : join(directory, named));

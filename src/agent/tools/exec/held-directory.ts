@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, constants, fstatSync, openSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BytePath, joined } from './byte-path.ts';
+import { type BytePath, joined, readEntries } from './byte-path.ts';
 
 const isLinux = process.platform === 'linux';
 /** Linux: a descriptor of a file that need not be readable. */
@@ -28,6 +28,16 @@ export function inDirectory<T>(path: BytePath, act: (place: string) => T): T | u
     return undefined;
   } finally {
     if (fd !== undefined) closeSync(fd);
+  }
+}
+
+/** Entries of a directory. A directory of the user that cannot be listed gets the rights for it: git works in it without them. */
+export function openedEntries(path: BytePath): ReturnType<typeof readEntries> {
+  try {
+    return readEntries(path);
+  } catch {
+    inDirectory(path, () => undefined);
+    return readEntries(path);
   }
 }
 

@@ -92,20 +92,33 @@ export function homePlaces(options: HomeOptions): HomePlaces {
   };
 }
 
-/** Names directly in a home, to leave out most of the names that are missing with one system call. */
+/** Names of a home and of its directories, to leave out most of the names that are missing with a few system calls. */
 class HomeNames {
-  readonly #names: ReadonlySet<string> | undefined;
+  readonly #home: string;
+  readonly #listed = new Map<string, ReadonlySet<string> | undefined>();
 
   constructor(home: string) {
-    try {
-      this.#names = new Set(readdirSync(home).map(folded));
-    } catch {
-      // A home that cannot be listed may hold every name.
-    }
+    this.#home = home;
   }
 
   mayHave(path: string): boolean {
-    return this.#names?.has(folded(path.split('/')[0] ?? '')) ?? true;
+    const [name = '', ...below] = path.split('/');
+    const [next] = below;
+    return this.#has('', name) && (next === undefined || this.#has(name, next));
+  }
+
+  #has(directory: string, name: string): boolean {
+    if (!this.#listed.has(directory)) this.#listed.set(directory, namesIn(join(this.#home, directory)));
+    return this.#listed.get(directory)?.has(folded(name)) ?? true;
+  }
+}
+
+/** Undefined: a directory that cannot be listed may hold every name. */
+function namesIn(directory: string): ReadonlySet<string> | undefined {
+  try {
+    return new Set(readdirSync(directory).map(folded));
+  } catch {
+    return undefined;
   }
 }
 

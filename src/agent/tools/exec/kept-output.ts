@@ -82,7 +82,7 @@ export function readable(text: string): string {
   return stripVTControlCharacters(text)
     .replaceAll('\r\n', '\n')
     .split('\n')
-    .map((line) => line.slice(line.replace(/\r+$/, '').lastIndexOf('\r') + 1).replace(/\r+$/, ''))
+    .map((line) => line.slice(line.replace(/(?<!\r)\r+$/, '').lastIndexOf('\r') + 1).replace(/(?<!\r)\r+$/, ''))
     .join('\n')
     .replace(controls, '\uFFFD')
     .toWellFormed();

@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, lstatSync, mkdirSync, openSync, readdirSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
+import {
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  rmSync,
+  type Stats,
+  unlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { readUntrustedJson, writeFileAtomic } from '../../../lib/index.ts';
@@ -15,10 +25,8 @@ interface Standing {
 }
 
 /** A file that the user makes at the same path has another time, if not another number. */
-const identityOf = (path: string): string => {
-  const found = statOf(path, lstatSync);
-  return found ? `${found.dev}:${found.ino}:${found.birthtimeMs}` : '';
-};
+const identityOf = (found: Stats | undefined): string =>
+  found ? `${found.dev}:${found.ino}:${found.birthtimeMs}` : '';
 
 /** Placeholders of one process, for the process that removes them when this one was killed. */
 const StandingRecord = v.object({
@@ -88,13 +96,13 @@ export class Placeholders {
 
   #make(path: string, isDirectory: boolean): void {
     const known = this.#standing.get(path);
-    if (known && known.identity === identityOf(path)) {
+    if (known && known.identity === identityOf(statOf(path, lstatSync))) {
       known.users += 1;
       return;
     }
     if (isDirectory) mkdirSync(path);
     else closeSync(openSync(path, 'wx', 0o644));
-    this.#standing.set(path, { isDirectory, identity: identityOf(path), users: 1 });
+    this.#standing.set(path, { isDirectory, identity: identityOf(statOf(path, lstatSync)), users: 1 });
   }
 }
 
@@ -119,7 +127,7 @@ function namesIn(directory: string): readonly string[] {
 
 function remove(path: string, { isDirectory, identity }: Omit<Standing, 'users'>): void {
   const found = statOf(path, lstatSync);
-  if (!found || identity !== identityOf(path)) return;
+  if (!found || identity !== identityOf(found)) return;
   try {
     if (isDirectory) rmdirSync(path);
     else if (found.size === 0) unlinkSync(path);

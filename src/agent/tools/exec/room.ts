@@ -94,13 +94,12 @@ export class Room {
     }
   }
 
-  /** Words to put before a command so that it runs in the room, without privileges. */
-  words(cwd: string): readonly string[] {
+  /** Words to put before a command so that it runs in the room, without privileges. It begins in the root directory of the room. */
+  get words(): readonly string[] {
     const { nsenter, setpriv } = this.#programs;
     return [
       ...[nsenter, '-t', String(this.#inside.pid), '-U', '-m', '-p', '-i', ...(this.#hasNetwork ? [] : ['-n'])],
       ...['--preserve-credentials', setpriv, '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'],
-      ...['/bin/sh', '-c', 'cd "$0" && exec "$@"', cwd],
     ];
   }
 

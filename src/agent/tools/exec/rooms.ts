@@ -13,7 +13,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** A command's stay in a room. */
 export interface Stay {
   /** Words to put before the command. */
-  readonly words: (cwd: string) => readonly string[];
+  readonly words: readonly string[];
   /** Leaves the room after the end of the command. Further calls have no effect. @returns entries that were set aside in git directories */
   readonly leave: () => Promise<readonly GitFinding[]>;
 }
@@ -132,7 +132,7 @@ function stayIn(walled: WalledRoom, onIdle: () => Promise<void>): Stay {
   walls.begin(() => walled.running === 0 && room.isEmpty);
   let isInside = true;
   return {
-    words: (cwd) => room.words(cwd),
+    words: room.words,
     leave: async () => {
       if (!isInside) return [];
       isInside = false;
@@ -156,7 +156,7 @@ async function tryRooms(environment: Environment): Promise<RoomPrograms | undefi
   const programs = { bubblewrap: bubblewrap.program, nsenter, setpriv };
   try {
     const room = await Room.open(programs, [...sharedFloor, ...isolation('deny')], newMarker(environment));
-    const [program = '', ...args] = [...room.words('/'), '/bin/sh', '-c', 'exit 0'];
+    const [program = '', ...args] = [...room.words, '/bin/sh', '-c', 'exit 0'];
     const { exitCode } = await runProgram({ program, args, env: {}, timeoutMs: 10_000 }).finally(() => room.close());
     return exitCode === 0 ? programs : undefined;
   } catch {

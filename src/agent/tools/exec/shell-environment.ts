@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { findProgram, messageOf } from '../../../lib/index.ts';
 import { childEnvironment, markerVariable, outsideEnvironment, searchPathOutside } from '../../../supervise/index.ts';
-import { findPlace, type PlaceSettings, workspaceSandbox } from './command-place.ts';
+import { type CommandPlace, findPlace, type PlaceSettings, workspaceSandbox } from './command-place.ts';
 import { type EnvironmentSettings, isSecret, newMarker } from './environment.ts';
 import { innerVariables } from './inner-variables.ts';
 import { runCommand } from './run-command.ts';
@@ -16,8 +16,8 @@ interface LoginShell {
 }
 
 interface ShellRun {
-  /** Words before the shell: a sandbox. */
-  readonly prefix?: readonly string[];
+  /** Sandbox of the shell. */
+  readonly sandbox?: CommandPlace;
   /** Options of the shell. */
   readonly words?: readonly string[];
   readonly script: string;
@@ -122,7 +122,7 @@ export class ShellEnvironment {
         Object.entries(before).filter(([name, value]) => !isSecret(name, value, settings)),
       );
       const [first = '', last = '', status = '', said = ''] = await this.#shell({
-        prefix: sandbox.words,
+        sandbox,
         script: projectScript(basename(shellOf(settings.environment, directory))),
         ...{ cwd: directory, env: { ...env, ...sandbox.env }, stdin: functions, parts: 3, setup },
       });
@@ -138,15 +138,18 @@ export class ShellEnvironment {
   /** @returns the printed parts between the borders, and the end of standard error. @throws Error when a part is missing */
   async #shell(run: ShellRun): Promise<readonly string[]> {
     const { settings, timeoutMs } = this.#options;
-    const { prefix = [], words = [], script, cwd, env, stdin, setup = '', parts } = run;
+    const { sandbox, words = [], script, cwd, env, stdin, setup = '', parts } = run;
     const marker = newMarker(settings.environment);
     const border = `-- ${marker} --`;
     let [printed, said] = ['', ''];
     const shell = [shellOf(settings.environment, cwd), ...words, '-c', script, 'oratorio', setup, border];
     const whole = { ...env, TERM: 'dumb', SHLVL: '1', [markerVariable]: marker };
-    const inner = prefix.length > 0 ? innerVariables(whole) : undefined;
+    const inner = sandbox && innerVariables(whole);
+    const start = sandbox?.directory === undefined ? '' : 'cd "$0" || exit; ';
     const { cause, exitCode } = await runCommand({
-      argv: inner ? [...prefix, '/bin/sh', '-c', `${inner.script}exec "$@"`, 'sh', ...shell] : shell,
+      argv: inner
+        ? [...sandbox.words, '/bin/sh', '-c', `${start}${inner.script}exec "$@"`, sandbox.directory ?? 'sh', ...shell]
+        : shell,
       ...{ cwd, env: inner?.env ?? whole },
       ...{ marker, timeoutMs, signal: never, stdin },
       onText: (text) => {

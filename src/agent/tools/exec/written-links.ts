@@ -1,13 +1,17 @@
 import { unlinkSync } from 'node:fs';
-import { type BytePath, entriesIn, joined, keyOf, nameIn, parentOf } from './byte-path.ts';
+import { type BytePath, joined, keyOf, nameIn, parentOf } from './byte-path.ts';
 import { linkTarget } from './git-state.ts';
-import { type GitFinding, inDirectory } from './held-directory.ts';
+import { type GitFinding, inDirectory, openedEntries } from './held-directory.ts';
 import { KnownDirectories } from './known-directories.ts';
 
 /** Parts of a git directory whose files git writes by their names, with everything below them. */
 const parts = ['logs', 'refs', 'reftable', 'rebase-merge', 'rebase-apply', 'sequencer', 'rr-cache', 'lfs'];
-/** Directories of one git directory that are searched. */
-const maxDirectories = 5_000;
+/** Steps of a search between two pauses, in which other work gets its turn. */
+const sliceLength = 400;
+
+async function pauseAfter(index: number): Promise<void> {
+  if (index % sliceLength === sliceLength - 1) await new Promise((resolve) => setImmediate(resolve));
+}
 
 interface SearchedDirectory {
   readonly directories: readonly BytePath[];
@@ -27,30 +31,36 @@ export class WrittenLinks {
   }
 
   /** Accepts the links of a git directory: they belong to the user. */
-  accept(directory: BytePath): void {
-    this.#accepted.set(keyOf(directory), new Set(this.#find(directory).map(nameOf)));
+  async accept(directory: BytePath): Promise<void> {
+    this.#accepted.set(keyOf(directory), new Set((await this.#find(directory)).map(nameOf)));
   }
 
   /** Removes the links that are new. */
-  remove(directory: BytePath): readonly GitFinding[] {
+  async remove(directory: BytePath): Promise<readonly GitFinding[]> {
     const accepted = this.#accepted.get(keyOf(directory));
-    return this.#find(directory)
-      .filter((link) => !accepted?.has(nameOf(link)))
-      .flatMap(removeLink);
+    const added = (await this.#find(directory)).filter((link) => !accepted?.has(nameOf(link)));
+    const findings: (readonly GitFinding[])[] = [];
+    for (const [index, link] of added.entries()) {
+      findings.push(removeLink(link));
+      await pauseAfter(index);
+    }
+    return findings.flat();
   }
 
-  #find(directory: BytePath): readonly BytePath[] {
+  /** Searches every directory: git writes through a link behind any number of others. Not for two calls at a time. */
+  async #find(directory: BytePath): Promise<readonly BytePath[]> {
     const key = keyOf(directory);
     const known = this.#known.get(key) ?? new KnownDirectories(list);
     this.#known.set(key, known);
     const links: BytePath[] = [];
     const left: BytePath[] = [directory];
-    for (const path of left) {
-      const found = known.reached < maxDirectories ? known.read(path) : undefined;
+    for (const [index, path] of left.entries()) {
+      const found = known.read(path);
       if (!found) continue;
       const isTop = path === directory;
-      links.push(...(isTop ? found.links.filter((link) => !isAside(link)) : found.links));
-      left.push(...(isTop ? found.directories.filter(isPart) : found.directories));
+      for (const link of found.links) if (!isTop || !isAside(link)) links.push(link);
+      for (const each of found.directories) if (!isTop || isPart(each)) left.push(each);
+      await pauseAfter(index);
     }
     known.finish();
     return links;
@@ -65,7 +75,7 @@ const isAside = (link: BytePath): boolean => /\.removed-[0-9a-f]{8}$/.test(link.
 const nameOf = (link: BytePath): string => `${keyOf(link)}\0${linkTarget(link) ?? ''}`;
 
 function list(path: BytePath): SearchedDirectory {
-  const entries = entriesIn(path);
+  const entries = openedEntries(path);
   const pathsOf = (chosen: typeof entries) => chosen.map(({ name }) => joined(path, name));
   return {
     directories: pathsOf(entries.filter((entry) => entry.isDirectory())),

@@ -28,7 +28,7 @@ const startOf = (text: string, at: number): number => (text[at] === '\n' && text
 export function tolerantPlacesOf(text: string, piece: string): Span[] {
   const stripped = new StrippedText(text);
   const { text: wanted } = new StrippedText(piece);
-  const tail = /[ \t]+$/.exec(piece)?.[0] ?? '';
+  const tail = /(?<![ \t])[ \t]+$/.exec(piece)?.[0] ?? '';
   const withTail = wanted === '' ? [] : placesOf(stripped.text, wanted + tail);
   if (tail === '') return withTail.map(({ start, end }) => stripped.original(start, end));
   // In the stripped text the tail is only within a line; at the end of one it has been taken away.

@@ -28,7 +28,7 @@ export class IgnoreRules {
 
 function ruleOf(line: string): Rule | undefined {
   // Spaces at the end count only behind a backslash.
-  let pattern = line.replace(/(?<!\\)[ \t]+$/, '');
+  let pattern = line.replace(/(?<=^|[^ \t\\]|\\[ \t])[ \t]+$/, '');
   if (pattern === '' || pattern.startsWith('#')) return undefined;
   const isNegated = pattern.startsWith('!');
   if (isNegated) pattern = pattern.slice(1);

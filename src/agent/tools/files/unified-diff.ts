@@ -104,7 +104,9 @@ function hunkLines(old: readonly string[], now: readonly string[], hunk: readonl
   const lines = [
     `@@ -${range(first.oldFrom - lead, last.oldTo + trail)} +${range(first.newFrom - lead, last.newTo + trail)} @@`,
   ];
-  const add = (sign: string, some: readonly string[]) => lines.push(...some.map((line) => sign + line));
+  const add = (sign: string, some: readonly string[]) => {
+    for (const line of some) lines.push(sign + line);
+  };
   let at = first.oldFrom - lead;
   for (const { oldFrom, oldTo, newFrom, newTo } of hunk) {
     add(' ', old.slice(at, oldFrom));

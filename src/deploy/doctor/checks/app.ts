@@ -1,5 +1,6 @@
+import { missingEvents, missingPermissions, neededEvents } from '../../../github/index.ts';
 import { defaults } from '../../defaults.ts';
-import { missingEvents, missingPermissions, neededEvents, readDeliveries, readHook } from '../../github/index.ts';
+import { readDeliveries, readHook } from '../../github/index.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn, worst } from '../finding.ts';
 import { limits } from '../limits.ts';
@@ -42,13 +43,11 @@ export async function hook(context: DoctorContext): Promise<Finding> {
   const page = 'On the page of the App:';
   const found = await readHook(context.app());
   if (found === null) return fail('The App has no webhook.', `${page} make it active, with ${wanted}`);
-  const { url, contentType, verifiesTls, hasSecret } = found;
+  const { url, isJson, verifiesTls, hasSecret } = found;
   return worst(
     [
       url === wanted ? ok('url') : fail(`It delivers to ${withoutLogIn(url)}`, `${page} set the address to ${wanted}`),
-      contentType === 'json'
-        ? ok('json')
-        : fail('It delivers forms', `${page} set the content type to application/json.`),
+      isJson ? ok('json') : fail('It delivers forms', `${page} set the content type to application/json.`),
       verifiesTls ? ok('tls') : fail('It does not verify the certificate', `${page} enable SSL verification.`),
       hasSecret ? ok('secret') : fail('It has no secret', `${page} enter the webhook secret.`),
     ],

@@ -1,5 +1,5 @@
 import { DeployError } from '../../errors.ts';
-import { readPrivateKey } from '../../github/index.ts';
+import { appKeyIn } from '../../github/index.ts';
 import { stackFiles } from '../../layout.ts';
 import { askBackend, BackendStatus, SettingsView } from '../backend.ts';
 import type { DoctorContext } from '../context.ts';
@@ -75,7 +75,7 @@ export async function work(context: DoctorContext, signal: AbortSignal): Promise
 export function key(context: DoctorContext): Finding {
   try {
     const path = context.keyFile();
-    readPrivateKey(path);
+    appKeyIn(path);
     return ok('It is an RSA key in PEM form.');
   } catch (error) {
     if (!(error instanceof DeployError)) throw error;

@@ -1,8 +1,9 @@
 import { lstatSync, statSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
+import { missingPermissions } from '../../../github/index.ts';
 import { lastLines } from '../../engine/index.ts';
 import { containerPaths } from '../../files/index.ts';
-import { missingPermissions, readInstallation } from '../../github/index.ts';
+import { readInstallation } from '../../github/index.ts';
 import type { RepositoryView } from '../config-view.ts';
 import type { DoctorContext } from '../context.ts';
 import { fail, ok, warn } from '../finding.ts';

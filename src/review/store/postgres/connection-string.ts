@@ -10,8 +10,13 @@ export interface ConnectionSettings {
   readonly config: ClientConfig;
   /** Name of the setting, for errors. */
   readonly setting: string;
-  /** Statements that limit the times of a session, and of a transaction. */
-  readonly session: string;
+  /**
+   * Statement that limits the times of a session. A pooler gives its clients process ids of its own, and its sessions to other clients:
+   * the limits then end with the statement.
+   * @param processId - of the server, as the connection reported it
+   */
+  readonly session: (processId: number) => string;
+  /** Statements that limit the times of a transaction. */
   readonly transaction: string;
   /** Deadline of a statement in this process, after that of the server. */
   readonly deadlineMs: number;
@@ -80,7 +85,8 @@ export function parseConnectionString(pg: Pg, text: string, setting: string): Co
   return {
     config,
     setting,
-    session: set.map(({ name, value }) => `SET ${name} = ${value}`).join('; '),
+    session: (processId) =>
+      `SELECT ${set.map(({ name, value }) => `set_config('${name}', '${value}', pg_backend_pid() <> ${processId})`).join(', ')}`,
     transaction: set.map(({ name, value }) => `SET LOCAL ${name} = ${value}`).join('; '),
     deadlineMs: (statementMs || limits.postgres.statementMs) + limits.postgres.graceMs,
   };

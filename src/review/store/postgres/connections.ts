@@ -167,7 +167,7 @@ class Connection {
   async check(): Promise<void> {
     const { isNew } = this;
     const { setting, session } = this.#settings;
-    const text = `${isNew ? `${session}; ` : ''}${state}`;
+    const text = `${isNew ? `${session(processIdOf(this.#client))}; ` : ''}${state}`;
     const { rows } = await this.#query(text, [], isNew ? postgres.connectMs : postgres.probeMs, 'connect');
     const { readOnly, encoding } = (rows[0] ?? {}) as Readonly<Record<string, unknown>>;
     if (readOnly !== 'off')
@@ -224,6 +224,9 @@ class Connection {
     }
   }
 }
+
+/** Process id that the server, or a pooler before it, gave the connection; 0 without one. The types of pg leave it out. */
+const processIdOf = (client: PoolClient & { readonly processID?: number | null }): number => client.processID ?? 0;
 
 const state = `SELECT current_setting('transaction_read_only') AS "readOnly", current_setting('server_encoding') AS "encoding"`;
 

@@ -21,7 +21,9 @@ interface CodedError extends Error {
   readonly code?: string;
 }
 
-const sqlState = ({ code = '' }: CodedError): string | undefined => (/^[0-9A-Z]{5}$/.test(code) ? code : undefined);
+/** Codes of the system such as `EPIPE` have five letters, too. */
+const sqlState = ({ code = '' }: CodedError): string | undefined =>
+  /^(?!E[A-Z]{4}$)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 
 /** Place of an error: while connecting, also an error with a SQLSTATE (wrong password, no such database) is an outage. */
 export type During = 'connect' | 'statement';

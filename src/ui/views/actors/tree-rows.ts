@@ -112,9 +112,13 @@ function familyOf(actors: Actors): Family {
   };
 }
 
+/** A slot without a sidecar: every workspace has one, and the list leaves it out. */
+const isEmptySlot = ({ machine, states }: Actor): boolean => machine === 'sidecar-slot' && states[0] === 'empty';
+
 function matcher(filter: Filter): (actor: Actor) => boolean {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return (actor) => {
+    if (isEmptySlot(actor)) return false;
     if (filter.tone !== null && lookOf(actor).tone !== filter.tone) return false;
     if (filter.machine !== null && actor.machine !== filter.machine) return false;
     if (filter.isInTrouble && !isInTrouble(actor)) return false;
@@ -159,15 +163,20 @@ export function countsOf(actors: Actors): Counts {
   const machines = new Map<string, number>();
   let inTrouble = 0;
   let living = 0;
+  let ended = 0;
   for (const actor of actors.byId.values()) {
-    if (actor.ending) continue;
+    if (isEmptySlot(actor)) continue;
+    if (actor.ending) {
+      ended += 1;
+      continue;
+    }
     living += 1;
     const { tone } = lookOf(actor);
     tones.set(tone, (tones.get(tone) ?? 0) + 1);
     machines.set(actor.machine, (machines.get(actor.machine) ?? 0) + 1);
     if (isInTrouble(actor)) inTrouble += 1;
   }
-  return { tones, machines, inTrouble, living, ended: actors.byId.size - living };
+  return { tones, machines, inTrouble, living, ended };
 }
 
 /** State for a list; for an ended actor, its last state. */

@@ -75,7 +75,7 @@ async function ask(
 /** `address` with the path of the API, unless it has that already. */
 function endpoint(address: string, path: string): URL {
   const url = new URL(address);
-  const base = url.pathname.replace(/\/+$/, '');
+  const base = url.pathname.replace(/(?<!\/)\/+$/, '');
   url.pathname = base.endsWith(path) ? base : base + path;
   return url;
 }

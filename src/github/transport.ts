@@ -1,6 +1,8 @@
-import { outgoingFetch } from '../../http/index.ts';
-import { TransportError } from './errors.ts';
-import type { GitHubLimits } from './limits.ts';
+import { outgoingFetch } from '../http/index.ts';
+import { GitHubError } from './error.ts';
+
+/** Version of the REST API to which our shapes belong. */
+export const apiVersion = '2022-11-28';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -10,26 +12,26 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
  */
 export function createTransport(
   endpoint: string,
-  limits: Pick<GitHubLimits, 'requestTimeoutMs' | 'answerBytes'>,
-  { stop, onRequest }: { readonly stop: AbortSignal; readonly onRequest: () => void },
+  limits: { readonly requestTimeoutMs: number; readonly answerBytes: number },
+  { stop, onRequest }: { readonly stop?: AbortSignal | undefined; readonly onRequest?: () => void } = {},
 ): Fetch {
   const { origin } = new URL(endpoint);
   return async (url, init) => {
-    if (new URL(url).origin !== origin) throw new TransportError('invalidAnswer', 'GitHub names another host');
+    if (new URL(url).origin !== origin) throw new GitHubError('invalidAnswer', 'GitHub names another host');
     const timeout = AbortSignal.timeout(limits.requestTimeoutMs);
-    const given = init.signal ? [init.signal] : [];
-    onRequest();
+    const signal = AbortSignal.any([timeout, stop, init.signal].filter((each) => each != null));
+    onRequest?.();
     try {
-      const response = await outgoingFetch(url, { ...init, signal: AbortSignal.any([timeout, stop, ...given]) });
+      const response = await outgoingFetch(url, { ...init, signal });
       const body = await bodyOf(response, limits.answerBytes);
       const { status, statusText, headers } = response;
       return new Response(mayHaveBody(status) ? body : null, { status, statusText, headers: decoded(headers) });
     } catch (error) {
-      if (error instanceof TransportError) throw error;
+      if (error instanceof GitHubError) throw error;
       if (timeout.aborted) {
-        throw new TransportError('timedOut', `GitHub did not answer within ${limits.requestTimeoutMs} ms`);
+        throw new GitHubError('timedOut', `GitHub did not answer within ${limits.requestTimeoutMs} ms`);
       }
-      throw new TransportError('connectionFailed', `GitHub could not be reached: ${reasonOf(error)}`);
+      throw new GitHubError('connectionFailed', `GitHub could not be reached: ${reasonOf(error)}`);
     }
   };
 }
@@ -49,7 +51,7 @@ async function bodyOf(response: Response, most: number): Promise<Buffer<ArrayBuf
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength;
-    if (size > most) throw new TransportError('invalidAnswer', `GitHub's answer is larger than ${most} bytes`);
+    if (size > most) throw new GitHubError('invalidAnswer', `GitHub's answer is larger than ${most} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
