@@ -68,10 +68,10 @@ async function measure(root: string, store: string, rounds: number): Promise<Fig
   }
 }
 
-/** Random programs that change a tree and are taken back: groups of 50 of which one left a difference. */
-function differingGroups(programs: number): number {
-  const file = join(import.meta.dirname, '..', 'test', 'checkpoints', 'programs.test.ts');
-  const env = { ...process.env, ORATORIO_TEST_UNDO_RUNS: String(programs), TAP_TIMEOUT: '3600' };
+/** Random programs of a test that change a tree and are taken back. @returns failed assertions of the test */
+function differingGroups(name: string, variable: string, programs: number): number {
+  const file = join(import.meta.dirname, '..', 'test', 'checkpoints', name);
+  const env = { ...process.env, [variable]: String(programs), TAP_TIMEOUT: '3600' };
   const options = { encoding: 'utf8', env, maxBuffer: 64 * 2 ** 20 } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, file], options);
   const differing = [...stdout.matchAll(/^ +not ok/gm)].length;
@@ -98,7 +98,9 @@ async function run({ quick, rounds }: Context): Promise<Result> {
       found.push(await measure(root, store, quick ? 2 : 5));
     }
     const programs = quick ? 100 : 10_000;
-    const differing = differingGroups(programs);
+    const differing = differingGroups('programs.test.ts', 'ORATORIO_TEST_UNDO_RUNS', programs);
+    const resumed = quick ? 50 : 1_000;
+    const wrong = differingGroups('resumed-turns.test.ts', 'ORATORIO_TEST_RESUMED_UNDO_RUNS', resumed);
     const of = (key: (figures: Figures) => number) => median(found.map(key));
     const walkMs = median(walks);
     const ratio = median(found.map(({ scanMs }, index) => scanMs / (walks[index] ?? 1)));
@@ -145,6 +147,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
           atMost: 0,
           unit: '',
         },
+        { what: `of ${resumed} random turns resumed after a death, wrong undos`, measured: wrong, atMost: 0, unit: '' },
         { what: 'wait of a tool after 300 ms', measured: of(({ waitedMs }) => waitedMs), atMost: 5, unit: ' ms' },
         { what: 'event loop late, p99', measured: of(({ p99BlockMs }) => p99BlockMs), atMost: 5, unit: ' ms' },
         {

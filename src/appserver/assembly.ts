@@ -272,6 +272,7 @@ function checkpointsOf(
     gitEnvironment: gitEnvironmentOf(env),
     rollback: (threadId, turnIds) => runtime().files.takeBack(threadId, turnIds),
     isInUse: (directory) => runtime().files.isInUse(directory),
+    workOf: (threadId, turnId) => runtime().files.workOf(threadId, turnId),
     observe: (actor, treeId, root) =>
       observe(actor, { id: `checkpoint/${treeId}`, machine: 'checkpoint', title: `files of ${basename(root)}` }),
     onProblem: (error) => logger.warn('checkpoints cannot be used', { reason: messageOf(error) }),

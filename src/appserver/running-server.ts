@@ -419,7 +419,7 @@ export class RunningServer implements AppServer {
     this.#health.stop();
     try {
       this.#workspace.withdraw();
-      if (turns.kind === 'suspend') await suspendTurns(this.#assembly.runtime, turns);
+      if (turns.kind === 'suspend') await this.#assembly.runtime.suspend(turns);
       await this.#assembly.close();
       this.#observatory.close();
       this.#inbox.close();
@@ -429,11 +429,6 @@ export class RunningServer implements AppServer {
       this.#workspace.release();
     }
   }
-}
-
-/** Suspends the turns of a runtime that can do it; another one cancels them when it closes. */
-async function suspendTurns(runtime: object, turns: TurnsEnd): Promise<void> {
-  if ('suspend' in runtime && typeof runtime.suspend === 'function') await runtime.suspend(turns);
 }
 
 /** Returns notes for the records of services that listen on another port than requested. */

@@ -101,11 +101,13 @@ function deadTurn(
     return { owner, until: note?.at ?? 0, isWorking: note === undefined || beat > 0, written: new Map() };
   }
   const { lastWorkedAt, isWorking, written = {} } = known;
+  // A note without the turn is later than the end of its last call, also when that end was not stored.
+  const hasEnded = isWorking && isCurrent && beat === 0;
   const inTree = Object.entries(written).map(([path, hash]) => [bytePath(relative(tree.root, path)), hash] as const);
   return {
     owner,
-    until: Math.max(lastWorkedAt, beat),
-    isWorking: isWorking || beat > lastWorkedAt,
+    until: Math.max(lastWorkedAt, hasEnded ? note.at : beat),
+    isWorking: note === undefined ? isWorking : beat > 0 && (isWorking || beat > lastWorkedAt),
     written: new Map(inTree),
   };
 }

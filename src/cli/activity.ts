@@ -41,7 +41,7 @@ const neverAsking: ReadonlySet<string> = new Set(['SpawnSubagent', 'WebSearch'])
 const signs = { pending: '☐', in_progress: '◐', completed: '☑' } as const;
 
 /** Prints a line for each time that the turn was resumed by another agent server. */
-function showResumption({ note }: Pick<Output, 'note'>): (event: TurnEvent) => void {
+function showResumption(output: Pick<Output, 'note'>): (event: TurnEvent) => void {
   let shown = 0;
   return (event) => {
     if (event.type !== 'other' || event.method !== 'turn/started') return;
@@ -52,7 +52,7 @@ function showResumption({ note }: Pick<Output, 'note'>): (event: TurnEvent) => v
     const unknown = items.filter(({ outcome }) => outcome === 'unknown').length;
     const commands = unknown === 1 ? '1 command' : `${unknown} commands`;
     const doubt = unknown === 0 ? '' : ` (${commands} with unknown outcome)`;
-    note(`↻ The agent server was restarted; this turn continues${doubt}.`);
+    output.note(`↻ The agent server was restarted; this turn continues${doubt}.`);
   };
 }
 

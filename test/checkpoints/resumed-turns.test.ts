@@ -69,6 +69,7 @@ function faultsOf(turn: ResumedTurn, after: State, result: RestoreResult, confli
     const repository = isGit(name) ? name.slice(4, name.indexOf(':')) : undefined;
     if (repository !== undefined && named.has(repository) && now === end.get(name)) continue;
     if (conflicts.some((path) => isRelated(path, name))) continue;
+    if (turn.rewritten.has(name) && now === end.get(name)) continue;
     // A directory of the turn stays for the entries that the user made in it, and for a repository that is named.
     const holdsOfUser = [...after.keys()].some((path) => path.startsWith(`${name}/`) && authorsOf(turn, path).isOfUser);
     if (isOfUser && now !== leftByUser) faults.push(`of the user: ${name}`);
@@ -84,7 +85,7 @@ function unexplained(turn: ResumedTurn, conflicts: readonly string[]): string[] 
   const { before, segments, missing } = turn;
   const names = new Set([before, ...segments.map(({ state }) => state)].flatMap((state) => [...state.keys()]));
   const ofUser = [...names].filter((name) => authorsOf(turn, name).isOfUser);
-  return conflicts.filter((path) => !missing.has(path) && !ofUser.some((name) => isRelated(path, name)));
+  return conflicts.filter((path) => ![...missing, ...ofUser].some((name) => isRelated(path, name)));
 }
 
 async function run(t: Test, original: string, first: number, count: number) {

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   renameSync,
@@ -41,6 +42,8 @@ export interface ResumedTurn {
   readonly deaths: readonly Death[];
   /** Paths that were missing when a death was marked: the time of a removal is not known. */
   readonly missing: ReadonlySet<string>;
+  /** Files that the user wrote again, perhaps with the same content. */
+  readonly rewritten: ReadonlySet<string>;
 }
 
 const fileKinds = ['append', 'remove', 'make files', 'rename', 'mode', 'link'] as const;
@@ -105,6 +108,7 @@ export class ResumedTurnProgram {
   readonly #segments: Segment[] = [];
   readonly #deaths: Death[] = [];
   readonly #missing = new Set<string>();
+  readonly #rewritten = new Set<string>();
   readonly #place: TurnPlace;
   readonly #before: State;
   #checkpoints: WorkspaceCheckpoints;
@@ -135,7 +139,13 @@ export class ResumedTurnProgram {
     await this.#checkpoints.settle(this.#place);
     if (random(3) === 0) this.#edit();
     return {
-      ...{ before: this.#before, segments: this.#segments, deaths: this.#deaths, missing: this.#missing },
+      ...{
+        before: this.#before,
+        segments: this.#segments,
+        deaths: this.#deaths,
+        missing: this.#missing,
+        rewritten: this.#rewritten,
+      },
       checkpoints: this.#checkpoints,
     };
   }
@@ -202,8 +212,21 @@ export class ResumedTurnProgram {
     ];
     const gentle = edits.slice(0, 3);
     const from = random(3) === 0 ? edits : gentle;
+    const stamps = this.#stamps();
     for (let left = random(3); left > 0; left -= 1) from[random(from.length)]?.();
     if (random(8) === 0) this.#operate(true);
+    for (const [name, stamp] of this.#stamps()) if (stamps.get(name) !== stamp) this.#rewritten.add(name);
     this.#segments.push({ by: 'user', state: stateIn(this.#root) });
+  }
+
+  /** Identity and time of each file. */
+  #stamps(): ReadonlyMap<string, string> {
+    const names = readdirSync(this.#root, { recursive: true, encoding: 'utf8' });
+    const stamps = names
+      .filter((name) => !/(^|\/)\.git(\/|$)/.test(name))
+      .map((name) => [name, lstatSync(join(this.#root, name))] as const);
+    return new Map(
+      stamps.flatMap(([name, stats]) => (stats.isDirectory() ? [] : [[name, `${stats.ino} ${stats.ctimeMs}`]])),
+    );
   }
 }

@@ -18,6 +18,26 @@ t.test('a plan is printed step by step with its states, and its call is not', as
   t.same(lines, ['  ☑ read', '  ◐ write', '  ☐ test', '▸ SpawnSubagent look']);
 });
 
+t.test('a resumed turn is announced once for each resumption, with its unknown outcomes', async (t) => {
+  const lines: string[] = [];
+  const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 60 });
+  const started = (resumes: number | undefined, ...outcomes: string[]) => {
+    const items = outcomes.map((outcome) => ({ type: 'toolResult', outcome }));
+    show({ type: 'other', method: 'turn/started', params: { turn: { resumes, items } } });
+  };
+  started(undefined);
+  t.same(lines, []);
+  started(1, 'completed');
+  started(1, 'unknown');
+  started(2, 'unknown');
+  started(3, 'unknown', 'unknown');
+  t.same(lines, [
+    '↻ The agent server was restarted; this turn continues.',
+    '↻ The agent server was restarted; this turn continues (1 command with unknown outcome).',
+    '↻ The agent server was restarted; this turn continues (2 commands with unknown outcome).',
+  ]);
+});
+
 t.test('a withdrawn answer is named once, a withdrawn thought is not', async (t) => {
   const lines: string[] = [];
   const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 60 });

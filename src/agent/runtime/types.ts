@@ -44,6 +44,16 @@ export interface FilePlace {
   readonly workspacePath: string;
 }
 
+/** Work of an unfinished turn, as far as its calls were stored. */
+export interface TurnWork {
+  /** End of its last call with effects, in milliseconds; 0: it had no such call. */
+  readonly lastWorkedAt: number;
+  /** Whether a call with effects has begun and not ended. */
+  readonly isWorking: boolean;
+  /** SHA-256 of the contents that file tools wrote, by absolute path. */
+  readonly written: Readonly<Record<string, string>>;
+}
+
 /** Result of a restore of files, or the reasons for its refusal. */
 export type FileRestore =
   | ({ readonly kind: 'restored' } & Omit<Frozen<RestoredFiles>, 'runningProcesses'>)

@@ -16,7 +16,7 @@ import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
 import { timestamp } from '../clock.ts';
 import type { RuntimeServices } from '../services.ts';
-import type { FileCheckpoints, FileRestore, ForkThread, StartedThread } from '../types.ts';
+import type { FileCheckpoints, FileRestore, ForkThread, StartedThread, TurnWork } from '../types.ts';
 import type { ThreadCatalog } from './catalog.ts';
 import { forkThread, inheritedBy, recordApplied, recordTakenBack, requireAgent } from './fork.ts';
 import type { ThreadRegistry } from './registry.ts';
@@ -195,6 +195,22 @@ export class ThreadFiles {
   isInUse(directory: string): boolean {
     const threads = this.#registry.durable.store.threads();
     return threads.some(({ config }) => config?.workspaceOverride === directory);
+  }
+
+  /** Work of an unfinished turn, from its stored calls; undefined: none are stored. */
+  workOf(threadId: string, turnId: string): TurnWork | undefined {
+    const { turnActors } = this.#registry.durable.store;
+    if (turnActors.get(threadId, turnId) === undefined) return undefined;
+    const calls = [...turnActors.calls(threadId, turnId).values()];
+    const inOrder = calls.sort((a, b) => Date.parse(a.startedAt) - Date.parse(b.startedAt));
+    return {
+      lastWorkedAt: Math.max(
+        0,
+        ...calls.flatMap(({ endedAt }) => (endedAt === undefined ? [] : [Date.parse(endedAt)])),
+      ),
+      isWorking: calls.some(({ endedAt }) => endedAt === undefined),
+      written: Object.fromEntries(inOrder.flatMap(({ file }) => (file ? [[file.path, file.after]] : []))),
+    };
   }
 
   async #restore(thread: StoredThread, order: RestoreOrder): Promise<Frozen<RestoredFiles>> {
