@@ -51,7 +51,7 @@ import {
   withFailure,
 } from './supervised-process.ts';
 
-interface StopOrder {
+export interface StopOrder {
   readonly reason: StopReason;
   readonly endsTurns?: boolean;
 }

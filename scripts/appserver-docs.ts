@@ -63,6 +63,10 @@ JSON-RPC 2.0 over WebSocket, one message per text frame, at the address in \`end
 - An answer comes before the notifications that it causes. In a turn: \`turn/started\` first, an item's \`item/started\` before its
   deltas before its \`item/completed\`, the event that ends the turn last.
 - A notification of a thread follows its record on disk: a killed server loses nothing that a client has received.
+- A turn continues after its server has ended, under the same id: subscribe again with \`replayRecent\`. Items that were complete do
+  not change; an answer that broke off is followed by the notice \`requestRepeated\` and the repeated answer. A call is run at most
+  once; \`outcome: "unknown"\` in its result reports that its effects are unknown. \`system/event\` \`turnResumed\` replaces a second
+  \`turn/started\`.
 - Approvals belong to the thread: every subscriber gets the request, any connection may answer, the first answer counts, silence
   declines. A client that answers with an error declines.
 

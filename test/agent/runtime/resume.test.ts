@@ -308,7 +308,7 @@ async function left(t: Test, over: Partial<RuntimeSettings> = {}) {
     );
     runtime.resume();
     const read = () => runtime.threads.read(thread.id, { includeTurns: true }).turns?.[0];
-    return { runtime, read, threads, close };
+    return { runtime, read, threads, close, threadId: thread.id };
   };
   return { threadId: thread.id, turnId: turn.id, change, next };
 }
@@ -352,6 +352,35 @@ t.test('facts of another version or without sense end their turn with a reason, 
     t.equal((await talk(runtime, threadId, 'x')).turn.status, 'completed');
     close();
   }
+});
+
+t.test('with Resume "ask" a turn continues after an approval, under one question', async (t) => {
+  const { next, turnId } = await left(t);
+  const ask = { turns: { resume: 'ask' as const, maxResumes: 3, resumeWithinHours: 24 } };
+  const first = next(ask);
+  const [asked] = first.runtime.turns.approvals();
+  t.match(asked, { scopeKey: `resume:${turnId}`, operation: 'continue' });
+  t.equal(first.read()?.status, 'running');
+  first.close();
+  const second = next(ask);
+  const open = second.runtime.turns.approvals();
+  t.match(open, [{ requestId: asked?.requestId }], 'the next process asks no second question');
+  const run = second.runtime.turns.running(second.threadId);
+  second.runtime.turns.respond(asked?.requestId ?? '', 'accept');
+  t.match(await run?.ended, { status: 'completed', resumes: 1 });
+  second.close();
+  const declined = await left(t);
+  const third = declined.next(ask);
+  const [question] = third.runtime.turns.approvals();
+  const other = third.runtime.turns.running(third.threadId);
+  third.runtime.turns.respond(question?.requestId ?? '', 'decline');
+  const turn = await other?.ended;
+  t.match(turn, { status: 'cancelled', interruptedBy: 'user' });
+  t.notOk(
+    turn?.items.some((item) => item.type === 'systemNotice'),
+    'a declined turn does nothing',
+  );
+  third.close();
 });
 
 t.test('a turn does not continue where the settings say never, and after its time', async (t) => {

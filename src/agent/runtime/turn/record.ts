@@ -82,11 +82,6 @@ export class TurnRecord implements JournalOwner {
     journal.add(this, undefined, { method: 'turn/started', params: { threadId, turn } });
   }
 
-  /** Writes that the turn continues. Its clients hear of it from the turn. */
-  publishResumed(): void {
-    this.saveStatus();
-  }
-
   /** Publishes an event of the turn after its earlier writes. */
   publish(event: ThreadEvent): void {
     this.items.publish(event);

@@ -28,6 +28,7 @@ import { userMessage } from './items.ts';
 import { ModelTurn } from './model-turn.ts';
 import { TurnRecord } from './record.ts';
 import { report } from './reports.ts';
+import { ResumeQuestion } from './resume-question.ts';
 import type { TurnThread } from './thread.ts';
 
 export interface TurnRunOptions {
@@ -74,6 +75,9 @@ export class TurnRun implements TurnWork, RunningTurn {
   #saved: SavedTurn;
   #resumedAt = 0;
   #suspended: Suspension | undefined;
+  /** Present: `Turns.Resume` is "ask". */
+  #question: ResumeQuestion | undefined;
+  #hasBegun = false;
   /** Called after each transition while the turn is being suspended. */
   #onStep: (() => void) | undefined;
   readonly #driver: TurnDriver;
@@ -163,7 +167,13 @@ export class TurnRun implements TurnWork, RunningTurn {
       askers: this.#askers,
     });
     this.firstItems = resumed ? [] : this.#makeFirstItems();
-    if (resumed) for (const asker of this.#askers) asker.restore(resumed.at);
+    if (!resumed) return;
+    for (const asker of this.#askers) asker.restore(resumed.at);
+    if (settings.turns.resume !== 'ask') return;
+    this.#question = new ResumeQuestion(turn, resumed.at, (isAccepted) => {
+      if (!isAccepted) this.#driver.send({ type: 'INTERRUPT', by: 'user' });
+      if (this.#hasBegun) void this.#resume();
+    });
   }
 
   get #askers(): readonly (TurnApprovals | TurnBudget)[] {
@@ -198,21 +208,21 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   get approvals(): readonly ApprovalRequest[] {
-    return [...this.#approvals.pending, ...(this.#budget?.pending ?? [])];
+    return [...this.#approvals.pending, ...(this.#budget?.pending ?? []), ...(this.#question?.pending ?? [])];
   }
 
   /** Publishes the start of the turn and runs it. */
   begin(): void {
     const { services, place, input, resumed } = this.#turn;
     const { items } = this.#record;
-    if (resumed) this.#record.publishResumed();
-    else this.#record.publishStart(input);
+    if (!resumed) this.#record.publishStart(input);
     for (const item of this.firstItems) {
       items.addStored(item);
       if (item.type === 'toolResult') services.tracer?.toolEnded(place.threadId, item);
     }
     if (resumed) {
-      void this.#resume();
+      this.#hasBegun = true;
+      if (!this.#question?.pending.length) void this.#resume();
       return;
     }
     this.#files.begin(this.#expectedChanges);
@@ -257,6 +267,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       await this.ended;
       return;
     }
+    this.#question?.leave();
     this.#suspended = reason;
     this.#record.suspend(reason);
     this.#driver.stop();
@@ -265,6 +276,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** A turn that ends its agent server each time is counted before it does anything. */
   async #resume(): Promise<void> {
     this.#resumedAt = performance.now();
+    this.#record.saveStatus();
     await this.#record.secureFacts();
     await this.#driver.start();
   }
@@ -307,6 +319,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** Ends the turn early. Repeated calls have no effect. */
   interrupt(by: TurnInterrupter): void {
     this.#driver.send({ type: 'INTERRUPT', by });
+    this.#question?.decline();
     this.#record.saveFacts();
     this.#turn.thread.journal.flush();
   }
@@ -328,6 +341,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     return (
+      this.#question?.decide(requestId, decision, decider) ||
       this.#approvals.decide(requestId, decision, decider) ||
       this.#budget?.decide(requestId, decision, decider) === true
     );
@@ -363,6 +377,7 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   async resume(signal: AbortSignal): Promise<Resumption> {
     await this.#files.recovered;
+    signal.throwIfAborted();
     return this.model.resume(signal);
   }
 
