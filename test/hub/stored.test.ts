@@ -19,7 +19,12 @@ const proxy: StoredWorkspace['proxy'] = {
 const known: StoredWorkspace = {
   ...{ workspacePath: '/w', canonicalWorkspacePath: '/w', directory: null, server: null, external: false, proxy },
   ...{ exitCode: 7, lastError: 'It ended with code 7.', lastStartedAt: null, lastExitedAt: null },
-  ...{ rest: { kind: 'crashed', message: 'It ended with code 7.' }, report: null, configHash: null, stoppedByUser: false },
+  ...{
+    rest: { kind: 'crashed', message: 'It ended with code 7.' },
+    report: null,
+    configHash: null,
+    stoppedByUser: false,
+  },
 };
 
 /** A workspace that an earlier Hub knew, and its stored facts, which follow its chart. */
