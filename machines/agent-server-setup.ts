@@ -52,7 +52,7 @@ import {
   withFailure,
 } from './supervised-process.ts';
 
-interface StopOrder {
+export interface StopOrder {
   readonly reason: StopReason;
   readonly endsTurns?: boolean;
 }

@@ -342,6 +342,11 @@ const Turns = v.object({
   MaxResumes: whole(3, 0, 4, 'Times that a turn may continue without a finished step in between.'),
   ResumeWithinHours: whole(24, 1, 8_760, 'Hours after which an unfinished turn does not continue any more.'),
   HandOverSeconds: whole(10, 0, 600, 'Time that a turn gets for its present step before a restart or a stop.'),
+  KeepCommands: v.pipe(
+    v.optional(v.boolean(), true),
+    v.description('Whether commands outside of the sandbox outlive their agent server, when a Hub manages it.'),
+  ),
+  KeepSeconds: whole(600, 1, 86_400, 'Time that such a command waits for the next agent server.'),
 });
 
 const Hub = v.object({

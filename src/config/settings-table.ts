@@ -146,6 +146,13 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Turns.MaxResumes', why: 'lets turns continue unattended', combine: smaller, restricts: smaller },
   { path: 'Turns.ResumeWithinHours', why: 'lets turns continue unattended', combine: smaller, restricts: smaller },
   { path: 'Turns.HandOverSeconds', why: 'delays a restart', combine: smaller, restricts: smaller },
+  {
+    path: 'Turns.KeepCommands',
+    why: 'lets commands outlive their agent server',
+    combine: strictest([false, true]),
+    restricts: strictest([false, true]),
+  },
+  { path: 'Turns.KeepSeconds', why: 'lets commands outlive their agent server', combine: smaller, restricts: smaller },
   { path: 'Automations', isSensitive: true, isOnPage: true, why: 'runs the agent unattended' },
   {
     path: 'Automations.Enabled',

@@ -32,6 +32,8 @@ export interface ThreadProcesses {
   readonly stop: (threadId: string, processId: string) => Promise<boolean>;
   /** Ends and forgets all of a thread. */
   readonly endThread: (threadId: string) => Promise<void>;
+  /** Whether the command of a call of an earlier server has outlived it: the tool finishes the call. */
+  readonly isKept?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
   /** Called at the end of a turn: ends the idle sandboxes of the thread, those without a process. */
   readonly rest?: (threadId: string) => void;
 }

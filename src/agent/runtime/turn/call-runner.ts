@@ -92,13 +92,16 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
     const result = await tool.run(args, options.contextOf(reviewed));
     options.onReturn(reviewed);
     const appendix = await options.appendixOf(reviewed, result);
-    end(result.isError ? 'failed' : 'completed', result, appendix);
+    end(outcomeOf(result), result, appendix);
   } catch (error) {
     if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });
     const errorId = options.onBug(error);
     end('failed', { text: `Error: ${tool.name} failed because of a bug (${errorId} in the log of the agent server).` });
   }
 }
+
+const outcomeOf = ({ isError, isUnknown }: ToolResult): ToolOutcome =>
+  isUnknown ? 'unknown' : isError ? 'failed' : 'completed';
 
 function bounded(text: string): string {
   const limit = defaults.agent.toolResultChars;

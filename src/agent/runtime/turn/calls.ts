@@ -308,6 +308,7 @@ export class TurnCalls {
       workspacePath: thread.workspacePath,
       ...place,
       callId: call.callId,
+      wasStarted: reviewed.wasStarted,
       signal,
       hasNetwork,
       onlyReads,

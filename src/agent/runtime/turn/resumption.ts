@@ -17,19 +17,21 @@ export interface ResumedCall {
 }
 
 /** Calls without a result of a turn that an earlier process began, oldest first. */
-export async function resumedCalls({ record, thread, place }: TurnContext): Promise<readonly ResumedCall[]> {
+export async function resumedCalls({ record, services, thread, place }: TurnContext): Promise<readonly ResumedCall[]> {
   const started = thread.store.turnActors.calls(place.threadId, place.turnId);
   return Promise.all(
     record.items.openCalls.map(async (item) => {
       const call = started.get(item.callId);
       if (call?.itemId !== item.id) return { item, wasStarted: false, known: undefined };
+      if (services.processes?.isKept?.({ ...place, callId: item.callId }))
+        return { item, wasStarted: true, known: undefined };
       const output = record.items.last('commandExecution', ({ callId }) => callId === item.callId)?.output ?? '';
       return { item, wasStarted: true, known: await resultOf(call, output) };
     }),
   );
 }
 
-/** Result of a started call; undefined: it has changed nothing, and can run. */
+/** Result of a started call; undefined: it has changed nothing, and can run. A kept command is finished by its tool. */
 async function resultOf({ tool, file }: StartedCall, output: string): Promise<KnownResult | undefined> {
   if (!file) return { outcome: 'unknown', text: unknownText(tool, output) };
   const now = await hashOfFile(file.path).catch(() => undefined);
