@@ -6,6 +6,8 @@ export interface StoredChatRequest {
   readonly fingerprint: string;
   readonly threadId: string;
   readonly turnId: string;
+  /** JSON from which the next process answers the request; undefined: an earlier version stored none. */
+  readonly origin: string | undefined;
 }
 
 /** Bounds of the ended requests that stay stored. */
@@ -26,8 +28,8 @@ export interface ChatRequestStore {
   begin(request: StoredChatRequest): void;
   /** Stores the answer as JSON. Undefined: the end of the turn is unknown. @param at milliseconds since the epoch */
   end(name: string, answer: string | undefined, at: number): void;
-  /** Ends the requests whose turns a dead process left running. @param at milliseconds since the epoch */
-  endUnfinished(at: number): void;
+  /** Requests whose turns a dead process left running, or whose answers it did not store. */
+  unfinished(): readonly StoredChatRequest[];
   /** `answer` is undefined while the turn runs, and when its end is unknown. */
   find(name: string): { readonly fingerprint: string; readonly answer: unknown } | undefined;
   delete(name: string): void;

@@ -45,6 +45,8 @@ export interface ToolContext {
   readonly onReplace?: ((change: FileChange) => Promise<void>) | undefined;
   /** Output of a command as it comes; ignored by tools that have none. */
   readonly onOutput: (text: string) => void;
+  /** An earlier agent server has started this call: it is finished, not run again. */
+  readonly wasStarted?: boolean | undefined;
   /** Calls back when the result of this call is stored, for the removal of files by which it could be found again. Absent: at once. */
   readonly onStored?: ((work: () => void) => void) | undefined;
   /** Whether the policy or an earlier grant allows the scope of a `scopeKey` without a question. */
@@ -76,6 +78,8 @@ export interface ToolResult {
   readonly plan?: readonly PlanStep[];
   /** Exit code of a command. */
   readonly exitCode?: number;
+  /** Whether the call had its effect is unknown. */
+  readonly isUnknown?: boolean;
 }
 
 /** A tool the model can call. Stateless; one object serves all threads. */

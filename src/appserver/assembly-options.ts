@@ -19,6 +19,8 @@ export interface AssemblyOptions {
   readonly layers: LoadedConfig['layers'];
   /** Files of the workspace may run: its environment is prepared for commands. */
   readonly isTrusted: boolean;
+  /** A Hub manages the server: commands may outlive it. */
+  readonly isManaged: boolean;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
   readonly upstream: LaunchDocument['upstream'];
   /** Name of this start. */

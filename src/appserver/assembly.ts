@@ -70,6 +70,8 @@ export interface Assembly {
   readonly describe: () => Readonly<Record<string, unknown>>;
   /** @throws StartupError (config) for a budget that cannot be checked, because the price of the model is unknown */
   readonly checkBudget: () => Promise<void>;
+  /** Leaves commands to the next server, from now on. */
+  handOver(): void;
   /** Ends automations, turns, tools and MCP servers; the database last. */
   close(): Promise<void>;
 }
@@ -102,7 +104,12 @@ export function assemble(options: AssemblyOptions): Assembly {
   const mcp = openMcp(options, env, (server) =>
     runtime.feed.broadcast({ method: 'mcp/status/updated', params: { server } }),
   );
-  const tools = openTools(options, env, (threadId) => store.threads.thread(threadId) !== undefined);
+  const tools = openTools(
+    options,
+    env,
+    (threadId) => store.threads.thread(threadId) !== undefined,
+    ({ threadId, turnId }) => store.threads.turnActors.get(threadId, turnId) !== undefined,
+  );
   const model = openModel(options, env, protect);
   const { sandbox, library, paths } = tools;
   if (config.Tools.Shell.Sandbox === 'off') void sandbox.try().catch(onBug);
@@ -114,6 +121,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   }
   const parts = { env, cleaner, store, mcp, tools, model, spending, checkpoints, delegate, agents };
   const runtime = new Runtime(runtimeOptionsOf(options, parts));
+  void tools.adopt().catch(onBug);
   if (!config.Tracing.Enabled) {
     // Earlier recordings are still deleted with their conversation.
     runtime.feed.join(({ method, params }) => {
@@ -146,6 +154,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     onAgentChange: (listener) => delegate?.onChange(listener),
     describe: () => describeParts(config, parts, automations),
     checkBudget: () => checkBudget(config, model.provider),
+    handOver: () => tools.handOver(),
     async close() {
       // Begins nothing more, and is over when the turns are.
       paths.close();

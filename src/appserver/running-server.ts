@@ -105,6 +105,7 @@ export class RunningServer implements AppServer {
       config,
       layers,
       isTrusted: trust === 'trusted',
+      isManaged: launch !== undefined,
       upstream: launch?.upstream,
       incarnation: this.#incarnation,
       env: withIncarnation(env, this.#incarnation),
@@ -419,6 +420,7 @@ export class RunningServer implements AppServer {
     this.#health.stop();
     try {
       this.#workspace.withdraw();
+      if (turns.kind === 'suspend' && turns.reason !== 'stop') this.#assembly.handOver();
       if (turns.kind === 'suspend') await this.#assembly.runtime.suspend(turns);
       await this.#assembly.close();
       this.#observatory.close();

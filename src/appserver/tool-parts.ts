@@ -3,7 +3,10 @@ import {
   BackgroundProcesses,
   createBuiltinTools,
   createSkillTool,
+  endKeptCalls,
   imageReader,
+  type KeepSettings,
+  keptOfCall,
   Library,
   OutputFiles,
   type PathSearch,
@@ -19,6 +22,7 @@ import {
 } from '../agent/index.ts';
 import { homeDirectory } from '../config/index.ts';
 import { defaults } from '../protocol/index.ts';
+import { keptDirectory } from '../supervise/index.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
 import { agentsForTasks } from './delegated-agents.ts';
 import { SandboxReport } from './sandbox-report.ts';
@@ -39,15 +43,23 @@ export interface ToolParts {
   forget(threadId: string): void;
   /** Deletes the files of threads that are not stored. */
   sweep(): void;
+  /** Adopts background processes of an earlier server, and ends commands whose turns do not continue. */
+  adopt(): Promise<void>;
+  /** Leaves commands to the next server, from now on: those that an abort would end, and background processes. */
+  handOver(): void;
   /** Ends all processes. */
   close(): Promise<void>;
 }
 
-/** @param isStored whether a thread is stored */
+/**
+ * @param isStored whether a thread is stored
+ * @param isUnfinished whether a turn may continue
+ */
 export function openTools(
   options: AssemblyOptions,
   env: AssemblyOptions['env'],
   isStored: (threadId: string) => boolean,
+  isUnfinished: (turn: { readonly threadId: string; readonly turnId: string }) => boolean,
 ): ToolParts {
   const { workspacePath, config, secrets, logger, observe } = options;
   const home = homeDirectory(env);
@@ -61,7 +73,10 @@ export function openTools(
     for (const each of directories) each.sweep(isStored);
   };
   sweep();
+  let isHandedOver = false;
+  const keep = keepOf(options, () => isHandedOver);
   const processes = new BackgroundProcesses({
+    keep,
     secrets,
     outputs,
     observe: (actor, { id, threadId }) =>
@@ -86,6 +101,7 @@ export function openTools(
     ...ownSettings,
     outputs,
     processes,
+    keep,
     rooms,
     temporary,
     onSandbox: (problem) => sandbox.noted(problem),
@@ -94,27 +110,53 @@ export function openTools(
       agents: agentsForTasks(config.Agent, env['PATH'] ?? ''),
     }),
   };
+  const endCalls = async (isOver: Parameters<typeof endKeptCalls>[1]) => {
+    if (keep) await endKeptCalls(keep, isOver);
+  };
   return {
     ...{ settings, library, paths, sandbox, sweep },
+    async adopt() {
+      await processes.adopt(isStored);
+      await endCalls((call) => !isUnfinished(call));
+    },
+    handOver() {
+      isHandedOver = true;
+    },
     tools: [...createBuiltinTools(settings), createSkillTool(library)],
     readImage: imageReader(pathSettings),
     readText: textReader(pathSettings),
     processes: {
       list: (threadId) => processes.list(threadId),
       stop: (threadId, id) => processes.stop(threadId, id),
+      isKept: (call) => keep !== undefined && keptOfCall(keep, call) !== undefined,
       async endThread(threadId) {
         await processes.endThread(threadId);
         await rooms.end(threadId);
+        await endCalls((call) => call.threadId === threadId);
       },
-      rest: (threadId) => void rooms.endIdle(threadId).catch((error: unknown) => logger.bug(error)),
+      rest(threadId) {
+        const works = [rooms.endIdle(threadId), endCalls((call) => call.threadId === threadId && !isUnfinished(call))];
+        Promise.all(works).catch((error: unknown) => logger.bug(error));
+      },
     },
     isBusy: () => processes.isBusy,
     forget(threadId) {
       for (const each of directories) each.forget(threadId);
     },
     async close() {
+      if (isHandedOver) processes.handOver();
       await processes.close();
       await rooms.close();
     },
   };
+}
+
+/** Settings of commands that outlive this server. Without a Hub no server may come. */
+function keepOf(
+  { isManaged, config, workspacePath, env }: AssemblyOptions,
+  isHandedOver: () => boolean,
+): KeepSettings | undefined {
+  const { KeepCommands, KeepSeconds } = config.Turns;
+  if (!isManaged || !KeepCommands || process.platform === 'win32') return undefined;
+  return { directory: keptDirectory(homeDirectory(env), workspacePath), patienceSeconds: KeepSeconds, isHandedOver };
 }

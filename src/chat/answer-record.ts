@@ -7,6 +7,8 @@ export interface AnswerRecord
     ChatTurn,
     'id' | 'created' | 'model' | 'sessionId' | 'text' | 'reasoning' | 'activities' | 'calls' | 'hasRunTools'
   > {
+  /** The turn continued after the end of an agent server, and no client has this answer yet. */
+  readonly isUnclaimed?: boolean;
   readonly outcome: Omit<Outcome, 'error'> & {
     readonly error: Pick<HttpError, 'status' | 'code' | 'message' | 'details' | 'headers'> | undefined;
   };
@@ -38,7 +40,7 @@ export function answeredTurn(record: AnswerRecord): ChatTurn {
     sessionId,
     showsActivity: false,
     onlyFinalText: false,
-    callerTools: new Set(calls.map(({ name }) => name)),
+    callerTools: calls.map(({ name }) => name),
     onDeserted: () => {},
   });
   const { error } = outcome;

@@ -36,15 +36,19 @@ export interface Watcher {
   onEnd(outcome: Outcome): void;
 }
 
-export interface ChatTurnOptions {
+/** Fields of the request that shape its answer. Stored as JSON for the next process. */
+export interface AnswerShape {
   /** Identity of the answer; default: a new one. */
   readonly identity?: Pick<ChatTurn, 'id' | 'created'>;
   readonly model: string;
-  readonly sessionId: string | undefined;
+  readonly sessionId?: string | undefined;
   readonly showsActivity: boolean;
   readonly onlyFinalText: boolean;
   /** Names of the tools that the caller runs. */
-  readonly callerTools: ReadonlySet<string>;
+  readonly callerTools: readonly string[];
+}
+
+export interface ChatTurnOptions extends AnswerShape {
   /** Without watchers, and not ended. */
   readonly onDeserted: (turn: ChatTurn) => void;
 }
@@ -100,7 +104,7 @@ export class ChatTurn {
     this.model = options.model;
     this.sessionId = options.sessionId;
     this.isResumable = options.sessionId !== undefined;
-    this.#calls = new ClientCalls(options.callerTools, (piece) => {
+    this.#calls = new ClientCalls(new Set(options.callerTools), (piece) => {
       for (const watcher of this.#watchers) watcher.onCall(piece);
     });
     this.ended = new Promise((resolve) => {
@@ -131,6 +135,13 @@ export class ChatTurn {
     this.#stop = stop;
   }
 
+  /** Shape of the answer, from which the next process makes this turn again. */
+  get shape(): AnswerShape {
+    const { id, created } = this;
+    const { model, sessionId, showsActivity, onlyFinalText, callerTools } = this.#options;
+    return { identity: { id, created }, model, sessionId, showsActivity, onlyFinalText, callerTools };
+  }
+
   saveBy(saver: TurnSaver): void {
     this.#saver = saver;
   }
@@ -151,6 +162,22 @@ export class ChatTurn {
       this.#calls.complete({ callId: id, tool: name, source: 'client', arguments: given });
     }
     this.#end(outcome);
+  }
+
+  /** Takes over a turn of the runtime that runs, or has ended, with everything it has written. */
+  join(turn: Turn): void {
+    for (const item of turn.items) {
+      if (item.type !== 'reasoningContent') this.#completed(item);
+      else {
+        this.#beginReasoning(item.id);
+        this.#think(item.text);
+      }
+    }
+    if (turn.completedAt === undefined) return;
+    const { status, error } = turn;
+    if (status === 'cancelled') this.#failed(turn, cancellation(turn));
+    else if (error) this.#failed(turn, turnFailure(error));
+    else this.#end({ finish: turn.finishReason ?? 'stop', usage: turn.tokenUsage, error: undefined });
   }
 
   get isWatched(): boolean {
@@ -327,7 +354,15 @@ export class ChatTurn {
 /** The request ended before there was a turn of the runtime. */
 export const givenUp = (): HttpError => chatError('turnInterrupted', 'The turn was given up before it began.');
 
+/** The agent server ended in the turn, which does not continue. */
+export const outcomeUnknown = (): HttpError =>
+  chatError(
+    'outcomeUnknown',
+    'The agent server ended while this turn ran. Its tools may have taken effect, so the turn is not run again: check the workspace, then send the request with another Idempotency-Key.',
+  );
+
 function cancellation({ interruptedBy }: Turn): HttpError {
+  if (interruptedBy === 'crash') return outcomeUnknown();
   if (interruptedBy === 'shutdown') return chatError('shuttingDown', 'The server is shutting down.');
   return chatError('turnInterrupted', 'The turn was interrupted before it had an answer.');
 }

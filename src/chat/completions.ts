@@ -49,7 +49,8 @@ export class Completions {
     this.#models = models;
     this.#sessionFromUser = options.api.SessionFromUser;
     this.#timing = timingOf(options);
-    this.#replays = new Replays({ requests: options.requests, timing: this.#timing, logger: options.logger });
+    const { requests, logger } = options;
+    this.#replays = new Replays({ requests, turns, timing: this.#timing, logger });
     this.#onCut = ({ code, message }) =>
       options.logger.warn('a turn failed after the head of its answer; the body was cut', { code, message });
     const { heartbeatMs, trickleAfterMs, trickleMs } = this.#timing;

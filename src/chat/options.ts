@@ -25,7 +25,10 @@ export interface ChatOptions {
 }
 
 export type ChatTiming = Readonly<
-  Record<'heartbeatMs' | 'trickleAfterMs' | 'trickleMs' | 'idempotencyMs' | 'idempotencyEntries', number>
+  Record<
+    'heartbeatMs' | 'trickleAfterMs' | 'trickleMs' | 'idempotencyMs' | 'idempotencyEntries' | 'resumedGraceMs',
+    number
+  >
 >;
 
 export function timingOf({ timing }: Pick<ChatOptions, 'timing'>): ChatTiming {

@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
-import { type ChatRequestStore, StorageError } from '../agent/index.ts';
+import { type ChatRequestStore, StorageError, type StoredChatRequest } from '../agent/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { type AnswerRecord, answeredTurn, answerRecordOf } from './answer-record.ts';
-import type { ChatTurn } from './chat-turn.ts';
+import { type AnswerShape, type ChatTurn, outcomeUnknown } from './chat-turn.ts';
 import { chatError, chatErrors } from './errors.ts';
 import type { ChatTiming } from './options.ts';
+import type { ChatTurns } from './turns.ts';
 
 /** Fields of a request by which its repetition is recognised. */
 export interface Repetition {
@@ -13,6 +14,8 @@ export interface Repetition {
   readonly name: string | undefined;
   /** Has an `Idempotency-Key`. */
   readonly hasKey: boolean;
+  /** The client counts its tries. */
+  readonly hasCount: boolean;
   /** The client says that it has tried before. */
   readonly isRetry: boolean;
   readonly fingerprint: string;
@@ -39,32 +42,57 @@ export function repetitionOf(
     );
   }
   const hasKey = key !== undefined;
-  if (!hasKey && tries === undefined) return { name: undefined, hasKey, isRetry: false, fingerprint: '' };
+  const hasCount = tries !== undefined;
+  const isRetry = Number(tries ?? 0) > 0;
+  if (!hasKey && !hasCount && sessionId === undefined) {
+    return { name: undefined, hasKey, hasCount, isRetry, fingerprint: '' };
+  }
   const fingerprint = `${hash('sha256', body)} ${sessionId ?? ''}`;
   const client = [header('authorization') ?? '', header('user-agent') ?? ''];
   const name = hash('sha256', JSON.stringify([...client, hasKey ? { key } : { fingerprint }]));
-  return { name, hasKey, isRetry: Number(tries ?? 0) > 0, fingerprint };
+  return { name, hasKey, hasCount, isRetry, fingerprint };
 }
 
 export interface ReplaysOptions {
   readonly requests: ChatRequestStore;
+  readonly turns: Pick<ChatTurns, 'resume'>;
   readonly timing: ChatTiming;
   readonly logger: Logger;
 }
 
+interface RunningRequest {
+  readonly turn: ChatTurn;
+  readonly fingerprint: string;
+  /** An earlier process began the turn. */
+  readonly isResumed: boolean;
+}
+
 /**
- * Turns that a client may ask for again: the same `Idempotency-Key`, or the same body from a library that counts its tries.
- * A turn is run a second time only when it is known to have failed before any tool ran. Requests are stored with the row of
- * their turn, and answers before a client gets their end, so a kill of the server changes nothing of this.
+ * Turns that a client may ask for again: the same `Idempotency-Key`, or the same body from a library that counts its tries. The same
+ * request of a session, without either, gets a turn only when the agent server ended in it, and an answer of this turn once. A turn
+ * is run a second time only when it is known to have failed before any tool ran. Requests are stored with the row of their turn, and
+ * answers before a client gets their end, so a kill of the server changes nothing of this.
  */
 export class Replays {
   readonly #options: ReplaysOptions;
   /** Turns of this process that have not ended, by name of their request. */
-  readonly #running = new Map<string, { readonly turn: ChatTurn; readonly fingerprint: string }>();
+  readonly #running = new Map<string, RunningRequest>();
 
   constructor(options: ReplaysOptions) {
     this.#options = options;
-    options.requests.endUnfinished(Date.now());
+    for (const request of options.requests.unfinished()) this.#recover(request);
+  }
+
+  /** Takes over a request to an earlier process, whose turn continues, has ended, or is lost. */
+  #recover({ name, fingerprint, threadId, turnId, origin }: StoredChatRequest): void {
+    const { requests, turns } = this.#options;
+    const onMade = (turn: ChatTurn) => {
+      const entry = { turn, fingerprint, isResumed: true };
+      this.#running.set(name, entry);
+      turn.saveBy({ start: () => {}, end: () => this.#end(name, entry, true) });
+    };
+    const isFound = origin !== undefined && turns.resume(threadId, turnId, JSON.parse(origin) as AnswerShape, onMade);
+    if (!isFound) requests.end(name, undefined, Date.now());
   }
 
   /**
@@ -72,8 +100,9 @@ export class Replays {
    * ended during the turn
    */
   find({ name, hasKey, isRetry, fingerprint }: Repetition): ChatTurn | undefined {
-    if (name === undefined || !(hasKey || isRetry)) return undefined;
+    if (name === undefined) return undefined;
     const running = this.#running.get(name);
+    if (!(hasKey || isRetry)) return running ? (running.isResumed ? running.turn : undefined) : this.#claim(name);
     if (!running) this.#trim();
     const known = running ?? this.#options.requests.find(name);
     if (!known) return undefined;
@@ -87,32 +116,43 @@ export class Replays {
     return answeredTurn(known.answer as AnswerRecord);
   }
 
+  /** The answer of a turn that continued, which no client has got. */
+  #claim(name: string): ChatTurn | undefined {
+    const { requests } = this.#options;
+    const record = requests.find(name)?.answer as AnswerRecord | undefined;
+    if (!record?.isUnclaimed) return undefined;
+    requests.end(name, JSON.stringify({ ...record, isUnclaimed: undefined }), Date.now());
+    return answeredTurn(record);
+  }
+
   /** Stores the turn of a request, when it begins, and its answer. */
-  add({ name, fingerprint }: Repetition, turn: ChatTurn): void {
+  add({ name, fingerprint, hasKey, hasCount }: Repetition, turn: ChatTurn): void {
     if (name === undefined) return;
     const { requests } = this.#options;
     let hasBegun = false;
-    const entry = { turn, fingerprint };
+    const entry = { turn, fingerprint, isResumed: false };
     this.#running.set(name, entry);
     turn.saveBy({
       start: (threadId, turnId) => {
-        requests.begin({ name, fingerprint, threadId, turnId });
+        requests.begin({ name, fingerprint, threadId, turnId, origin: JSON.stringify(turn.shape) });
         hasBegun = true;
       },
       end: () => {
-        // Another turn of the same request has begun.
-        if (this.#running.get(name) !== entry) return;
-        this.#running.delete(name);
-        if (hasBegun) this.#save(name, turn);
+        if (hasBegun) this.#end(name, entry, hasKey || hasCount);
+        else if (this.#running.get(name) === entry) this.#running.delete(name);
       },
     });
   }
 
-  #save(name: string, turn: ChatTurn): void {
+  /** @param mayReturn the client can ask for the answer again */
+  #end(name: string, entry: RunningRequest, mayReturn: boolean): void {
+    // Another turn of the same request has begun.
+    if (this.#running.get(name) !== entry) return;
+    this.#running.delete(name);
     const { requests, logger } = this.#options;
     try {
-      if (isWorthAnother(turn)) requests.delete(name);
-      else requests.end(name, wasCutOff(turn) ? undefined : JSON.stringify(answerRecordOf(turn)), Date.now());
+      if (!mayReturn || isWorthAnother(entry.turn)) requests.delete(name);
+      else requests.end(name, answerOf(entry), Date.now());
       this.#trim();
     } catch (error) {
       if (!(error instanceof StorageError)) throw error;
@@ -131,12 +171,12 @@ export class Replays {
   }
 }
 
-const outcomeUnknown = () =>
-  chatError(
-    'outcomeUnknown',
-    'The agent server ended while this turn ran. Its tools may have taken effect, so the turn is not run again: check the workspace, then send the request with another Idempotency-Key.',
-  );
+/** Answer of an ended turn as JSON; undefined: its end is unknown. */
+function answerOf({ turn, isResumed }: RunningRequest): string | undefined {
+  if (endsOfServer.has(turn.outcome?.error?.code ?? '')) return undefined;
+  return JSON.stringify({ ...answerRecordOf(turn), ...(isResumed && !turn.isWatched && { isUnclaimed: true }) });
+}
 
 const isWorthAnother = ({ outcome, hasRunTools }: ChatTurn): boolean => outcome?.error !== undefined && !hasRunTools;
 
-const wasCutOff = ({ outcome }: ChatTurn): boolean => outcome?.error?.code === chatErrors.shuttingDown.code;
+const endsOfServer: ReadonlySet<string> = new Set([chatErrors.shuttingDown.code, chatErrors.outcomeUnknown.code]);

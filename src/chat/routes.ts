@@ -6,7 +6,7 @@ import { chatError, explained } from './errors.ts';
 import { chatGuard } from './guard.ts';
 import { healthOf } from './health.ts';
 import { Models } from './models.ts';
-import type { ChatOptions } from './options.ts';
+import { type ChatOptions, timingOf } from './options.ts';
 import { ChatTurns } from './turns.ts';
 
 const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -34,7 +34,7 @@ function route(
  */
 export function chatRoutes(options: ChatOptions): AnyRoute[] {
   const { runtime, api, logger } = options;
-  const turns = new ChatTurns({ runtime, api, logger });
+  const turns = new ChatTurns({ runtime, api, logger, timing: timingOf(options) });
   const models = new Models(runtime);
   const completions = new Completions(options, turns, models);
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AgentError, type Runtime, type TurnOptions } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
-import { defaults, type InputPart, type Thread, type ThreadConfig } from '../protocol/index.ts';
+import { defaults, type InputPart, type Thread, type ThreadConfig, type Turn } from '../protocol/index.ts';
 import type { Plan } from './plan.ts';
 
 /** A thread that is ready for the turn of a request. */
@@ -70,6 +70,11 @@ export class Threads {
       options: { ...options, ...(isContinued ? { toolResults: toolAnswers } : history) },
       close: async () => {},
     };
+  }
+
+  /** Finds a turn among the newest of a thread; undefined: it is not stored. */
+  findTurn(threadId: string, turnId: string): Turn | undefined {
+    return this.#find(threadId)?.turns?.find(({ id }) => id === turnId);
   }
 
   #find(threadId: string): Thread | undefined {

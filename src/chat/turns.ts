@@ -1,11 +1,12 @@
-import { AgentError, type RunningTurn, type Runtime } from '../agent/index.ts';
+import { AgentError, type Listener, type RunningTurn, type Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import { HttpError } from '../http/index.ts';
 import { Limit } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { type ApprovalRequest, defaults } from '../protocol/index.ts';
-import { ChatTurn, type ChatTurnOptions, givenUp } from './chat-turn.ts';
+import { type AnswerShape, ChatTurn, type ChatTurnOptions, givenUp } from './chat-turn.ts';
 import { chatError, explained } from './errors.ts';
+import type { ChatTiming } from './options.ts';
 import type { Plan } from './plan.ts';
 import { type OpenThread, Threads } from './threads.ts';
 
@@ -13,6 +14,7 @@ export interface ChatTurnsOptions {
   readonly runtime: Runtime;
   readonly api: Config['Api'];
   readonly logger: Logger;
+  readonly timing: Pick<ChatTiming, 'resumedGraceMs'>;
 }
 
 export interface ChosenModels {
@@ -71,7 +73,7 @@ export class ChatTurns {
       sessionId: plan.sessionId,
       showsActivity: plan.showsActivity ?? ShowToolActivity,
       onlyFinalText: plan.onlyFinalText,
-      callerTools: new Set(plan.options.clientTools?.map(({ name }) => name)),
+      callerTools: plan.options.clientTools?.map(({ name }) => name) ?? [],
       onDeserted: (deserted) => this.#deserted(deserted),
     };
     const turn = new ChatTurn(options);
@@ -80,6 +82,45 @@ export class ChatTurns {
     this.#running.add(turn);
     void this.#run(turn, plan, models.asked).finally(() => this.#forget(turn));
     return turn;
+  }
+
+  /**
+   * Makes the turn of a request to an earlier process again, under way or over.
+   *
+   * @param onMade called before its end
+   * @returns false: the turn is not stored
+   */
+  resume(threadId: string, turnId: string, shape: AnswerShape, onMade: (turn: ChatTurn) => void): boolean {
+    const stored = this.#threads.findTurn(threadId, turnId);
+    if (!stored) return false;
+    const turn = new ChatTurn({ ...shape, onDeserted: (deserted) => this.#deserted(deserted) });
+    turn.isResumable = true;
+    onMade(turn);
+    if (this.#options.runtime.turns.running(threadId)?.turnId === turnId) this.#follow(turn, threadId, turnId);
+    else turn.join(stored);
+    return true;
+  }
+
+  /** Follows a turn that continues. Its session serves no other request before its end. */
+  #follow(turn: ChatTurn, threadId: string, turnId: string): void {
+    const { runtime, api, timing } = this.#options;
+    const hear: Listener = (event) => {
+      // The next turn of the thread may begin at once.
+      if (turn.outcome) return;
+      if (event.method === 'turn/started') turn.join(event.params.turn);
+      else turn.listener(event);
+    };
+    this.#running.add(turn);
+    if (turn.sessionId !== undefined) void this.#sessions.run(turn.sessionId, () => turn.ended);
+    runtime.threads.subscribe(threadId, hear).replay();
+    turn.stopBy(() => this.#interrupt(threadId, turnId));
+    if (api.OnDisconnect === 'cancel') {
+      this.#endAfter(turn, Math.max(api.DisconnectGraceMs, timing.resumedGraceMs));
+    }
+    void turn.ended.then(() => {
+      runtime.feed.unsubscribe(threadId, hear);
+      this.#forget(turn);
+    });
   }
 
   /** Cancels the grace period: a caller has returned. */
@@ -175,7 +216,11 @@ export class ChatTurns {
       turn.stop();
       return;
     }
-    this.#graces.set(turn, setTimeout(() => turn.stop(), DisconnectGraceMs).unref());
+    this.#endAfter(turn, DisconnectGraceMs);
+  }
+
+  #endAfter(turn: ChatTurn, graceMs: number): void {
+    this.#graces.set(turn, setTimeout(() => turn.stop(), graceMs).unref());
   }
 
   #responseTo(error: unknown): HttpError {

@@ -213,6 +213,8 @@ export const defaults = {
     modelsMs: 60_000,
     /** `Retry-After` of an answer 429. */
     retryAfterMs: 1_000,
+    /** A turn that continues in a new agent server waits this long for its client. */
+    resumedGraceMs: 60_000,
   },
   agui: {
     maxTools: 128,

@@ -34,7 +34,7 @@ export type KeptCommand = v.InferOutput<typeof KeptCommand>;
 
 /** Files of a kept command. */
 export interface KeptFiles {
-  /** Its record as one line of JSON. Lines of the agent server and of the keeper follow: see `readKept`. */
+  /** The record as one line of JSON. Lines of the agent server and of the keeper follow: see `readKept`. */
   readonly record: string;
   /** Raw output: not masked. */
   readonly output: string;

@@ -60,9 +60,10 @@ t.test('regression: H43 after kill -9 a repeated chat request runs no command ag
 
   await start(t, at);
   t.strictSame(await client.chat.completions.create(question('run: printf x >> done'), key('done')), done);
+  const joined = await client.chat.completions.create({ ...slow('keyed'), ...session }, key('keyed'));
+  t.match(joined, { x_agent: { steps: [{ tool: 'Exec', outcome: 'failed' }] } }, 'the turn of a session continues');
+  t.strictSame(await client.chat.completions.create({ ...slow('keyed'), ...session }, key('keyed')), joined);
   const again = [
-    () => client.chat.completions.create({ ...slow('keyed'), ...session }, key('keyed')),
-    () => client.chat.completions.create({ ...slow('keyed'), ...session }, key('keyed')),
     () => client.chat.completions.create(slow('plain'), key('plain')),
     () => client.chat.completions.create(slow('counted'), count('1')),
   ];

@@ -1,8 +1,17 @@
 /** kill -9 in a turn: the next agent server continues with it, unasked, under its id. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Client, type Message, makeWorkspace, serving, spawnServer, words } from './harness.ts';
+import {
+  Client,
+  launchDocument,
+  type Message,
+  makeWorkspace,
+  serving,
+  spawnServer,
+  stateOf,
+  words,
+} from './harness.ts';
 
 const free = { approvalPolicy: 'autoApprove' };
 interface Killed {
@@ -10,13 +19,25 @@ interface Killed {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Settings of the workspace. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** A Hub has started the servers; commands run without the sandbox. */
+  readonly isManaged?: boolean;
   readonly isThere: (message: Message) => boolean;
 }
 
 /** Starts a turn, kills its server at a moment, and starts the next server. */
-async function killed(t: Test, { prompt, config, settings, isThere }: Killed) {
+async function killed(t: Test, { prompt, config, settings, isManaged, isThere }: Killed) {
   const { path, home } = makeWorkspace(t, settings);
-  const first = spawnServer(t, { path, home });
+  // A workspace may not switch the sandbox off.
+  if (isManaged) writeFileSync(join(home, 'config.json'), JSON.stringify({ Tools: { Shell: { Sandbox: 'off' } } }));
+  const start = (incarnation: string) =>
+    spawnServer(t, {
+      ...{ path, home },
+      ...(isManaged && {
+        args: ['--managed'],
+        stdin: JSON.stringify({ ...launchDocument(path, home), incarnation }),
+      }),
+    });
+  const first = start('incarnation-1');
   const client = await Client.ready(t, (await serving(first, path)).endpoints.appServerWebSocket);
   const { thread } = await client.call('thread/start', { ...(config && { config }) });
   const threadId: string = thread.id;
@@ -25,7 +46,7 @@ async function killed(t: Test, { prompt, config, settings, isThere }: Killed) {
   await client.until(isThere, `${prompt} is there`);
   first.child.kill('SIGKILL');
   await Promise.all([first.ended, client.closed]);
-  const second = spawnServer(t, { path, home });
+  const second = start('incarnation-2');
   const next = await Client.ready(t, (await serving(second, path)).endpoints.appServerWebSocket);
   return { path, threadId, turnId: turn.id as string, client, next, second };
 }
@@ -80,6 +101,39 @@ t.test('a command killed in its run is not repeated; the model reads that its ou
   const result = turn.items.find(({ type }: Message) => type === 'toolResult');
   t.match(result, { outcome: 'unknown', text: /^The outcome is unknown: .*Exec.*Output until then: started/s });
   t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+});
+
+t.test('a command outside of the sandbox outlives a managed server: its result is the real one', async (t) => {
+  const { next, path, threadId, turnId } = await killed(t, {
+    prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.02; done; echo finished; exit 3',
+    config: free,
+    isManaged: true,
+    isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
+  });
+  writeFileSync(join(path, 'go'), '');
+  const [turn] = await ended(next, threadId, turnId);
+  t.match(turn, { id: turnId, status: 'completed', resumes: 1 });
+  const results = turn.items.filter(({ type }: Message) => type === 'toolResult');
+  t.match(results, [{ outcome: 'failed', text: /started\nfinished\n\nExit code 3\./ }]);
+  t.equal(results.length, 1);
+  t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+  t.strictSame(readdirSync(join(stateOf(path), 'kept-commands')), ['owner'], 'no file of the command is left');
+});
+
+t.test('with Turns.KeepCommands false a command ends with its managed server', async (t) => {
+  const { next, path, threadId, turnId } = await killed(t, {
+    prompt: 'run: echo started; sleep 3012',
+    config: free,
+    settings: { Turns: { KeepCommands: false } },
+    isManaged: true,
+    isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
+  });
+  const [turn] = await ended(next, threadId, turnId);
+  t.match(
+    turn.items.find(({ type }: Message) => type === 'toolResult'),
+    { outcome: 'unknown' },
+  );
+  t.notOk(existsSync(join(stateOf(path), 'kept-commands')));
 });
 
 t.test('an open approval keeps its id, is answerable at once, and its call runs once', async (t) => {

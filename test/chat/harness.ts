@@ -19,6 +19,8 @@ export interface ChatSetup {
   readonly runtime?: Partial<RuntimeOptions>;
   readonly isPublic?: boolean;
   readonly health?: ChatOptions['health'];
+  /** Called before the server opens. */
+  readonly before?: (runtime: Running['runtime']) => void;
   /** Default: a database of its own. */
   readonly requests?: ChatRequestStore;
 }
@@ -63,6 +65,7 @@ export const user = (content: unknown) => ({ role: 'user', content });
 export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = {}): Promise<Running> {
   const { runtime, bugs } = service(provider, setup.runtime);
   const { Api: api } = v.parse(Config, { Api: setup.api ?? {} });
+  setup.before?.(runtime);
   const log: string[] = [];
   const logger = createLogger({
     name: 'chat',

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import t from 'tap';
 import { StorageError } from '../../src/agent/index.ts';
 import { tool } from '../agent/helpers.ts';
@@ -255,6 +256,44 @@ t.test('regression: H43 a turn of an earlier process that has no end is not run 
   held.open();
 });
 
+t.test('a turn that continues ends when its client does not return within the grace period', async (t) => {
+  const open = async (OnDisconnect: 'cancel' | 'detach') => {
+    const requests = requestStore(t);
+    const held = gate();
+    const origin = JSON.stringify({
+      model: 'm',
+      sessionId: 's',
+      showsActivity: false,
+      onlyFinalText: false,
+      callerTools: [],
+    });
+    const fingerprint = `${hash('sha256', JSON.stringify(streamed))} s`;
+    const name = hash('sha256', JSON.stringify(['', 'ua', { fingerprint }]));
+    const { runtime, post } = await chat(t, script([say('begun '), held, say('done')]), {
+      requests,
+      api: { OnDisconnect, DisconnectGraceMs: 0 },
+      timing: { resumedGraceMs: 3_000 },
+      before(runtime) {
+        const threadId = runtime.threads.start({}).thread.id;
+        const { turn, begin } = runtime.turns.start(threadId, [{ type: 'text', text: 'x' }], undefined);
+        requests.begin({ name, fingerprint, threadId, turnId: turn.id, origin });
+        begin();
+      },
+    });
+    return { held, runtime, ask: () => post(streamed, { 'user-agent': 'ua', 'x-session-id': 's' }) };
+  };
+  const joined = await open('cancel');
+  const answer = await reading(await joined.ask());
+  await answer.until((text) => text.includes('begun'));
+  const detached = await open('detach');
+  const left = await open('cancel');
+  await eventually(() => left.runtime.turns.count === 0, 'the turn that was begun last is ended');
+  t.equal(detached.runtime.turns.count, 1);
+  joined.held.open();
+  t.match(await answer.rest(), /done.*DONE/s, 'its client has returned');
+  detached.held.open();
+});
+
 t.test('a turn that the shutdown ends after a tool call is not run again', async (t) => {
   const requests = requestStore(t);
   const held = gate();
@@ -291,7 +330,7 @@ t.test('a request that cannot be stored runs no turn', async (t) => {
       begin() {
         throw new StorageError('diskFull', 'no room');
       },
-      endUnfinished() {},
+      unfinished: () => [],
       find: () => undefined,
       trim() {},
     }),

@@ -12,6 +12,7 @@ const victims = ['server', 'both', 'hub, later server', 'hub'] as const;
 const quick = {
   Supervision: { BackoffBaseMs: 40, ProbeIntervalMs: 100, MaxRestarts: 100 },
   Permissions: { DefaultApprovalPolicy: 'autoApprove' },
+  Turns: { KeepCommands: false },
 };
 /** A child in the group, one that left it, one that ignores SIGTERM, and one that has left the group and ignores SIGTERM. */
 const forks = (seconds: number) =>

@@ -2,7 +2,7 @@ import type { ChatRequestLimits, ChatRequestStore, StoredChatRequest } from '../
 import type { Database } from './database.ts';
 import { parseColumn } from './rows.ts';
 
-/** Chat requests in the database of a workspace. */
+/** Chat requests in the database of a workspace. The column `answer` has the origin until the turn has ended. */
 export class SqliteChatRequests implements ChatRequestStore {
   readonly #database: Database;
 
@@ -10,13 +10,14 @@ export class SqliteChatRequests implements ChatRequestStore {
     this.#database = database;
   }
 
-  begin({ name, fingerprint, threadId, turnId }: StoredChatRequest): void {
+  begin({ name, fingerprint, threadId, turnId, origin }: StoredChatRequest): void {
     this.#database.run(
-      'INSERT OR REPLACE INTO chatRequests (name, fingerprint, thread, turn) VALUES (?, ?, ?, ?)',
+      'INSERT OR REPLACE INTO chatRequests (name, fingerprint, thread, turn, answer) VALUES (?, ?, ?, ?, ?)',
       name,
       fingerprint,
       threadId,
       turnId,
+      origin ?? null,
     );
   }
 
@@ -30,18 +31,27 @@ export class SqliteChatRequests implements ChatRequestStore {
     );
   }
 
-  endUnfinished(at: number): void {
-    this.#database.run('UPDATE chatRequests SET endedAt = ? WHERE endedAt IS NULL', at);
+  unfinished(): readonly StoredChatRequest[] {
+    const rows = this.#database.all(
+      'SELECT name, fingerprint, thread, turn, answer FROM chatRequests WHERE endedAt IS NULL ORDER BY key',
+    );
+    return rows.map(({ name, fingerprint, thread, turn, answer }) => ({
+      name: String(name),
+      fingerprint: String(fingerprint),
+      threadId: String(thread),
+      turnId: String(turn),
+      origin: answer === null ? undefined : String(answer),
+    }));
   }
 
   find(name: string): { readonly fingerprint: string; readonly answer: unknown } | undefined {
-    const row = this.#database.get('SELECT fingerprint, answer FROM chatRequests WHERE name = ?', name);
+    const row = this.#database.get('SELECT fingerprint, endedAt, answer FROM chatRequests WHERE name = ?', name);
     if (!row) return undefined;
-    const { fingerprint, answer } = row;
+    const { fingerprint, endedAt, answer } = row;
     const { file } = this.#database;
     return {
       fingerprint: String(fingerprint),
-      answer: answer === null ? undefined : parseColumn(answer, file),
+      answer: endedAt === null || answer === null ? undefined : parseColumn(answer, file),
     };
   }
 

@@ -11,6 +11,7 @@ import { type BackgroundProcesses, createProcessTools } from './background/index
 import { placeholderRecords, workspaceSandbox } from './exec/command-place.ts';
 import { createDelegateCommands, type DelegateCommands } from './exec/delegate-commands.ts';
 import { createExec, type ExecSettings } from './exec/exec.ts';
+import type { KeepSettings } from './exec/kept-command.ts';
 import { sweepPlaceholders } from './exec/placeholders.ts';
 import type { Rooms } from './exec/rooms.ts';
 import type { SandboxStatus } from './exec/sandbox.ts';
@@ -35,6 +36,8 @@ export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
 export { DelegateCommandError, type DelegateCommands } from './exec/delegate-commands.ts';
 export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
+export { HandOverError, type KeepSettings } from './exec/kept-command.ts';
+export { endKeptCalls, keptOfCall } from './exec/kept-exec.ts';
 export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStateOf, sandboxStatus } from './exec/sandbox.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';
@@ -74,6 +77,8 @@ export interface ToolSettings {
   readonly onSandbox?: (problem: string | undefined) => void;
   /** Runs commands in the background. Absent: they run in the foreground only. */
   readonly processes?: BackgroundProcesses;
+  /** Absent: commands end with this server. */
+  readonly keep?: KeepSettings | undefined;
   /** Variables of the workspace for commands. Absent: none. */
   readonly shell?: ShellEnvironment;
   /** External agents that sub-agents may use. Absent: none. */
@@ -108,7 +113,7 @@ export const delegateCommands = (settings: ToolSettings): DelegateCommands =>
 
 function execSettingsOf(settings: ToolSettings): ExecSettings {
   const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, shell } = settings;
-  const { onSandbox } = settings;
+  const { onSandbox, keep } = settings;
   const { Shell } = tools;
   return {
     timeoutMs: Shell.TimeoutMs,
@@ -118,7 +123,7 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
     network: Shell.Network,
     visibleHome: Shell.VisibleHome,
     pathRules: { ...rulesOf(settings), readableDirectory: outputs?.directory },
-    ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell, onSandbox },
+    ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell, onSandbox, keep },
   };
 }
 

@@ -4,8 +4,9 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Test } from 'tap';
+import type { ToolContext } from '../../../src/agent/tool.ts';
 import type { ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
-import { type Adoption, adoptExec, keptOfCall } from '../../../src/agent/tools/exec/kept-exec.ts';
+import { adoptExec, keptOfCall } from '../../../src/agent/tools/exec/kept-exec.ts';
 import { endKept, keptDirectory, keptMarker } from '../../../src/supervise/index.ts';
 import { scanProcesses } from '../../../src/supervise/scan.ts';
 import { program } from '../../programs.ts';
@@ -48,8 +49,14 @@ export function places(t: Test) {
     if (!found) throw new Error('no record');
     return found;
   };
-  const adopt = (options: Partial<Adoption> = {}) =>
-    adoptExec(kept(), settings, { signal: contextOf().signal, onOutput: () => {}, shownChars: 0, ...options });
+  const adopt = async (options: Partial<ToolContext> = {}) => {
+    const result = await adoptExec(settings, contextOf({ ...ids, workspacePath, ...options }));
+    if (result === undefined) return { kind: 'notStarted' as const };
+    const { isUnknown, text } = result;
+    return isUnknown
+      ? { kind: 'unknown' as const, output: text.split('Output until then: ')[1] ?? '' }
+      : { kind: 'ended' as const, result };
+  };
   return { workspacePath, directory, at, settings, survivors, isClean, kept, adopt };
 }
 

@@ -5,7 +5,7 @@ import type { BackgroundStopper } from '../../../../machines/index.ts';
 import { type BackgroundProcessInfo, defaults } from '../../../protocol/index.ts';
 import { endKeptCommand, type KeptCommand, keptFiles, listKept, readKept } from '../../../supervise/index.ts';
 import type { ToolContext } from '../../tool.ts';
-import { beginKept, type KeepSettings } from '../exec/kept-command.ts';
+import { beginKept, type KeepSettings, takeOver } from '../exec/kept-command.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { BackgroundProcess, type BackgroundProcessOptions } from './background-process.ts';
 import { CommandDriver, type DrivenCommand } from './command-driver.ts';
@@ -26,7 +26,7 @@ export interface BackgroundProcessesOptions {
 }
 
 export interface BackgroundCommand extends DrivenCommand, Pick<ToolContext, 'threadId' | 'turnId' | 'callId'> {
-  /** It runs outside of a sandbox, which ends with this server: its marker is that of `keptMarker(directory, id)`. */
+  /** Id of the record of a command outside of the sandbox, which may outlive this server. The marker is that of `keptMarker`. */
   readonly keptId?: string | undefined;
   /** Command that the model wrote. */
   readonly command: string;
@@ -68,7 +68,9 @@ export class BackgroundProcesses {
   async adopt(isThread: (threadId: string) => boolean): Promise<void> {
     const { keep } = this.#options;
     if (!keep) return;
-    for (const found of listKept(keep.directory)) {
+    const all = listKept(keep.directory);
+    if (all.length > 0) takeOver(keep.directory);
+    for (const found of all) {
       const { background, threadId } = found;
       if (!background) continue;
       if (isThread(threadId)) this.#addKept({ found }, found, keep, background);

@@ -17,7 +17,7 @@ import {
   type BegunCommand,
   followerOf,
   forgetKept,
-  HandOver,
+  HandOverError,
   type KeepSettings,
   openOutput,
   politeMs,
@@ -53,13 +53,13 @@ export class KeptDriver implements ProcessDriver {
 
   start(report: (event: BackgroundDriverEvent) => void): void {
     this.#run(report).catch((error: unknown) => {
-      if (!(error instanceof HandOver)) report({ type: 'COMMAND.REFUSED', error: messageOf(error) });
+      if (!(error instanceof HandOverError)) report({ type: 'COMMAND.REFUSED', error: messageOf(error) });
     });
   }
 
   /** Leaves the command to the next server. */
   handOver(): void {
-    this.#handOver.abort(new HandOver());
+    this.#handOver.abort(new HandOverError());
     this.#follower?.close();
     this.#release?.();
     this.#closeInput();
@@ -84,7 +84,7 @@ export class KeptDriver implements ProcessDriver {
       const bytes = Buffer.from(text);
       return writeSync(this.#input, bytes) === bytes.length;
     } catch {
-      // Its pipe is full, or gone.
+      // The pipe is full, or gone.
       return false;
     }
   }
@@ -107,7 +107,7 @@ export class KeptDriver implements ProcessDriver {
     const keeper = this.#keeper;
     if (keeper) {
       report({ type: 'COMMAND.SPAWNED', pid: keeper.pid });
-      if (isAlive(keeper) !== 'gone') await keeperEnd(this.#kept, keeper, directory, this.#handOver.signal);
+      if (isAlive(keeper) !== 'gone') await keeperEnd(this.#kept, keeper, this.#keep, this.#handOver.signal);
     } else report({ type: 'COMMAND.SPAWNED', pid: 0 });
     const none = { cause: 'exited', exitCode: null, signal: null } as const;
     const { exitCode, signal } = withReport(none, readKept(directory, id)?.lines ?? []);

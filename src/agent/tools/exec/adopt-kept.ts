@@ -15,12 +15,14 @@ import {
 import { readReport } from './keeper-script.ts';
 import {
   followerOf,
-  HandOver,
+  HandOverError,
   type KeepSettings,
   type KeptRun,
+  leavesCommand,
   noSweep,
   politeMs,
   pollMs,
+  takeOver,
   withReport,
 } from './kept-command.ts';
 import { onChange } from './output-follower.ts';
@@ -36,7 +38,7 @@ const beginningIsGone = '[… the beginning of the output was removed]\n';
  * Waits for the end of a command that an earlier agent server has started. Passes on its output from the beginning.
  *
  * @returns undefined: its end is unknown; `notStarted`: it never ran
- * @throws HandOver when the signal aborts with it
+ * @throws HandOverError when the signal aborts with it
  */
 export async function adoptKept(
   command: KeptCommand,
@@ -44,6 +46,7 @@ export async function adoptKept(
   { signal, onText, onSkip }: Pick<KeptRun, 'signal' | 'onText' | 'onSkip'>,
 ): Promise<CommandEnd | 'notStarted' | undefined> {
   const { directory } = keep;
+  takeOver(directory);
   const files = keptFiles(directory, command.id);
   const marker = keptMarker(directory, command.id);
   const keeper = await findKeeper(directory, command);
@@ -52,7 +55,7 @@ export async function adoptKept(
   if (existsSync(files.cut)) onText(beginningIsGone);
   const follower = followerOf(files, openSync(files.output, 'r+'), { onText, onSkip });
   try {
-    const cause = keeper === 'gone' ? 'exited' : await keeperEnd(command, keeper, directory, signal);
+    const cause = keeper === 'gone' ? 'exited' : await keeperEnd(command, keeper, keep, signal);
     const sweep =
       keeper === 'gone' ? { ...noSweep, ended: await killMarked(marker) } : await killGroupVerified(keeper, marker);
     await follower.end();
@@ -73,9 +76,10 @@ const isOfThisBoot = ({ starter }: KeptCommand): boolean =>
 export async function keeperEnd(
   { id, startedAt, timeoutMs }: KeptCommand,
   keeper: ProcessIdentity,
-  directory: string,
+  keep: KeepSettings,
   signal: AbortSignal,
 ): Promise<CommandEnd['cause']> {
+  const { directory } = keep;
   const { promise: isOver, resolve } = Promise.withResolvers<CommandEnd['cause']>();
   let last: NodeJS.Timeout | undefined;
   const check = (): void => {
@@ -97,7 +101,7 @@ export async function keeperEnd(
   try {
     check();
     const cause = await isOver;
-    if (signal.reason instanceof HandOver) throw signal.reason;
+    if (signal.aborted && leavesCommand(keep, signal)) throw new HandOverError();
     if (cause !== 'exited') await new ProcessTree(keeper, keptMarker(directory, id)).end(politeMs);
     return cause;
   } finally {

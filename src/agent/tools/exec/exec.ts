@@ -13,7 +13,7 @@ import { newMarker } from './environment.ts';
 import type { GitFinding } from './held-directory.ts';
 import { innerVariables } from './inner-variables.ts';
 import type { KeepSettings } from './kept-command.ts';
-import { outputOf, runKeptShell, shellPath } from './kept-exec.ts';
+import { adoptExec, outputOf, runKeptShell, shellPath } from './kept-exec.ts';
 import { reportEnd } from './report-end.ts';
 import { type CommandEnd, type CommandRun, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
@@ -140,6 +140,10 @@ async function exec(
   context: ToolContext,
 ): Promise<ToolResult> {
   context.signal.throwIfAborted();
+  if (context.wasStarted && settings.keep && !args.background) {
+    const adopted = await adoptExec({ ...settings, keep: settings.keep }, context);
+    if (adopted) return adopted;
+  }
   const cwd = await findDirectory(args.workingDir, settings, context);
   if (typeof cwd !== 'string') return cwd;
   if (approved !== undefined && approved !== cwd) {

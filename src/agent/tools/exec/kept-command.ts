@@ -32,11 +32,17 @@ export interface KeepSettings {
   readonly directory: string;
   /** `Turns.KeepSeconds`: how long a command waits for an agent server. */
   readonly patienceSeconds: number;
+  /** True: an abort leaves commands to the next agent server. Absent: only one with `HandOverError` does. */
+  readonly isHandedOver?: () => boolean;
 }
 
+/** Whether an abort leaves a command to the next agent server. */
+export const leavesCommand = ({ isHandedOver }: KeepSettings, { reason }: AbortSignal): boolean =>
+  reason instanceof HandOverError || isHandedOver?.() === true;
+
 /** Reason of an abort that leaves kept commands to the next agent server. */
-export class HandOver extends Error {
-  override readonly name = 'HandOver';
+export class HandOverError extends Error {
+  override readonly name = 'HandOverError';
 
   constructor() {
     super('the agent server hands its turns over to the next one');
@@ -64,14 +70,20 @@ export interface BegunCommand {
   readonly fd: number;
 }
 
+/** Makes this server the owner of the kept commands: their keepers wait on. */
+export function takeOver(directory: string): void {
+  if (owned.has(directory) && existsSync(directory)) return;
+  ownKept(directory);
+  owned.add(directory);
+}
+
 /** Writes the record of a command that is about to start with `keptMarker(directory, id)` in its environment. */
 export function beginKept(
   { directory }: KeepSettings,
   { threadId, turnId, callId }: Pick<ToolContext, 'threadId' | 'turnId' | 'callId'>,
   { id, timeoutMs, background }: Pick<KeptCommand, 'id' | 'timeoutMs' | 'background'>,
 ): BegunCommand {
-  if (!owned.has(directory)) ownKept(directory);
-  owned.add(directory);
+  takeOver(directory);
   const command: KeptCommand = {
     ...{ version: 1, id, starter: self },
     ...{ threadId, turnId, callId, startedAt: Date.now(), timeoutMs },
@@ -136,7 +148,7 @@ export function startKeeper(
  * Runs a command as `runCommand` does, below a keeper: after the death of this process `adoptKept` continues. Its files stay until
  * `removeKept`.
  *
- * @throws HandOver when the signal aborts with it: the command runs on
+ * @throws HandOverError when the signal aborts with it: the command runs on
  */
 export async function runKept(run: KeptRun, begun: BegunCommand, keep: KeepSettings): Promise<CommandEnd> {
   const { directory } = keep;
@@ -149,7 +161,7 @@ export async function runKept(run: KeptRun, begun: BegunCommand, keep: KeepSetti
   const { program, keeper, output } = startKeeper({ ...run, signal: stopping.signal }, begun, keep);
   const follower = followerOf(keptFiles(directory, id), output, run);
   try {
-    const end = await untilAborted(program, stopping, run.signal);
+    const end = await untilAborted(program, stopping, run.signal, keep);
     if (!keeper) return { ...end, sweep: noSweep };
     for (const late = performance.now() + drainMs; program.hasDescendants && performance.now() < late; )
       await sleep(pollMs);
@@ -162,13 +174,18 @@ export async function runKept(run: KeptRun, begun: BegunCommand, keep: KeepSetti
   }
 }
 
-/** End of a program. An abort with `HandOver` lets it run on, every other one stops it. */
-async function untilAborted(program: RunningProgram, stopping: AbortController, signal: AbortSignal) {
+/** End of a program. An abort with `HandOverError` lets it run on, every other one stops it. */
+async function untilAborted(
+  program: RunningProgram,
+  stopping: AbortController,
+  signal: AbortSignal,
+  keep: KeepSettings,
+) {
   const handedOver = Promise.withResolvers<never>();
   const onAbort = (): void => {
-    if (signal.reason instanceof HandOver) {
+    if (leavesCommand(keep, signal)) {
       program.release();
-      handedOver.reject(signal.reason);
+      handedOver.reject(new HandOverError());
     } else stopping.abort();
   };
   signal.addEventListener('abort', onAbort, { once: true });

@@ -1,12 +1,12 @@
 /** Exec with commands that outlive the agent server. Not for sandboxed ones: see `docs/tools.md`. */
 import { randomUUID } from 'node:crypto';
 import { findProgram } from '../../../lib/index.ts';
-import { type KeptCommand, keptMarker, listKept, searchPathOutside } from '../../../supervise/index.ts';
+import { endKeptCommand, type KeptCommand, keptMarker, listKept, searchPathOutside } from '../../../supervise/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { adoptKept } from './adopt-kept.ts';
 import { CommandOutput } from './command-output.ts';
-import { beginKept, forgetKept, HandOver, type KeepSettings, runKept } from './kept-command.ts';
+import { beginKept, forgetKept, HandOverError, type KeepSettings, runKept } from './kept-command.ts';
 import { reportEnd } from './report-end.ts';
 import type { CommandEnd } from './run-command.ts';
 import { environmentOf, type VariableSettings } from './variables.ts';
@@ -68,7 +68,7 @@ export async function runKeptShell(
     onStored(forget);
     return end;
   } catch (error) {
-    if (!(error instanceof HandOver)) forget();
+    if (!(error instanceof HandOverError)) forget();
     throw error;
   }
 }
@@ -82,55 +82,52 @@ export const keptOfCall = (
     (kept) => kept.threadId === threadId && kept.turnId === turnId && kept.callId === callId && !kept.background,
   );
 
-/** Readers of the call of an adopted command. */
-export interface Adoption extends Pick<ToolContext, 'signal' | 'onOutput' | 'onStored'> {
-  /** Characters of the output that were emitted before: live output continues after them. */
-  readonly shownChars: number;
+/** Ends the commands of calls that are not finished any more. Background processes stay. */
+export async function endKeptCalls(
+  { directory }: KeepSettings,
+  isOver: (call: Pick<ToolContext, 'threadId' | 'turnId'>) => boolean,
+): Promise<void> {
+  for (const kept of listKept(directory)) if (!kept.background && isOver(kept)) await endKeptCommand(directory, kept);
 }
 
-/** Outcome of an adopted command. Unknown: its keeper ended first; with the output until then. */
-export type AdoptedResult =
-  | { readonly kind: 'ended'; readonly result: ToolResult }
-  | { readonly kind: 'notStarted' }
-  | { readonly kind: 'unknown'; readonly output: string };
-
 /**
- * Waits for the end of a command that an earlier agent server has started.
+ * Finishes a call that an earlier agent server has started: waits for the end of its command.
  *
+ * @returns undefined: the command never ran
  * @throws the reason of an abort of the signal
  */
-export async function adoptExec(
-  kept: KeptCommand,
-  settings: KeptExecSettings,
-  { signal, onOutput, onStored = (work) => work(), shownChars }: Adoption,
-): Promise<AdoptedResult> {
-  const output = outputOf(settings, { threadId: kept.threadId, onOutput: after(shownChars, onOutput) });
+export async function adoptExec(settings: KeptExecSettings, context: ToolContext): Promise<ToolResult | undefined> {
+  const { signal, onStored = (work) => work() } = context;
+  const kept = keptOfCall(settings.keep, context);
+  if (!kept) return unknownResult('');
+  const output = outputOf(settings, context);
   let end: Awaited<ReturnType<typeof adoptKept>>;
   try {
     end = await adoptKept(kept, settings.keep, { signal, ...readersOf(output) });
   } finally {
     output.close();
   }
-  onStored(() => forgetKept(settings.keep, kept));
+  const forget = (): void => forgetKept(settings.keep, kept);
+  if (end === 'notStarted') {
+    forget();
+    return undefined;
+  }
+  onStored(forget);
   signal.throwIfAborted();
-  if (end === 'notStarted') return { kind: end };
-  if (end === undefined) return { kind: 'unknown', output: output.read() };
+  if (end === undefined) return unknownResult(output.read());
   const { maxTimeoutMs, network } = settings;
   const facts = { timeoutMs: kept.timeoutMs ?? maxTimeoutMs, maxTimeoutMs, network, isSandboxed: false };
-  return { kind: 'ended', result: reportEnd(end, output.read(), facts) };
+  return reportEnd(end, output.read(), facts);
 }
+
+/** Result of a command whose keeper ended first. */
+const unknownResult = (output: string): ToolResult => ({
+  text: `The outcome is unknown: the agent server ended while Exec ran, and it was not repeated. Check its effects before you continue.${output === '' ? '' : ` Output until then: ${output}`}`,
+  isError: true,
+  isUnknown: true,
+});
 
 const readersOf = (output: CommandOutput) => ({
   onText: (text: string) => output.push(text),
   onSkip: (bytes: number) => output.skip(bytes),
 });
-
-/** Leaves out the first characters of a text that comes in pieces. */
-function after(characters: number, emit: (text: string) => void): (text: string) => void {
-  let left = characters;
-  return (text) => {
-    const rest = text.slice(left);
-    left -= Math.min(left, text.length);
-    if (rest !== '') emit(rest);
-  };
-}

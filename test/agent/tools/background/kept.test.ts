@@ -34,7 +34,7 @@ function processesOf(t: Test, { settings, workspacePath }: Places) {
 
 const echoes = 'echo ready; while read -r line; do echo "got $line"; done; echo over';
 
-t.test('a background process outlives a killed server: id, output and input go on', onPosix, async (t) => {
+t.test('a background process outlives a killed server with its id, output and input', onPosix, async (t) => {
   const here = places(t);
   const first = server(t, here, { command: echoes, background: true });
   await first.showed('ready');
