@@ -18,6 +18,7 @@ import {
   type MadeDecision,
   type ResumedTurn,
   type SuspendOptions,
+  type TurnPlace,
   TurnRun,
   type TurnThread,
 } from '../turn/index.ts';
@@ -188,6 +189,11 @@ export class Turns {
     const asker = undefined;
     this.#running.set(thread.id, { run, thread, asker, options, depth: 0, subagents, release, isResumed: true });
     this.#registered.push({ run, resumes: facts.resumes });
+  }
+
+  /** Turns of an earlier process that have not continued yet. */
+  get registered(): readonly TurnPlace[] {
+    return this.#registered.map(({ run }) => run.place);
   }
 
   /**
