@@ -66,6 +66,11 @@ export class TurnControl {
     return this.#turns.of(threadId);
   }
 
+  /** Reports calls with effects of a turn that an earlier process began; see `TurnOptions.beforeEffects`. */
+  watchEffects(...watch: Parameters<Turns['watchEffects']>): void {
+    this.#turns.watchEffects(...watch);
+  }
+
   interrupt(threadId: string, turnId: string): () => void {
     this.#registry.get(threadId);
     const run = this.#turns.of(threadId);
