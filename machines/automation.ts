@@ -11,8 +11,10 @@
  *    is over. That try covers the due times of the pause. A run that has begun a call with effects is not tried again
  *    unasked: it would repeat them.
  * 4. `CANCEL` ends a run that is under way or waits, not the schedule. `DISABLE` ends the schedule; a run under way continues.
- * 5. `RUN.LEFT` reports a run that an earlier process left unfinished. It is tried again at once under the rules of a failed run.
- * 6. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
+ * 5. `RUN.RESUMED` reports a run of an earlier process whose turn continues in this one: the same try runs on, and the time limit
+ *    counts from the start of its turn.
+ * 6. `RUN.LEFT` reports a run whose turn ended with its process. It is tried again at once under the rules of a failed run.
+ * 7. A one-off whose due time has passed stays in `finished`. It can be run again by hand, or be given another time.
  */
 import { assertEvent, assign, emit, fromCallback, sendTo, setup } from 'xstate';
 import type { Failure } from './failure.ts';
@@ -96,6 +98,8 @@ export interface AutomationContext extends AutomationTerms {
   readonly hasCompleted: boolean;
   readonly threadId: string | null;
   readonly turnId: string | null;
+  /** Age of the turn when the run received it: more than 0 for a turn of an earlier process. */
+  readonly turnAgeMs: number;
   /** Tool or external agent whose call with effects has begun in this attempt. */
   readonly effect: string | null;
   readonly stopReason: 'cancel' | 'timeout' | null;
@@ -104,7 +108,7 @@ export interface AutomationContext extends AutomationTerms {
 
 /** Events that the driver of a run reports. */
 export type AutomationRunEvent =
-  | { readonly type: 'RUN.STARTED'; readonly threadId: string; readonly turnId: string }
+  | { readonly type: 'RUN.STARTED'; readonly threadId: string; readonly turnId: string; readonly ageMs: number }
   /** A call with effects is about to begin. */
   | { readonly type: 'RUN.EFFECT'; readonly tool: string }
   | { readonly type: 'RUN.ENDED'; readonly outcome: AutomationOutcome; readonly at: number };
@@ -120,6 +124,8 @@ export type AutomationEvent =
   | { readonly type: 'DISABLE' }
   | { readonly type: 'CHANGED'; readonly terms: AutomationTerms }
   | { readonly type: 'REMOVE' }
+  /** The turn of a run that an earlier process began continues. */
+  | { readonly type: 'RUN.RESUMED'; readonly work: AutomationWork }
   /** An earlier process ended during this run. */
   | (Attempt & { readonly type: 'RUN.LEFT'; readonly at: number })
   | AutomationRunEvent;
@@ -141,6 +147,8 @@ export interface AutomationRunInput {
   readonly automationId: string;
   readonly work: AutomationWork;
   readonly covers: Due | null;
+  /** An earlier process began this try, and its turn continues. */
+  readonly isResumed: boolean;
 }
 
 /** Two sets of due times as one. */
@@ -167,7 +175,7 @@ export const automationMachine = setup({
     /** Sends the prompt to the agent. Waits while the thread is busy; ended early by `INTERRUPT`, or by being stopped. */
     run: fromCallback<AutomationRunCommand, AutomationRunInput>(() => {}),
   },
-  delays: { turnTimeout: ({ context }) => context.policy.turnTimeoutMs },
+  delays: { turnTimeout: ({ context }) => Math.max(0, context.policy.turnTimeoutMs - context.turnAgeMs) },
   guards: {
     isEnabled: ({ context }) => context.isEnabled,
     isSpent: ({ context }) => context.isSpent,
@@ -194,6 +202,10 @@ export const automationMachine = setup({
       assertEvent(event, 'RUN');
       return { work: { scheduledFor: event.at, attempt: 1, trigger: 'manual' as const }, retryAt: null };
     }),
+    selectResumedRun: assign(({ event }) => {
+      assertEvent(event, 'RUN.RESUMED');
+      return { work: event.work, retryAt: null };
+    }),
     enable: assign({ isEnabled: true }),
     disable: assign({ isEnabled: false }),
     recordTerms: assign(({ event }) => {
@@ -217,13 +229,14 @@ export const automationMachine = setup({
         hasCompleted: false,
         threadId: null,
         turnId: null,
+        turnAgeMs: 0,
         effect: null,
         stopReason: null,
       };
     }),
     recordTurn: assign(({ event }) => {
       assertEvent(event, 'RUN.STARTED');
-      return { threadId: event.threadId, turnId: event.turnId };
+      return { threadId: event.threadId, turnId: event.turnId, turnAgeMs: event.ageMs };
     }),
     recordEffect: assign(({ event }) => {
       assertEvent(event, 'RUN.EFFECT');
@@ -288,6 +301,7 @@ export const automationMachine = setup({
     hasCompleted: false,
     threadId: null,
     turnId: null,
+    turnAgeMs: 0,
     effect: null,
     stopReason: null,
     lastError: null,
@@ -299,6 +313,7 @@ export const automationMachine = setup({
     DISABLE: [{ guard: 'hasDue', actions: ['emitMissed', 'clearDue', 'disable'] }, { actions: 'disable' }],
     CHANGED: { actions: 'recordTerms' },
     REMOVE: { target: '.removed' },
+    'RUN.RESUMED': { target: '.active.running', actions: ['selectResumedRun', 'requestSlot'] },
     'RUN.LEFT': [
       {
         guard: { type: 'mayRetry', params: ({ event }) => event },
@@ -365,10 +380,11 @@ export const automationMachine = setup({
           invoke: {
             id: 'run',
             src: 'run',
-            input: ({ context }) => ({
+            input: ({ context, event }) => ({
               automationId: context.automationId,
               work: context.work ?? { scheduledFor: 0, attempt: 1, trigger: 'manual' },
               covers: context.covers,
+              isResumed: event.type === 'RUN.RESUMED',
             }),
           },
           initial: 'starting',

@@ -62,7 +62,7 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     '500 ms to 30,000 ms',
   ],
   turnTimeout: [
-    'A run that takes longer is ended, and counts as failed.',
+    'A run that takes longer is ended, and counts as failed. The time counts from the start of its turn, also over the end of its agent server.',
     '1,800,000 ms (`Automations.TurnTimeoutMinutes`)',
   ],
   rest: [

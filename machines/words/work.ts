@@ -119,6 +119,7 @@ export const automation: MachineWords = {
     recordTurn: 'note the turn',
     recordEffect: 'note that a call with effects begins',
     resumeWork: 'plan another try at once',
+    selectResumedRun: 'select the run whose turn continues',
     recordCancel: 'note the request to cancel',
     recordTimeout: 'note that the run took too long',
     releaseSlot: 'free its place',

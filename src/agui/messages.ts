@@ -85,7 +85,7 @@ export function hasSeen(messages: readonly Message[], { id: turnId, items }: Pic
 
 /**
  * Returns the client's messages with all of these items of the turn as it stands now: in its place, or at the end. A call
- * that is not among them was only begun.
+ * that is not among them was only begun. Discarded messages are left out.
  */
 export function restated(sent: readonly Message[], turnId: string, items: readonly Item[]): AguiMessage[] {
   const own = new Map(messagesOf(items).map((message) => [message.id, message]));
@@ -96,6 +96,7 @@ export function restated(sent: readonly Message[], turnId: string, items: readon
     (message) => !known.has(message.id) && (message.role !== 'tool' || !answered.has(message.toolCallId)),
   );
   // The schema of a client's input is the protocol's, and looser only in names that the protocol leaves open.
-  const kept = sent.filter(({ id }) => own.has(id) || !id.startsWith(callPrefix(turnId)));
+  const discarded = new Set(items.filter(isDiscarded).map(({ id }) => id));
+  const kept = sent.filter(({ id }) => own.has(id) || !(discarded.has(id) || id.startsWith(callPrefix(turnId))));
   return [...kept.map((message) => own.get(message.id) ?? (message as AguiMessage)), ...added];
 }

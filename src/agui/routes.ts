@@ -24,14 +24,16 @@ export interface AguiOptions {
   readonly ownerAccess?: OwnerAccess | undefined;
   /** How long a turn without a reader continues. Milliseconds. */
   readonly graceMs?: number | undefined;
+  /** How long a turn of an earlier process continues without a reader, at least. Milliseconds. */
+  readonly resumedGraceMs?: number | undefined;
 }
 
 /**
  * The AG-UI endpoint: `POST <path>` is a run, `GET <path>/approvals` and `POST <path>/approvals/:id` decide outside of runs.
  * Host, origin, limits and the shape of errors are the server's that serves them.
  */
-export function aguiRoutes({ runtime, path, apiKey, ownerAccess, graceMs }: AguiOptions): AnyRoute[] {
-  const service = new AguiService({ runtime, graceMs });
+export function aguiRoutes({ runtime, path, apiKey, ownerAccess, graceMs, resumedGraceMs }: AguiOptions): AnyRoute[] {
+  const service = new AguiService({ runtime, graceMs, resumedGraceMs });
   const auth = authOf(apiKey, ownerAccess);
   const approvals = `${path.replace(/(?<!\/)\/+$/, '')}/approvals`;
   return [

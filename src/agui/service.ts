@@ -14,6 +14,8 @@ export interface AguiServiceOptions {
   readonly runtime: Runtime;
   /** How long a turn without a reader continues. Milliseconds. */
   readonly graceMs?: number | undefined;
+  /** How long a turn of an earlier process continues without a reader, at least. Milliseconds. */
+  readonly resumedGraceMs?: number | undefined;
 }
 
 const channelName = 'agui';
@@ -39,9 +41,16 @@ export class AguiService {
   readonly #read = new Map<string, Set<Run>>();
   readonly #graces = new Map<string, NodeJS.Timeout>();
 
-  constructor({ runtime, graceMs = defaults.agui.disconnectGraceMs }: AguiServiceOptions) {
+  constructor(options: AguiServiceOptions) {
+    const { disconnectGraceMs } = defaults.agui;
+    const { runtime, graceMs = disconnectGraceMs, resumedGraceMs = defaults.agui.resumedGraceMs } = options;
     this.#runtime = runtime;
     this.#graceMs = graceMs;
+    for (const { threadId, turnId } of runtime.turns.registered) {
+      // A turn that waits for an approval has no reader.
+      const isMeant = threadId.startsWith(threadPrefix) && runtime.turns.approvals(threadId).length === 0;
+      if (isMeant) this.#endAfter(threadId, turnId, Math.max(graceMs, resumedGraceMs));
+    }
   }
 
   /**
@@ -55,7 +64,10 @@ export class AguiService {
       const found = this.#find(threadId);
       const said = readConversation(input.messages, found?.last);
       if (found?.last && isRunning(found.last)) return this.#join(threadId, found.last, input, said);
-      if (said.input.length > 0 || said.results.length > 0) return this.#begin(threadId, found, input, said);
+      // The client lost the connection before it heard of the answer.
+      const isAnswered = said.isRepeat && found?.last?.status === 'completed';
+      if (!isAnswered && (said.input.length > 0 || said.results.length > 0))
+        return this.#begin(threadId, found, input, said);
       if (found?.last) return this.#recall(threadId, found.last, input);
       throw new HttpError(400, 'invalidRequest', 'messages: there is nothing new to answer.');
     } catch (error) {
@@ -186,10 +198,14 @@ export class AguiService {
   /** A reader has gone. When it was the last one, the turn is ended after the grace. */
   #left(run: Run, threadId: string, turnId: string): void {
     if (!this.#isUnread(run, threadId)) return;
+    this.#endAfter(threadId, turnId, this.#graceMs);
+  }
+
+  #endAfter(threadId: string, turnId: string, graceMs: number): void {
     const timer = setTimeout(() => {
       this.#graces.delete(threadId);
       this.#interrupt(threadId, turnId);
-    }, this.#graceMs);
+    }, graceMs);
     this.#graces.set(threadId, timer.unref());
   }
 

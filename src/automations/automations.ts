@@ -20,6 +20,7 @@ export class Automations {
   constructor(options: AutomationsOptions) {
     this.#options = options;
     this.#stored = new StoredAutomations(options.schedules);
+    watchLeftRuns(options);
   }
 
   /** Begins to watch due times, when there are any. @throws StorageError */
@@ -160,5 +161,19 @@ export class Automations {
     await book.start();
     this.#book = book;
     return book;
+  }
+}
+
+/**
+ * Stores the first effect of runs whose turns continue from an earlier process. The turns begin before the code that runs automations
+ * is loaded, and also where automations are disabled now.
+ */
+function watchLeftRuns({ schedules, runtime }: AutomationsOptions): void {
+  for (const { automationId, scheduledFor, threadId, turnId } of schedules.unfinishedRuns()) {
+    if (threadId === undefined || turnId === undefined) continue;
+    runtime.turns.watchEffects(threadId, turnId, (effect) => {
+      const run = schedules.run(automationId, scheduledFor);
+      if (run?.status === 'running' && run.effect === undefined) schedules.updateRun({ ...run, effect });
+    });
   }
 }

@@ -1,13 +1,15 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Failure } from '../../machines/index.ts';
-import { AgentError, type Runtime, StorageError, type StoredAutomation } from '../agent/index.ts';
+import { AgentError, type Runtime, StorageError, type StoredAutomation, type StoredRun } from '../agent/index.ts';
 import { defaults, type Turn } from '../protocol/index.ts';
 
 /** Outcome of a turn. */
 export type TurnEnd =
   | { readonly status: 'completed'; readonly result: string | undefined }
   | { readonly status: 'failed'; readonly failure: Failure; readonly result: string | undefined }
-  | { readonly status: 'cancelled'; readonly result: string | undefined };
+  | { readonly status: 'cancelled'; readonly result: string | undefined }
+  /** The next process continues with the turn. */
+  | { readonly status: 'suspended' };
 
 /** Default policy: no user is present, so that calls that need approval are declined. */
 const unattended = 'interrupt';
@@ -63,8 +65,10 @@ export function isKnown(runtime: Runtime, threadId: string): boolean {
 }
 
 interface RunPrompt {
-  /** Called with the id of the turn before it begins. */
-  readonly onStarted: (turnId: string) => void;
+  /** Stores the id of the turn, in one commit with its row. */
+  readonly saveStart: (turnId: string) => void;
+  /** Called before the turn begins. */
+  readonly onStarted: () => void;
   /** Called before calls with effects begin. When it throws, they do not begin. */
   readonly beforeEffects: (tool: string) => void;
   readonly signal: AbortSignal;
@@ -79,19 +83,43 @@ export async function runPrompt(
   runtime: Runtime,
   threadId: string,
   row: StoredAutomation,
-  { onStarted, beforeEffects, signal }: RunPrompt,
+  { saveStart, onStarted, beforeEffects, signal }: RunPrompt,
 ): Promise<TurnEnd> {
-  const { turn, begin, ended } = await whenFree(runtime, threadId, signal, () =>
+  const { begin, ended } = await whenFree(runtime, threadId, signal, () =>
     runtime.turns.start(threadId, [{ type: 'text', text: row.prompt }], undefined, {
       model: row.model,
       approvalPolicy: row.approvalPolicy ?? unattended,
       sender: channelName,
+      alsoStore: saveStart,
       beforeEffects,
     }),
   );
-  onStarted(turn.id);
+  onStarted();
   begin();
-  return endOf(await ended);
+  return endOfTurn(runtime, ended);
+}
+
+async function endOfTurn(runtime: Runtime, ended: Promise<Turn>): Promise<TurnEnd> {
+  const turn = await Promise.race([ended, runtime.suspended]);
+  return turn ? endOf(turn) : { status: 'suspended' };
+}
+
+/** A turn that an earlier process began. */
+export interface LeftTurn {
+  readonly startedAt: number;
+  readonly ended: Promise<TurnEnd>;
+}
+
+/** Turn of a run that an earlier process left: it continues, or has completed. Undefined: it ended with that process, or never began. */
+export function leftTurnOf(runtime: Runtime, { threadId, turnId }: StoredRun): LeftTurn | undefined {
+  if (threadId === undefined || turnId === undefined || !isKnown(runtime, threadId)) return undefined;
+  const running = runtime.turns.running(threadId);
+  if (running?.turnId === turnId) {
+    return { startedAt: Date.parse(running.snapshot().startedAt), ended: endOfTurn(runtime, running.ended) };
+  }
+  const { turns = [] } = runtime.threads.read(threadId, { includeTurns: true });
+  const completed = turns.find(({ id, status }) => id === turnId && status === 'completed');
+  return completed && { startedAt: Date.parse(completed.startedAt), ended: Promise.resolve(endOf(completed)) };
 }
 
 /** Calls `start` until no turn of the thread refuses it. @throws any other error of `start`; the reason of `signal` */
@@ -103,7 +131,7 @@ async function whenFree<T>(runtime: Runtime, threadId: string, signal: AbortSign
     } catch (error) {
       if (!(error instanceof AgentError && error.reason === 'turnInProgress')) throw error;
     }
-    await unlessAborted(runtime.turns.running(threadId)?.ended, signal);
+    await unlessAborted(Promise.race([runtime.turns.running(threadId)?.ended, runtime.suspended]), signal);
     // The thread's queue, and a deletion of the thread, come before the automation.
     await setImmediate();
   }

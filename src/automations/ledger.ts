@@ -52,6 +52,13 @@ export class Ledger {
     });
   }
 
+  /** A run that an earlier process began; undefined: its automation was removed. */
+  running({ automationId, work }: AutomationRunInput): BegunRun | undefined {
+    const row = this.#schedules.automation(automationId);
+    const run = this.#schedules.run(automationId, work.scheduledFor);
+    return row && run?.status === 'running' ? { row, run } : undefined;
+  }
+
   /** Stores the end of a run, and removes the oldest run beyond the limit. Ignores a removed automation. */
   end(run: StoredRun): void {
     this.#schedules.updateRun(run);

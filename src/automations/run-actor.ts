@@ -9,7 +9,7 @@ import type {
 } from '../../machines/index.ts';
 import type { StoredRun } from '../agent/index.ts';
 import type { Clock } from './clock.ts';
-import { failureOf, runPrompt, type TurnEnd, threadFor } from './conversation.ts';
+import { failureOf, leftTurnOf, runPrompt, type TurnEnd, threadFor } from './conversation.ts';
 import type { BegunRun, Ledger } from './ledger.ts';
 import type { AutomationsOptions } from './options.ts';
 
@@ -21,8 +21,6 @@ export interface RunHost extends Pick<AutomationsOptions, 'runtime' | 'schedules
   readonly track: (work: Promise<void>) => void;
   /** The row that is to be written with the machine's next state. */
   readonly ended: (run: StoredRun) => void;
-  /** Facts that a run has collected. */
-  readonly progressed: (run: StoredRun) => void;
 }
 
 /** Reason of our interruption. */
@@ -35,7 +33,7 @@ class Interrupted extends Error {
   }
 }
 
-/** Driver of one try: stores it, sends the prompt, waits for the end. Sends `RUN.ENDED` exactly once, in every case. */
+/** Driver of one try: stores it, sends the prompt, waits for the end. Sends `RUN.ENDED` exactly once, except when its turn is suspended. */
 export const runActor = (host: RunHost) =>
   fromCallback<AutomationRunCommand, AutomationRunInput>(({ input, sendBack, receive }) => {
     const interruption = new AbortController();
@@ -72,6 +70,8 @@ class Run {
   async drive(): Promise<void> {
     const end = this.#explained(await this.#attempt().catch((error: unknown) => this.#failed(error)));
     this.isOver = true;
+    // The row stays, so that the next process continues with the run.
+    if (end?.status === 'suspended') return;
     const at = this.#host.clock.now();
     if (this.#begun && end) this.#host.ended({ ...this.#begun.run, ...rowOf(end), finishedAt: at });
     this.#report({ type: 'RUN.ENDED', outcome: outcomeOf(end), at });
@@ -79,23 +79,48 @@ class Run {
 
   /** @returns undefined when the run is not ours */
   async #attempt(): Promise<TurnEnd | undefined> {
+    if (this.#input.isResumed) return this.#resume();
     const { runtime, ledger, clock, workspacePath } = this.#host;
     this.#begun = ledger.begin(this.#input, clock.now());
     if (!this.#begun) return undefined;
     const { row } = this.#begun;
     const threadId = threadFor(runtime, row, workspacePath);
     if (row.binding.mode === 'own' && threadId !== row.progress.threadId) this.#keepThread(threadId);
-    const onStarted = (turnId: string) => this.#started(threadId, turnId);
-    const beforeEffects = (tool: string) => this.#recordEffect(tool);
-    const end = await runPrompt(runtime, threadId, row, { onStarted, beforeEffects, signal: this.#signal });
+    const end = await runPrompt(runtime, threadId, row, {
+      saveStart: (turnId) => this.#save({ threadId, turnId }),
+      onStarted: () => this.#started(0),
+      beforeEffects: (tool) => this.#recordEffect(tool),
+      signal: this.#signal,
+    });
     return end.status === 'cancelled' ? this.#interrupted(end.result) : end;
   }
 
-  #started(threadId: string, turnId: string): void {
+  /** Waits for a turn that an earlier process began. @returns undefined when its automation was removed */
+  async #resume(): Promise<TurnEnd | undefined> {
+    const { runtime, ledger, clock } = this.#host;
+    this.#begun = ledger.running(this.#input);
+    const turn = this.#begun && leftTurnOf(runtime, this.#begun.run);
+    if (!turn) return undefined;
+    this.#started(Math.max(0, clock.now() - turn.startedAt));
+    const end = await turn.ended;
+    // The turn has stored the effect that it began since.
+    this.#begun = ledger.running(this.#input);
+    return end.status === 'cancelled' ? this.#interrupted(end.result) : end;
+  }
+
+  /** Stores facts of the run. @throws StorageError */
+  #save(facts: Partial<StoredRun>): void {
     if (!this.#begun) return;
-    this.#begun = { ...this.#begun, run: { ...this.#begun.run, threadId, turnId } };
-    this.#host.progressed(this.#begun.run);
-    this.#report({ type: 'RUN.STARTED', threadId, turnId });
+    const run = { ...this.#begun.run, ...facts };
+    this.#host.schedules.updateRun(run);
+    this.#begun = { ...this.#begun, run };
+  }
+
+  #started(ageMs: number): void {
+    const { threadId, turnId, effect } = this.#begun?.run ?? {};
+    if (threadId === undefined || turnId === undefined) return;
+    this.#report({ type: 'RUN.STARTED', threadId, turnId, ageMs });
+    if (effect !== undefined) this.#report({ type: 'RUN.EFFECT', tool: effect });
     const stop = () => this.#stop(threadId, turnId);
     if (this.#signal.aborted) setImmediate(stop);
     else this.#signal.addEventListener('abort', stop, { once: true });
@@ -104,9 +129,7 @@ class Run {
   /** @throws StorageError: the fact must be stored before the effect */
   #recordEffect(tool: string): void {
     if (!this.#begun || this.#begun.run.effect !== undefined) return;
-    const run = { ...this.#begun.run, effect: tool };
-    this.#host.schedules.updateRun(run);
-    this.#begun = { ...this.#begun, run };
+    this.#save({ effect: tool });
     this.#report({ type: 'RUN.EFFECT', tool });
   }
 
@@ -159,7 +182,9 @@ class Run {
 export const notRepeated = (message: string, effect: string): string =>
   `${message} The run is not repeated, because ${effect} had begun and may have had effects: check them, then run the automation again.`;
 
-function rowOf(end: TurnEnd): Pick<StoredRun, 'status' | 'result' | 'error'> {
+type FinalEnd = Exclude<TurnEnd, { readonly status: 'suspended' }>;
+
+function rowOf(end: FinalEnd): Pick<StoredRun, 'status' | 'result' | 'error'> {
   const { status, result } = end;
   const kept = { status, ...(result !== undefined && { result }) };
   if (end.status !== 'failed') return kept;
@@ -167,7 +192,7 @@ function rowOf(end: TurnEnd): Pick<StoredRun, 'status' | 'result' | 'error'> {
   return { ...kept, error: { code, message } };
 }
 
-function outcomeOf(end: TurnEnd | undefined): AutomationOutcome {
+function outcomeOf(end: FinalEnd | undefined): AutomationOutcome {
   if (!end) return { status: 'skipped' };
   return end.status === 'failed' ? { status: 'failed', failure: end.failure } : { status: end.status };
 }

@@ -5,6 +5,7 @@ import { type Automation, defaults } from '../protocol/index.ts';
 import { AutomationActors, type AutomationSnapshot, termsOf } from './actors.ts';
 import { Calendar } from './calendar.ts';
 import { type Clock, systemClock } from './clock.ts';
+import { leftTurnOf } from './conversation.ts';
 import { Ledger } from './ledger.ts';
 import type { AutomationsOptions } from './options.ts';
 import { notRepeated, runActor } from './run-actor.ts';
@@ -178,7 +179,6 @@ export class Runner {
       clock: this.#clock,
       turnTimeoutMs: settings.turnTimeoutMs,
       track: (work) => this.#track(work),
-      progressed: (begun) => this.#safely(() => this.#schedules.updateRun(begun)),
       ended: (ended) => this.#ends.set(ended.automationId, ended),
     });
     return new AutomationActors(
@@ -229,12 +229,22 @@ export class Runner {
     const left = this.#schedules.unfinishedRuns();
     this.#ledger.findAgain(now + setBackMs);
     this.#index();
-    for (const run of left) this.#endLeft(run, now);
+    for (const run of left) if (!this.#resume(run)) this.#endLeft(run, now);
     for (const { id, progress } of this.#ledger.freshRetries(now)) {
       this.#calendar.setRetry(id, progress.retry?.at ?? null);
     }
     if (this.#keepsResting()) for (const id of this.#schedules.ids()) this.#actors.wake(id);
     return left.length;
+  }
+
+  /** Continues a run of an earlier process with its turn. @returns false: its turn ended with that process */
+  #resume(run: StoredRun): boolean {
+    const { automationId, scheduledFor, attempt, trigger } = run;
+    // A recovery that failed is repeated.
+    if (this.#actors.stateOf(automationId) === 'running') return true;
+    if (!leftTurnOf(this.#options.runtime, run)) return false;
+    this.#actors.send(automationId, { type: 'RUN.RESUMED', work: { scheduledFor, attempt, trigger } });
+    return true;
   }
 
   /** Ends a run of an earlier process. Its machine decides whether it is tried again; `#moved` stores both. */

@@ -227,6 +227,8 @@ export const defaults = {
     idChars: 512,
     /** A turn continues this long after its client disconnected. */
     disconnectGraceMs: 5_000,
+    /** A turn that continues in a new agent server waits this long for its client. */
+    resumedGraceMs: 60_000,
   },
   acp: {
     /** Limit of one message of the editor. */

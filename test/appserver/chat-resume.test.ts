@@ -1,55 +1,15 @@
 /** Chat requests whose agent server is killed in their turn: the same request to the next server joins the turn that continues. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import OpenAI from 'openai';
 import t, { type Test } from 'tap';
-import {
-  answered,
-  delta,
-  event,
-  eventStream,
-  hang,
-  type Reply,
-  startMockUpstream,
-  write,
-} from '../fixtures/upstream/mock-upstream.ts';
 import { unusedPort } from '../ports.ts';
-import { eventually, makeWorkspace, serving, spawnServer } from './harness.ts';
+import { eventually } from './harness.ts';
+import { killable } from './killable.ts';
 
-const usage = { prompt_tokens: 10, completion_tokens: 2 };
-
-/** Calls a command, then breaks off in as many answers as the test kills, and says the whole answer at last. */
-const model =
-  (broken: { left: number }): Reply =>
-  (request) => {
-    const { messages } = request.body;
-    if (messages.at(-1)?.role === 'user') {
-      const call = { id: `call_${messages.length}`, name: 'Exec', arguments: { command: 'echo once >> effects' } };
-      return answered(request, { toolCalls: [call], usage });
-    }
-    if (broken.left > 0) {
-      broken.left -= 1;
-      return [eventStream, write(event(delta({ role: 'assistant', content: 'half an ' }))), hang];
-    }
-    return answered(request, { text: 'the whole answer', usage });
-  };
-
-async function place(t: Test, kills: number, api: Readonly<Record<string, unknown>> = {}) {
+async function place(t: Test, kills: number) {
   const port = await unusedPort();
-  const upstream = await startMockUpstream(t, model({ left: kills }));
-  const { path, home } = makeWorkspace(t, {
-    ...{ EndPoint: upstream.url, ApiKey: 'k', Model: 'mock-model', UpstreamRetries: 0 },
-    Api: { Enabled: true, Port: port, ApiKey: 'a-key', AutoApprove: true, ...api },
-    DashBoard: { Enabled: false },
-  });
+  const Api = { Enabled: true, Port: port, ApiKey: 'a-key', AutoApprove: true };
   const client = new OpenAI({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey: 'a-key', maxRetries: 0 });
-  const start = async () => {
-    const server = spawnServer(t, { path, home });
-    await serving(server, path);
-    return server;
-  };
-  const asked = () => upstream.requests.filter(({ method }) => method === 'POST').length;
-  return { asked, client, start, effects: () => readFileSync(join(path, 'effects'), 'utf8') };
+  return { ...(await killable(t, kills, { Api })), client };
 }
 
 const messages = [{ role: 'user' as const, content: 'work' }];
@@ -80,8 +40,7 @@ for (const [name, headers] of [
       const heard = textOf(await client.chat.completions.create(streamed, { headers }));
       await eventually(() => asked() === 1 + kill || undefined, 'the request to the model');
       await eventually(() => (heard.text.includes('half') ? true : undefined), 'half an answer');
-      server.child.kill('SIGKILL');
-      await server.ended;
+      await server.kill();
       t.ok(await heard.ended, 'the killed server ends no answer');
     }
     await start();
@@ -99,8 +58,7 @@ t.test('a repeated request gets the answer of a turn that ended without its clie
   const first = await start();
   const cut = client.chat.completions.create(whole, { headers: session }).catch((error: unknown) => error);
   await eventually(() => asked() === 2 || undefined, 'the second request to the model');
-  first.child.kill('SIGKILL');
-  await first.ended;
+  await first.kill();
   t.ok((await cut) instanceof Error);
   await start();
   await eventually(() => asked() === 3 || undefined, 'the answer is repeated');

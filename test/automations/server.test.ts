@@ -1,7 +1,7 @@
 /** Jobs and tasks on a real agent server with the offline model and the real clock, through JSON-RPC. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import * as v from 'valibot';
 import { Automation, AutomationsState, rpcMethods, rpcNotifications, type Schedule } from '../../src/protocol/index.ts';
 import {
@@ -9,7 +9,6 @@ import {
   eventually,
   type Message,
   makeWorkspace,
-  readLock,
   serving,
   spawnServer,
   startServer,
@@ -160,56 +159,120 @@ t.test('with automations disabled changes are refused and reads succeed', async 
   t.same(await client.call('cron/list', {}), { jobs: [] });
 });
 
-t.test('a run interrupted by kill -9 is repeated after the restart', { timeout: 240_000 }, async (t) => {
-  const { path, home } = makeWorkspace(t);
+/** Starts a task on a server, kills that server at a moment, and starts the next one. */
+async function killed(t: Test, { settings, isThere, signal = 'SIGKILL', ...task }: Killed) {
+  const { path, home } = makeWorkspace(t, settings);
   const before = spawnServer(t, { path, home });
-  await serving(before, path);
-  const first = await Client.ready(t, readLock(path)?.endpoints.appServerWebSocket ?? '');
-  const { task } = await first.call('automation/task/create', { prompt: 'count to 100000' });
-  await eventually(() => updatesOf(first, task.id).find(({ recentRuns }) => recentRuns[0]?.turnId), 'its turn runs');
-  before.child.kill('SIGKILL');
+  const first = await Client.ready(t, (await serving(before, path)).endpoints.appServerWebSocket);
+  const { id } = (await first.call('automation/task/create', task)).task;
+  await eventually(
+    () => updatesOf(first, id).some(({ recentRuns }) => recentRuns[0]?.turnId) || undefined,
+    'its turn runs',
+  );
+  await eventually(() => isThere(path, first, id), 'the moment has come');
+  const [run] = (await first.call('automation/read', { automationId: id })).automation.recentRuns;
+  before.child.kill(signal);
   await before.ended;
   const after = spawnServer(t, { path, home });
-  await serving(after, path);
-  const client = await Client.ready(t, readLock(path)?.endpoints.appServerWebSocket ?? '');
+  const client = await Client.ready(t, (await serving(after, path)).endpoints.appServerWebSocket);
+  const rested = () =>
+    eventually(async () => {
+      const { automation } = await client.call('automation/read', { automationId: id });
+      const { isRunning } = await client.call('automation/state', {});
+      return isRunning && automation.state === 'finished' ? (automation as Message) : undefined;
+    }, 'the run has ended');
+  const turns = async () =>
+    (await client.call('thread/read', { threadId: run.threadId, includeTurns: true })).thread.turns as Message[];
+  return { path, home, client, id, run, rested, turns };
+}
+
+interface Killed {
+  readonly prompt: string;
+  readonly approvalPolicy?: string;
+  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly signal?: NodeJS.Signals;
+  readonly isThere: (path: string, client: Client, id: string) => true | undefined | Promise<true | undefined>;
+}
+
+const effectsIn = (path: string): string =>
+  existsSync(join(path, 'effects')) ? readFileSync(join(path, 'effects'), 'utf8') : '';
+
+t.test('a run killed in its turn continues as the same attempt of the same turn', { timeout: 240_000 }, async (t) => {
+  const { rested, turns, run } = await killed(t, { prompt: 'count to 400', isThere: () => true });
+  t.match(await rested(), {
+    failures: 0,
+    recentRuns: [{ status: 'completed', attempt: 1, turnId: run.turnId, startedAt: run.startedAt, result: / 1 2 3 / }],
+  });
+  const [turn] = await turns();
+  t.match(turn, { id: run.turnId, status: 'completed', resumes: 1 });
+  t.match(turn?.items.at(-1).text, / 399 400$/);
+});
+
+t.test('a run killed in a command continues, and its command is not repeated', { timeout: 240_000 }, async (t) => {
+  const { path, rested, turns, run, id, client } = await killed(t, {
+    prompt: 'run: printf x >> effects; sleep 600',
+    approvalPolicy: 'autoApprove',
+    settings: { Turns: { KeepCommands: false } },
+    isThere: (path) => effectsIn(path) === 'x' || undefined,
+  });
+  t.match(await rested(), { recentRuns: [{ status: 'completed', attempt: 1, turnId: run.turnId }] });
+  t.equal((await turns()).length, 1);
+  t.equal(effectsIn(path), 'x');
+  // Positive control: the same command counts again in a run by hand.
+  await client.call('automation/run', { automationId: id });
+  await eventually(() => effectsIn(path) === 'xx' || undefined, 'a run by hand repeats it');
+  await client.call('automation/cancel', { automationId: id });
+  await eventually(() => updatesOf(client, id).find(({ state }) => state === 'finished'), 'it is cancelled');
+});
+
+t.test('a run whose server was stopped continues as the same attempt', { timeout: 240_000 }, async (t) => {
+  const { path, rested, turns, run } = await killed(t, {
+    prompt: 'run: printf x >> effects; sleep 2; printf y >> effects',
+    approvalPolicy: 'autoApprove',
+    signal: 'SIGTERM',
+    isThere: (path) => effectsIn(path) === 'x' || undefined,
+  });
+  t.match(await rested(), { recentRuns: [{ status: 'completed', attempt: 1, turnId: run.turnId }] });
+  t.match(await turns(), [{ id: run.turnId, status: 'completed', resumes: 1 }]);
+  t.equal(effectsIn(path), 'xy');
+});
+
+t.test('a run that continues can be cancelled', { timeout: 240_000 }, async (t) => {
+  const { client, id, rested } = await killed(t, { prompt: 'count to 100000', isThere: () => true });
+  await eventually(async () => {
+    const { automation } = await client.call('automation/read', { automationId: id });
+    return automation.state === 'running' || undefined;
+  }, 'it runs');
+  await client.call('automation/cancel', { automationId: id });
+  t.match(await rested(), { recentRuns: [{ status: 'cancelled', attempt: 1 }] });
+});
+
+t.test('with Turns.Resume "never" a killed run is repeated before its effects', { timeout: 240_000 }, async (t) => {
+  const { client, id } = await killed(t, {
+    prompt: 'count to 100000',
+    settings: { Turns: { Resume: 'never' } },
+    isThere: () => true,
+  });
   const again = await eventually(async () => {
-    const { automation } = await client.call('automation/read', { automationId: task.id });
+    const { automation } = await client.call('automation/read', { automationId: id });
     return automation.recentRuns[0]?.attempt === 2 && automation.state === 'running' ? automation : undefined;
   }, 'it is tried again');
   t.equal(again.recentRuns.length, 1, 'the same run');
-  t.match(await client.call('automation/cancel', { automationId: task.id }), { automation: { id: task.id } });
-  await eventually(() => updatesOf(client, task.id).find(({ state }) => state === 'finished'), 'and can be cancelled');
+  t.match(await client.call('automation/cancel', { automationId: id }), { automation: { id } });
+  await eventually(() => updatesOf(client, id).find(({ state }) => state === 'finished'), 'and can be cancelled');
 });
 
-t.test('a run whose command had begun before kill -9 is not repeated unasked', { timeout: 240_000 }, async (t) => {
-  const { path, home } = makeWorkspace(t);
-  const before = spawnServer(t, { path, home });
-  await serving(before, path);
-  const first = await Client.ready(t, readLock(path)?.endpoints.appServerWebSocket ?? '');
-  const counted = () => (existsSync(join(path, 'runs')) ? readFileSync(join(path, 'runs'), 'utf8') : '');
-  const { task } = await first.call('automation/task/create', {
-    prompt: 'run: printf x >> runs; sleep 600',
+t.test('with Turns.Resume "never" a killed run is not repeated after its effects', { timeout: 240_000 }, async (t) => {
+  const { path, rested } = await killed(t, {
+    prompt: 'run: printf x >> effects; sleep 600',
     approvalPolicy: 'autoApprove',
+    settings: { Turns: { Resume: 'never' } },
+    isThere: (path) => effectsIn(path) === 'x' || undefined,
   });
-  await eventually(() => counted() === 'x' || undefined, 'its command runs');
-  before.child.kill('SIGKILL');
-  await before.ended;
-  const after = spawnServer(t, { path, home });
-  await serving(after, path);
-  const client = await Client.ready(t, readLock(path)?.endpoints.appServerWebSocket ?? '');
-  const rested = await eventually(async () => {
-    const { isRunning } = await client.call('automation/state', {});
-    return isRunning ? (await client.call('automation/read', { automationId: task.id })).automation : undefined;
-  }, 'the runs of the earlier server are ended');
-  t.match(rested, {
-    state: 'finished',
+  t.match(await rested(), {
     recentRuns: [{ status: 'failed', attempt: 1, error: { code: 'crashed', message: /because Exec had begun/ } }],
   });
-  t.equal(counted(), 'x');
-  await client.call('automation/run', { automationId: task.id });
-  await eventually(() => counted() === 'xx' || undefined, 'a person can run it again');
-  await client.call('automation/cancel', { automationId: task.id });
-  await eventually(() => updatesOf(client, task.id).find(({ state }) => state === 'finished'), 'it is cancelled');
+  t.equal(effectsIn(path), 'x');
 });
 
 t.test('a server with an enabled schedule is not idle', async (t) => {

@@ -122,7 +122,7 @@ const to = {
   },
   async working(world: World) {
     await to.starting(world);
-    world.send({ type: 'RUN.STARTED', threadId: 'thread', turnId: 'turn_001' });
+    world.send({ type: 'RUN.STARTED', threadId: 'thread', turnId: 'turn_001', ageMs: 0 });
   },
   async backingOff(world: World) {
     await to.working(world);
@@ -170,7 +170,7 @@ const walks: readonly Walk<World>[] = [
     shows(t, world) {
       t.equal(world.state, 'active.running.starting');
       const work = { scheduledFor: hour, attempt: 1, trigger: 'schedule' };
-      t.same(world.runs, [{ automationId: 'job_1', work, covers: dueAt(hour) }]);
+      t.same(world.runs, [{ automationId: 'job_1', work, covers: dueAt(hour), isResumed: false }]);
     },
   },
   {
@@ -417,6 +417,29 @@ const walks: readonly Walk<World>[] = [
     },
   },
   {
+    takes: '(any) RUN.RESUMED → active.running',
+    proves:
+      'a run whose turn continues stays the same try, holds a slot, and its time limit counts from the start of the turn',
+    given: to.nothing,
+    when: (world) => world.send({ type: 'RUN.RESUMED', work: { scheduledFor: hour, attempt: 2, trigger: 'schedule' } }),
+    shows(t, world) {
+      t.same([world.state, world.asked], ['active.running.starting', 1]);
+      t.match(world.runs, [
+        { work: { scheduledFor: hour, attempt: 2, trigger: 'schedule' }, covers: null, isResumed: true },
+      ]);
+      world.send({ type: 'RUN.STARTED', threadId: 'thread', turnId: 'turn_001', ageMs: policy.turnTimeoutMs - 5 });
+      world.clock.increment(4);
+      t.same(world.commands, []);
+      world.clock.increment(1);
+      t.same(world.commands, [{ type: 'INTERRUPT', reason: 'timeout' }]);
+      world.ends({ status: 'completed' });
+      t.same([world.state, world.released], ['waiting', 1]);
+      world.send({ type: 'DUE', due: dueAt(2 * hour) });
+      world.send({ type: 'SLOT' });
+      t.match(world.runs[1], { work: { attempt: 1 }, isResumed: false }, 'the next run is a new one');
+    },
+  },
+  {
     takes: '(any) RUN.LEFT [mayRetry] → backingOff',
     proves: 'a run that an earlier process left before its effects is retried at once',
     given: to.nothing,
@@ -462,7 +485,7 @@ const walks: readonly Walk<World>[] = [
     takes: 'active.running.starting RUN.STARTED → active.running.working',
     proves: 'the started turn is recorded',
     given: to.starting,
-    when: (world) => world.send({ type: 'RUN.STARTED', threadId: 'thread', turnId: 'turn_001' }),
+    when: (world) => world.send({ type: 'RUN.STARTED', threadId: 'thread', turnId: 'turn_001', ageMs: 0 }),
     shows: (t, world) => t.match(world.context, { threadId: 'thread', turnId: 'turn_001' }),
   },
   {

@@ -33,6 +33,7 @@ export class Runtime {
   readonly #registry: ThreadRegistry;
   readonly #tools: ThreadTools;
   readonly #running: Turns;
+  readonly #suspended = Promise.withResolvers<void>();
 
   constructor(options: RuntimeOptions) {
     const services = completeServices(options);
@@ -92,6 +93,12 @@ export class Runtime {
   async suspend(options: SuspendOptions): Promise<void> {
     this.turns.stop();
     await this.#running.suspendAll(options);
+    this.#suspended.resolve();
+  }
+
+  /** Resolves when turns are left to the next process: their `ended` never resolves. */
+  get suspended(): Promise<void> {
+    return this.#suspended.promise;
   }
 
   /** Interrupts every turn and resolves when all have ended; no turn starts any more. */

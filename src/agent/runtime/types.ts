@@ -170,7 +170,7 @@ export interface TurnOptions {
   readonly alsoStore?: ((turnId: string) => void) | undefined;
   /**
    * Called before calls with effects begin, those of sub-agents included, with the tool or the external agent that begins. When it
-   * throws, the calls do not begin.
+   * throws, the calls do not begin. A turn that the next process continues gets another one by `TurnControl.watchEffects`.
    */
   readonly beforeEffects?: ((tool: string) => void) | undefined;
 }
@@ -190,6 +190,8 @@ export interface ReadThread {
 /** A turn that runs, or is reserved and has not begun. */
 export interface RunningTurn {
   readonly turnId: string;
+  /** Current state of the turn. */
+  readonly snapshot: () => Turn;
   /** Resolves after the last event of the turn, when its thread can start another one. Never rejects. */
   readonly ended: Promise<Turn>;
 }

@@ -3,7 +3,7 @@ import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
 import type { Listener } from '../feed.ts';
 import type { RuntimeServices } from '../services.ts';
-import type { MadeDecision } from '../turn/index.ts';
+import type { MadeDecision, TurnPlace } from '../turn/index.ts';
 import type { RunningTurn, StartedTurn, TurnOptions } from '../types.ts';
 import { InputQueue } from './input-queue.ts';
 import type { ThreadRegistry } from './registry.ts';
@@ -56,9 +56,19 @@ export class TurnControl {
     return { turn: run.snapshot(), begin: () => run.begin(), ended: run.ended };
   }
 
+  /** Turns of an earlier process that continue when `Runtime.resume` is called. */
+  get registered(): readonly TurnPlace[] {
+    return this.#turns.registered;
+  }
+
   /** The turn that occupies the thread; undefined when a turn can start. */
   running(threadId: string): RunningTurn | undefined {
     return this.#turns.of(threadId);
+  }
+
+  /** Reports calls with effects of a turn that an earlier process began; see `TurnOptions.beforeEffects`. */
+  watchEffects(...watch: Parameters<Turns['watchEffects']>): void {
+    this.#turns.watchEffects(...watch);
   }
 
   interrupt(threadId: string, turnId: string): () => void {

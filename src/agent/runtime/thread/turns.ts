@@ -18,6 +18,7 @@ import {
   type MadeDecision,
   type ResumedTurn,
   type SuspendOptions,
+  type TurnPlace,
   TurnRun,
   type TurnThread,
 } from '../turn/index.ts';
@@ -151,7 +152,7 @@ export class Turns {
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
     const run = new TurnRun({
       services: this.#services,
-      thread: this.#threadOf(thread, asker, depth, this.#isResumable(thread, options)),
+      thread: this.#threadOf(thread, asker, depth, this.#isResumable(thread)),
       ...{ turnId, input, options },
     });
     const { items: _, ...turn } = run.snapshot();
@@ -190,6 +191,18 @@ export class Turns {
     this.#registered.push({ run, resumes: facts.resumes });
   }
 
+  /** Turns of an earlier process that have not continued yet. */
+  get registered(): readonly TurnPlace[] {
+    return this.#registered.map(({ run }) => run.place);
+  }
+
+  /** Replaces the `beforeEffects` of a running turn, because its caller ended with an earlier process. */
+  watchEffects(threadId: string, turnId: string, beforeEffects: (tool: string) => void): void {
+    const running = this.#running.get(threadId);
+    if (running?.run.turnId !== turnId) return;
+    this.#running.set(threadId, { ...running, options: { ...running.options, beforeEffects } });
+  }
+
   /**
    * Lets the registered turns continue. When one of them has ended its agent server several times, they continue one after the other: so the
    * others are not counted as guilty.
@@ -212,10 +225,10 @@ export class Turns {
     return this.#delegateOf(config?.agent)?.name;
   }
 
-  /** A turn needs its process when a client, a program or a sub-agent's parent has a part in it. */
-  #isResumable({ id, parentThreadId }: StoredThread, { beforeEffects }: TurnOptions): boolean {
+  /** A turn needs its process when a client or a sub-agent's parent has a part in it. */
+  #isResumable({ id, parentThreadId }: StoredThread): boolean {
     const { settings } = this.#services;
-    if (settings.turns.resume === 'never' || parentThreadId !== undefined || beforeEffects) return false;
+    if (settings.turns.resume === 'never' || parentThreadId !== undefined) return false;
     return !this.#registry.isEphemeral(id) && !this.#tools.hasClientTools(id);
   }
 
@@ -283,6 +296,7 @@ export class Turns {
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
+      beforeEffects: (tool) => this.#running.get(id)?.options.beforeEffects?.(tool),
       spawnSubagent: (order, signal) => this.#subagents.spawn(this.#running.get(id), order, signal),
       onChange: () => this.#publishRuntime(id),
       touch: (at) => this.#registry.touch(id, at),

@@ -130,7 +130,7 @@ export class TurnDelegation {
 
   #report(signal: AbortSignal): DelegatedReport {
     const { delegate } = this.#options;
-    const { services, place, options, record } = this.#turn;
+    const { services, thread, place, record } = this.#turn;
     const { tracer, clean } = services;
     const { items } = record;
     /** Reports after an interrupt or the end belong to no turn. */
@@ -147,7 +147,7 @@ export class TurnDelegation {
         }
       };
     return {
-      prompting: () => options.beforeEffects?.(delegate.name),
+      prompting: () => thread.beforeEffects(delegate.name),
       received: unlessOver((bytes) => this.#volume.addBytes(bytes)),
       text: unlessOver((type, text) => {
         this.#volume.addText(text);

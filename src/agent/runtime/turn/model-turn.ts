@@ -156,7 +156,7 @@ export class ModelTurn implements ModelEffects {
 
   async runTools(signal: AbortSignal): Promise<ToolRun> {
     const { firstWithEffects } = this.#calls;
-    if (firstWithEffects !== undefined) this.#turn.options.beforeEffects?.(firstWithEffects);
+    if (firstWithEffects !== undefined) this.#turn.thread.beforeEffects(firstWithEffects);
     const run = () => this.#calls.run(signal);
     const { results, repeated, isCut } = await (this.#calls.mayChangeFiles ? this.#options.files.during(run) : run());
     this.#conversation.addResults(results);

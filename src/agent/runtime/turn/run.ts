@@ -29,7 +29,7 @@ import { ModelTurn } from './model-turn.ts';
 import { TurnRecord } from './record.ts';
 import { report } from './reports.ts';
 import { ResumeQuestion } from './resume-question.ts';
-import type { TurnThread } from './thread.ts';
+import type { TurnPlace, TurnThread } from './thread.ts';
 
 export interface TurnRunOptions {
   readonly services: RuntimeServices;
@@ -195,6 +195,10 @@ export class TurnRun implements TurnWork, RunningTurn {
       return items.make<'toolResult'>({ type: 'toolResult', callId, tool: toolOfCall(thread, callId), outcome, text });
     });
     return input.length > 0 ? [...results, items.make(userMessage(input))] : results;
+  }
+
+  get place(): TurnPlace {
+    return this.#turn.place;
   }
 
   /** Current state of the turn. */

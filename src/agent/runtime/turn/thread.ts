@@ -28,6 +28,8 @@ export interface TurnThread {
   readonly tools: () => readonly Tool[];
   readonly isGranted: (scopeKey: string) => boolean;
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
+  /** Called before calls with effects begin, with the tool or the external agent. When it throws, they do not begin. */
+  readonly beforeEffects: (tool: string) => void;
   readonly spawnSubagent: (order: SubagentOrder, signal: AbortSignal) => Promise<ToolResult>;
   /** Called when the turn starts, waits for approval, or resumes. */
   readonly onChange: () => void;
