@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, ensureStateDirectory, secretsIn, workspaceStateDirectory } from '../config/index.ts';
-import { FileRefusedError, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
+import { createFileAtomic, FileRefusedError, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 
 /** The key of the HTTP faces of one workspace for which none is configured. */
@@ -31,7 +31,8 @@ export function generatedKey(home: string, workspacePath: string): GeneratedKey 
   const file = generatedKeyFile(home, workspacePath);
   const key = readKey(file);
   if (key !== undefined) return { key, file, isNew: false };
-  return createKey(ensureStateDirectory(home, workspacePath), file);
+  ensureStateDirectory(home, workspacePath);
+  return createKey(file);
 }
 
 function readKey(file: string): string | undefined {
@@ -46,18 +47,9 @@ function readKey(file: string): string | undefined {
 }
 
 /** The first process that links its file has made the key; the others read it. */
-function createKey(directory: string, file: string): GeneratedKey {
-  const mine = join(directory, `.api.key.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
+function createKey(file: string): GeneratedKey {
   const key = makeKey();
-  try {
-    writeFileSync(mine, `${key}\n`, { mode: 0o600, flag: 'wx' });
-    linkSync(mine, file);
-    return { key, file, isNew: true };
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    rmSync(mine, { force: true });
-  }
+  if (createFileAtomic(file, `${key}\n`)) return { key, file, isNew: true };
   const theirs = readKey(file);
   if (theirs !== undefined) return { key: theirs, file, isNew: false };
   writeFileAtomic(file, `${key}\n`);

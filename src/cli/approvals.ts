@@ -113,7 +113,7 @@ export function questionOf(
     `${yellow('?')} May the agent ${bold(inLine(operation))} this? ${dim(`(${inLine(tool)})`)}`,
     ...foldBlankLines(target)
       .split('\n')
-      .map((line) => `${gutter}${bold(inLine(line))}`),
+      .map((line) => `${gutter}${bold(inLine(foldBlanks(line)))}`),
     ...(workingDirectory === undefined ? [] : [`  ${dim('directory')}  ${inLine(workingDirectory)}`]),
     ...(reason === undefined ? [] : [`  ${dim('reason')}     ${inLine(reason)}`]),
     ...lengthOf(target).map((words) => `  ${dim('length')}     ${inLine(words)}`),
@@ -126,10 +126,20 @@ export function questionOf(
   ].join('\n');
 }
 
-/** Number of lines and first line of a long target, whose beginning is out of sight beside the answers. */
+/** Characters of a target that needs no repetition, and of the beginning that is repeated. */
+const inSight = { target: 200, beginning: 80 };
+
+/** A run of blanks is its number: it cannot push the rest of a line out of sight. */
+const foldBlanks = (line: string): string => line.replace(/[\p{Zs}\t\u2800]{40,}/gu, (run) => ` ␣ × ${run.length} `);
+
+/** Length and beginning of a long target, whose beginning is out of sight beside the answers. */
 function lengthOf(target: string): readonly string[] {
   const lines = target.split('\n');
-  return lines.length === 1 ? [] : [`${count(lines.length, 'line')}, beginning with: ${lines[0]}`];
+  if (lines.length === 1 && target.length <= inSight.target) return [];
+  const length = lines.length === 1 ? count(target.length, 'character') : count(lines.length, 'line');
+  const first = foldBlanks(lines[0] ?? '');
+  const beginning = first.length > inSight.beginning ? `${first.slice(0, inSight.beginning)}…` : first;
+  return [`${length}, beginning with: ${beginning}`];
 }
 
 /** Asks at the terminal for one answer only: for commands that hold no conversation. */

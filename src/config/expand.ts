@@ -27,7 +27,7 @@ export function expand(
 ): unknown {
   return mapStrings(value, (text, path) =>
     text.replace(reference, (_, name: string | undefined) =>
-      name === undefined ? '${' : (env[name] ?? onMissing(name, path)),
+      name === undefined ? '${' : ((Object.hasOwn(env, name) ? env[name] : undefined) ?? onMissing(name, path)),
     ),
   );
 }

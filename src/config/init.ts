@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { FileRefusedError, makeDirectory, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
+import { createFileAtomic, FileRefusedError, makeDirectory, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import { TrustError } from './error.ts';
 import { directoryName, homeDirectory, workspaceConfigFile } from './home.ts';
 import {
@@ -53,7 +53,7 @@ export function initWorkspace(
   const created = ![configFile, join(inside, '.gitignore')].every(existsSync);
   create(inside);
   open(workspacePath, home);
-  writeNew(configFile, '{}\n');
+  createFileAtomic(configFile, '{}\n');
   writeGitignore(inside);
   if (isOurs) trustNew({ home, workspace: workspacePath });
   return { workspacePath, configFile, created };
@@ -122,14 +122,5 @@ function open(workspacePath: string, home: string): void {
   } catch (error) {
     if (error instanceof WorkspaceError) throw new InitError(error.message, { cause: error });
     throw error;
-  }
-}
-
-/** Writes a file unless it exists. */
-function writeNew(file: string, content: string): void {
-  try {
-    writeFileSync(file, content, { flag: 'wx', mode: 0o600 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }

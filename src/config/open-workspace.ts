@@ -1,16 +1,6 @@
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  lstatSync,
-  openSync,
-  realpathSync,
-  type Stats,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, fchmodSync, lstatSync, openSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describeUser, ensurePrivateDirectory, realPathOr, shellWord } from '../lib/index.ts';
+import { createFileAtomic, describeUser, ensurePrivateDirectory, realPathOr, shellWord } from '../lib/index.ts';
 import { directoryName, usualHome, workspaceConfigFile, workspaceStateDirectory } from './home.ts';
 
 /** A workspace that belongs to this user. */
@@ -153,21 +143,7 @@ export function ensureStateDirectory(home: string, canonicalPath: string): strin
 
 /** Writes the `.gitignore` of an `.oratorio` that has none. */
 export function writeGitignore(directory: string): void {
-  try {
-    // O_EXCL: neither an existing file nor a link is touched.
-    const fd = openSync(
-      join(directory, '.gitignore'),
-      constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL,
-      0o600,
-    );
-    try {
-      writeSync(fd, workspaceGitignore);
-    } finally {
-      closeSync(fd);
-    }
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  }
+  createFileAtomic(join(directory, '.gitignore'), workspaceGitignore);
 }
 
 /** Replacement character: Node puts it where the bytes of a name are not UTF-8, and it then names another file. */

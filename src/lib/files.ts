@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fsyncSync,
+  ftruncateSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import * as v from 'valibot';
@@ -28,19 +38,57 @@ export function writeFileAtomic(
 ): void {
   const temporary = temporaryName(path);
   try {
-    const fd = openSync(temporary, 'wx', mode);
-    try {
-      writeFully(fd, data);
-      if (isFlushed) fsyncSync(fd);
-    } finally {
-      closeSync(fd);
-    }
+    writeNew(temporary, data, mode, isFlushed);
     moveInto(temporary, path, data);
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
   }
   if (isFlushed) flushDirectory(dirname(path));
+}
+
+/**
+ * Makes a file (0600) unless its name exists, also as a link. A reader finds no file or the whole content, after a kill and a power
+ * cut, too; on a file system without hard links a part of it.
+ *
+ * @returns whether this call made the file
+ */
+export function createFileAtomic(path: string, data: string): boolean {
+  if (lstatSync(path, { throwIfNoEntry: false })) return false;
+  const temporary = temporaryName(path);
+  try {
+    writeNew(temporary, data, 0o600, true);
+    linkOrWrite(temporary, path, data);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+  flushDirectory(dirname(path));
+  return true;
+}
+
+/** Codes of a file system without hard links. */
+const withoutLinks = new Set<string | undefined>(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+
+function linkOrWrite(temporary: string, path: string, data: string): void {
+  try {
+    linkSync(temporary, path);
+  } catch (error) {
+    if (!withoutLinks.has((error as NodeJS.ErrnoException).code)) throw error;
+    writeNew(path, data, 0o600, true);
+  }
+}
+
+function writeNew(path: string, data: string | Uint8Array, mode: number, isFlushed: boolean): void {
+  const fd = openSync(path, 'wx', mode);
+  try {
+    writeFully(fd, data);
+    if (isFlushed) fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** Like `writeFileAtomic`, without blocking. Two of them on one path may land in either order: see `AtomicFile`. */

@@ -17,6 +17,7 @@ export { count, plural } from './count.ts';
 export { ensurePrivateDirectory, makeDirectory, PrivateDirectoryError } from './directories.ts';
 export {
   AtomicFile,
+  createFileAtomic,
   type JsonFile,
   readJson,
   readUntrustedJson,

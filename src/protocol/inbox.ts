@@ -48,7 +48,15 @@ const decidedBy = text(
 /** Body of `POST /v1/inbox/{workspaceId}/{requestId}`. */
 export const InboxAnswer = v.object({
   decision,
-  client: v.optional(text('Program through which the user decides; default: page or api, by the token.')),
+  client: v.optional(
+    v.pipe(
+      v.string(),
+      v.regex(/^[\x20-\x7e]{1,100}$/, 'expected 1 to 100 printable ASCII characters'),
+      v.description(
+        'Program through which the user decides, in 1 to 100 printable ASCII characters; default: page or api, by the token.',
+      ),
+    ),
+  ),
 });
 export type InboxAnswer = v.InferInput<typeof InboxAnswer>;
 

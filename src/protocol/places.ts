@@ -12,7 +12,12 @@ const placeWords: Readonly<Record<string, string>> = {
 };
 
 /** The place of a decision in words that complete “Allowed …”: `in the terminal`. */
-export const placeInWords = (decidedBy: string): string => placeWords[decidedBy] ?? `by ${decidedBy}`;
+export const placeInWords = (decidedBy: string): string => lookUp(placeWords, decidedBy) ?? `by ${decidedBy}`;
 
-/** The place of a client, in the words of `decidedBy`. */
-export const placeOf = (client: string): string => places[client] ?? client;
+/** The place of a client, in the words of `decidedBy`. No client poses as a decision without a user. */
+export const placeOf = (client: string): string =>
+  lookUp(places, client) ?? (/^(agent|policy|timeout)$/.test(client) ? `client ${client}` : client);
+
+function lookUp(words: Readonly<Record<string, string>>, name: string): string | undefined {
+  return Object.hasOwn(words, name) ? words[name] : undefined;
+}

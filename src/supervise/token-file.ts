@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, linkSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { readBoundedFile, writeFileAtomic } from '../lib/index.ts';
+import { chmodSync, statSync } from 'node:fs';
+import { createFileAtomic, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 
 /** 32 random bytes in an alphabet that needs no escaping in a URL. */
 export const tokenShape = /^[A-Za-z0-9_-]{43}$/;
@@ -22,15 +21,7 @@ export function readTokenFile(file: string): string | undefined {
  * read that.
  */
 export function createTokenFile(file: string): string {
-  const own = join(dirname(file), `.${basename(file)}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
-  try {
-    writeFileSync(own, `${makeToken()}\n`, { mode: 0o600, flag: 'wx' });
-    linkSync(own, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    rmSync(own, { force: true });
-  }
+  createFileAtomic(file, `${makeToken()}\n`);
   const token = readTokenFile(file);
   if (token !== undefined) return token;
   // The file that is there holds no token.

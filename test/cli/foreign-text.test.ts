@@ -227,6 +227,11 @@ t.test('regression: H51 a question repeats the length of a long command beside i
     '  length     61 lines, beginning with: ls',
   ]);
   t.match(long[6], /^ {2}\[y\]es/, 'the answers follow');
+  const pushed = lines(`rm -rf x;${' \u2800'.repeat(5_000)}${'#'.repeat(5_000)}\nls`);
+  t.match(pushed[2], /^ {2}│ rm -rf x; ␣ × 10000 #/);
+  t.match(pushed[4], /^ {2}length {5}2 lines, beginning with: rm -rf x; ␣ × 10000 #{50,60}…$/);
+  const wide = lines(`rm -rf x; ${'true; '.repeat(2_000)}ls`);
+  t.match(wide[3], /^ {2}length {5}12012 characters, beginning with: rm -rf x; true;.{60,70}…$/);
   t.notMatch(lines('ls').join('\n'), /length/, 'positive control: a short command has no such line');
 });
 

@@ -112,6 +112,26 @@ t.test('a request is listed with all it asks, and decided once', async (t) => {
   events.close();
 });
 
+t.test(
+  'regression: H9 an answer with an invalid client name is refused, and no client poses as the timeout',
+  async (t) => {
+    const client = await connect(t, record);
+    const decide = (requestId: string, name: string) =>
+      hub.call('POST', `/v1/inbox/${workspaceId}/${requestId}`, { decision: 'decline', client: name });
+    for (const [name, decidedBy] of [
+      ['x'.repeat(100), 'x'.repeat(100)],
+      ['constructor', 'constructor'],
+      ['timeout', 'client timeout'],
+      ['agent', 'client agent'],
+    ] as const) {
+      const { requestId } = (await itemOf(await ask(client, 'odd'))).request;
+      for (const odd of ['', 'x'.repeat(60_000), '\u001b[2Kuser', 'a\u202eb', 'a\nb', 'a\u2028b'])
+        t.match(await decide(requestId, odd), { status: 400, body: { error: { code: 'invalidRequest' } } });
+      t.match(await decide(requestId, name), { status: 200, body: { decision: 'decline', decidedBy } });
+    }
+  },
+);
+
 t.test('the inbox names the place of a decision that was made elsewhere', async (t) => {
   const events = await hub.events();
   const terminal = await connect(t, record, 'oratorio-cli');

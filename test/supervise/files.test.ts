@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path';
 import t from 'tap';
 import * as v from 'valibot';
+import { createFileAtomic } from '../../src/lib/index.ts';
 import {
   AtomicFile,
   ensurePrivateDirectory,
@@ -136,4 +137,17 @@ t.test('ensurePrivateDirectory creates a directory, restricts its mode, and foll
   t.ok(existsSync(join(directory, 'link')));
   writeFileSync(join(directory, 'file'), '');
   t.throws(() => ensurePrivateDirectory(join(directory, 'file')), { code: 'EEXIST' });
+});
+
+t.test('createFileAtomic makes a file for its owner once, and follows no link', (t) => {
+  const directory = temporaryDirectory(t);
+  const path = join(directory, 'key');
+  t.equal(createFileAtomic(path, 'first'), true);
+  t.equal(createFileAtomic(path, 'second'), false);
+  t.equal(readFileSync(path, 'utf8'), 'first');
+  t.equal(statSync(path).mode & 0o777, 0o600);
+  symlinkSync(join(directory, 'elsewhere'), join(directory, 'link'));
+  t.equal(createFileAtomic(join(directory, 'link'), 'third'), false);
+  t.strictSame(readdirSync(directory).sort(), ['key', 'link']);
+  t.end();
 });

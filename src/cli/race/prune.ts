@@ -25,6 +25,7 @@ const Threads = v.looseObject({
         }),
         {},
       ),
+      runtime: v.optional(v.looseObject({ running: v.boolean() })),
     }),
   ),
 });
@@ -39,7 +40,7 @@ export async function prune(
   const places = forksDirectories(workspacePath).map((place) => place + sep);
   let pruned = 0;
   const kept: { readonly directory: string; readonly reason: string }[] = [];
-  for (const { id, displayName, config } of data) {
+  for (const { id, displayName, config, runtime } of data) {
     const { workspaceOverride: directory, race } = config;
     if (!displayName.startsWith(namePrefix)) continue;
     // An attempt that was not begun has no directory.
@@ -50,8 +51,12 @@ export async function prune(
       kept.push({ directory, reason });
       continue;
     }
-    await server.request('thread/delete', { threadId: id }, { signal });
-    if (directory !== undefined) await rm(directory, { recursive: true, force: true });
+    const steps = [
+      async () => directory !== undefined && (await rm(directory, { recursive: true, force: true })),
+      () => server.request('thread/delete', { threadId: id }, { signal }),
+    ];
+    // A later call finds the directory by its conversation, which goes last. A turn that works there ends with it, before.
+    for (const step of runtime?.running === true ? steps.reverse() : steps) await step();
     pruned += 1;
   }
   // Without a repository there is nothing to tidy.

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, linkSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../lib/index.ts';
+import { createFileAtomic, messageOf } from '../../lib/index.ts';
 import { acquireLock, ensurePrivateDirectory, type Lock, removeStaleTemps } from '../../supervise/index.ts';
 import { BackendError } from './error.ts';
 
@@ -46,7 +46,7 @@ export const serviceTokenFile = (directory: string): string => join(directory, '
 export function serviceToken(directory: string): string {
   const file = serviceTokenFile(directory);
   try {
-    return read(file) ?? make(directory, file);
+    return read(file) ?? make(file);
   } catch (error) {
     if (error instanceof BackendError) throw error;
     throw new BackendError('stateDirectoryUnusable', `Cannot use the service token: ${messageOf(error)}`, null, {
@@ -68,16 +68,8 @@ function read(file: string): string | undefined {
   );
 }
 
-function make(directory: string, file: string): string {
-  const mine = join(directory, `.service.token.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
-  try {
-    writeFileSync(mine, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
-    linkSync(mine, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-  } finally {
-    rmSync(mine, { force: true });
-  }
+function make(file: string): string {
+  createFileAtomic(file, `${randomBytes(32).toString('base64url')}\n`);
   const token = read(file);
   if (token === undefined) throw new Error(`${file} has vanished`);
   return token;

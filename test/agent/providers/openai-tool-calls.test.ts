@@ -203,6 +203,13 @@ t.test('streamed tool calls of every variant are read', async (t) => {
       calls(['call_1', 'Read', '{"p":1}']),
     ],
     'entries that are none': [streamed(delta({ tool_calls: [null, 'x', {}] }), word, stop), isHi],
+    'ids that a service may refuse': [
+      streamed(
+        piece({ index: 0, id: 'a\u0000\u202e', ...fn('Read', '{}') }),
+        piece({ index: 1, id: 'b\n', ...fn('Read', '{}') }),
+      ),
+      calls(['call_1', 'Read', '{}'], ['call_2', 'Read', '{}']),
+    ],
     'cut off by the length': [
       streamed(piece({ index: 0, id: 'a', ...fn('Read', '{"p"') }), delta({}, 'length')),
       { ...calls(['a', 'Read', '{"p"']), finish: 'length' },

@@ -93,6 +93,26 @@ t.test('chunks of every variant are read', async (t) => {
     max_tokens: [streamed(word, delta({}, 'MAX_TOKENS')), { finish: 'length' }],
     content_filter: [streamed(word, delta({}, 'content_filter')), { finish: 'contentFilter' }],
     'tool_calls without calls': [streamed(word, delta({}, 'tool_calls')), { text: 'hi', finish: 'toolCalls' }],
+    'a second choice between the pieces of the first': [
+      streamed(
+        {
+          choices: [
+            { index: 1, delta: { content: 'other' } },
+            { index: 0, delta: { content: 'h' } },
+          ],
+        },
+        { choices: [{ index: 1, delta: { content: 'more' } }] },
+        { choices: [{ index: 1, delta: { content: 'more of it' } }] },
+        { choices: [{ index: 1, delta: { tool_calls: [{ id: 'c', function: { name: 'Exec', arguments: '{}' } }] } }] },
+        { choices: [{ index: 1, delta: {}, finish_reason: 'tool_calls' }] },
+        { choices: [{ index: 0, delta: { content: 'i' }, finish_reason: 'stop' }] },
+      ),
+      isHi,
+    ],
+    'one choice with another index': [
+      streamed({ choices: [{ index: 1, delta: { content: 'hi' }, finish_reason: 'stop' }] }),
+      isHi,
+    ],
     'nothing to say': [streamed(delta({ content: '' }), stop), { text: '', finish: 'stop' }],
   });
 });

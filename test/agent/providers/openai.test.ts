@@ -77,6 +77,7 @@ t.test('an answer without streaming gives the same events', async (t) => {
 
 t.test('a conversation is sent in the format of the interface', async (t) => {
   const picture = { type: 'image', url: pictureUrl(pictures.png, 'png') } as const;
+  const deepArguments = `${'{"a":'.repeat(101)}1${'}'.repeat(101)}`;
   const body = await bodyOf(t, {
     model: 'other',
     messages: [
@@ -95,6 +96,9 @@ t.test('a conversation is sent in the format of the interface', async (t) => {
           { callId: 'c1', name: 'ReadFile', arguments: '{"path":"a.png"}' },
           { callId: 'c2', name: 'Exec', arguments: '' },
           { callId: 'c3', name: 'Exec', arguments: '{"com' },
+          { callId: 'c\n4', name: 'Exec', arguments: 'null' },
+          { callId: 'c5', name: 'Exec', arguments: '[1]' },
+          { callId: 'c6', name: 'Exec', arguments: deepArguments },
         ],
       },
       { role: 'tool', callId: 'c1', name: 'ReadFile', content: [{ type: 'text', text: 'a picture' }, picture] },
@@ -116,6 +120,8 @@ t.test('a conversation is sent in the format of the interface', async (t) => {
     function: { name, arguments: args },
   });
   t.equal(body.model, 'other');
+  const wireId = body.messages[2].tool_calls[3].id;
+  t.match(wireId, /^\w{9}$/);
   t.strictSame(body.messages, [
     { role: 'system', content: 'Be brief.' },
     {
@@ -132,6 +138,9 @@ t.test('a conversation is sent in the format of the interface', async (t) => {
         call('c1', 'ReadFile', '{"path":"a.png"}'),
         call('c2', 'Exec', '{}'),
         call('c3', 'Exec', '{"invalid_json":"{\\"com"}'),
+        call(wireId, 'Exec', '{"invalid_json":"null"}'),
+        call('c5', 'Exec', '{"invalid_json":"[1]"}'),
+        call('c6', 'Exec', JSON.stringify({ invalid_json: deepArguments })),
       ],
     },
     { role: 'tool', tool_call_id: 'c1', content: 'a picture' },

@@ -116,8 +116,7 @@ export class AnswerBody {
       this.#notADocument(data);
       return;
     }
-    this.#answer.read(value);
-    this.#template.learn(data, value);
+    if (this.#answer.read(value)) this.#template.learn(data, value);
   }
 
   /** Several events without an empty line between them, the place where the connection broke off, or garbage. */

@@ -40,6 +40,7 @@ export class ChatAnswer {
   #thoughts = '';
   readonly #details: Record<string, unknown>[] = [];
   #hasChoice = false;
+  #index: number | undefined;
 
   constructor(options: ChatAnswerOptions) {
     this.#options = options;
@@ -58,15 +59,19 @@ export class ChatAnswer {
 
   /**
    * Reads a chunk, or a whole completion.
+   *
+   * @returns whether its first choice belongs to the answer
    * @throws ModelError when it reports an error or is neither
    */
-  read(value: unknown): void {
+  read(value: unknown): boolean {
     if (!isRecord(value)) throw notACompletion();
     const { choices, usage, error } = value;
     const isChoice = Array.isArray(choices) && choices.length > 0;
     if (!isChoice || error) this.#mayBeError(value);
-    if (isChoice) this.#choice(choices[0]);
+    const choice = isChoice ? this.#chosen(choices) : undefined;
+    if (choice !== undefined) this.#choice(choice);
     if (isRecord(usage)) this.#usage = usage;
+    return isChoice && choice === choices[0];
   }
 
   /** Emits a text that was read already. */
@@ -90,6 +95,12 @@ export class ChatAnswer {
     this.#emit(this.#counted());
     const reason = finishReason(this.#finish, this.#calls.count > 0);
     this.#emit({ type: 'finish', reason: this.#hasRefused && reason === 'stop' ? 'contentFilter' : reason });
+  }
+
+  /** One choice is the answer, from its first chunk on: another one would mix its text and its calls with it. */
+  #chosen(choices: readonly unknown[]): unknown {
+    this.#index ??= indexOf(choices.find((each) => indexOf(each) === 0) ?? choices[0]);
+    return choices.find((each) => (indexOf(each) ?? this.#index) === this.#index);
   }
 
   #mayBeError(value: Json): void {
@@ -220,3 +231,6 @@ function finishReason(said: string | undefined, hasCalls: boolean): FinishReason
   const known = said === undefined ? undefined : finishReasons[said.toLowerCase()];
   return known ?? (hasCalls ? 'toolCalls' : 'stop');
 }
+
+const indexOf = (choice: unknown): number | undefined =>
+  isRecord(choice) && typeof choice['index'] === 'number' ? choice['index'] : undefined;

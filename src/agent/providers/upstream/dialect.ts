@@ -105,3 +105,6 @@ export function mistralCallId(callId: string): string {
   if (/^[a-zA-Z0-9]{9}$/.test(callId)) return callId;
   return createHash('sha256').update(callId).digest('hex').slice(0, 9);
 }
+
+/** An id that every service stores unchanged. Gateways put signatures of thousands of characters into it. */
+export const callIdShape = /^[\x21-\x7e]{1,16384}$/;

@@ -10,7 +10,8 @@ import {
   type ToolChoice,
 } from '../../model.ts';
 import { withPictures } from '../../pictures.ts';
-import { ChatState, type Dialect, mistralCallId } from './dialect.ts';
+import { ChatState, callIdShape, type Dialect, mistralCallId } from './dialect.ts';
+import { isRecord } from './json.ts';
 
 /** Form of the requested answer. */
 export interface BodyOptions {
@@ -132,7 +133,7 @@ function wireMessage(message: ModelMessage, options: BodyOptions): unknown {
 }
 
 const wireId = (callId: string, { dialect }: BodyOptions): string =>
-  dialect.isMistral ? mistralCallId(callId) : callId;
+  dialect.isMistral || !callIdShape.test(callId) ? mistralCallId(callId) : callId;
 
 type Answer = Extract<ModelMessage, { role: 'assistant' }>;
 
@@ -163,16 +164,25 @@ function chatStateOf(state: Answer['state'], { dialect, owner }: BodyOptions): C
   return extraContent ? { extraContent } : {};
 }
 
-/** Some upstreams parse the arguments of earlier calls and refuse the request when they are not strict JSON; the model still sees them. */
+/** Levels of objects and lists in arguments that every parser reads. */
+const maxDepth = 100;
+
+const isDeeper = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1)));
+
+/** Some upstreams parse the arguments of earlier calls, and refuse a request unless they are a strict JSON object; the model still sees them. */
 function readableArguments(given: string): string {
   if (given.trim() === '') return '{}';
   const args = strictJson(given);
   try {
-    JSON.parse(args);
-    return args;
+    const value: unknown = JSON.parse(args);
+    if (isRecord(value) && !isDeeper(value, maxDepth)) return args;
   } catch {
-    return strictJson(JSON.stringify({ invalid_json: args }));
+    // The text is shown to the model below.
   }
+  return strictJson(JSON.stringify({ invalid_json: args }));
 }
 
 const textOf = (content: readonly ContentPart[]): string =>

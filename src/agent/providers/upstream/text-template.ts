@@ -68,7 +68,8 @@ export class TextTemplate {
 /** The key, kind and text of a chunk that has nothing else to say. */
 function onlyText(value: unknown): readonly [string, Spoken['type'], string] | undefined {
   if (!isRecord(value) || value['error'] || value['usage'] || !Array.isArray(value['choices'])) return undefined;
-  const choice: unknown = value['choices'][0];
+  const [choice, ...others]: unknown[] = value['choices'];
+  if (others.length > 0) return undefined;
   if (!isRecord(choice) || choice['finish_reason'] || choice['error'] || !isRecord(choice['delta'])) return undefined;
   return onlyTextOf(choice['delta']);
 }

@@ -1,4 +1,5 @@
 import type { ModelEvent, ModelToolCall } from '../../model.ts';
+import { callIdShape } from './dialect.ts';
 import { isRecord, type Json, wordOf } from './json.ts';
 
 interface Assembling {
@@ -126,7 +127,7 @@ export class ToolCallAssembly {
     this.#taken ??= this.#takenIds();
     const taken = this.#taken;
     const isFree = (id: string) => !taken.has(id) && !this.#usedIds.has(id);
-    if (wanted !== undefined && isFree(wanted)) return wanted;
+    if (wanted !== undefined && callIdShape.test(wanted) && isFree(wanted)) return wanted;
     do this.#lastMadeId = Math.max(this.#lastMadeId, taken.size + this.#calls.length) + 1;
     while (!isFree(`call_${this.#lastMadeId}`));
     return `call_${this.#lastMadeId}`;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, closeSync, constants, fstatSync, openSync, readlinkSync, renameSync } from 'node:fs';
+import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BytePath, joined, readEntries } from './byte-path.ts';
 
@@ -7,6 +7,7 @@ const isLinux = process.platform === 'linux';
 /** Linux: a descriptor of a file that need not be readable. */
 export const onlyPath = 0o10000000;
 const ofOwner = 0o700;
+const toRead = 0o500;
 
 /**
  * Calls back with a path that keeps leading to this directory, even when a process swaps it for a link. The user gets all rights to a
@@ -26,6 +27,43 @@ export function inDirectory<T>(path: BytePath, act: (place: string) => T): T | u
     return act(place);
   } catch {
     return undefined;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+  }
+}
+
+/** A directory whose user got rights that were missing. */
+export interface OpenedDirectory {
+  readonly path: BytePath;
+  readonly rights: number;
+}
+
+/**
+ * Lets the user list a directory of the user and reach its entries. Linux only.
+ *
+ * @returns undefined: the user could do so before, or the directory belongs to another user
+ */
+export function allowReading(path: BytePath): OpenedDirectory | undefined {
+  const { mode, uid } = lstatSync(path);
+  const rights = toRead & ~mode;
+  if (rights === 0 || uid === 0 || uid !== process.geteuid?.()) return undefined;
+  return change(path, (before) => before | rights) ? { path, rights } : undefined;
+}
+
+/** Takes the rights away again that the user got. */
+export function withdrawReading({ path, rights }: OpenedDirectory): void {
+  change(path, (before) => before & ~rights);
+}
+
+/** Changes the mode of a directory, never of one behind a link. */
+function change(path: BytePath, edit: (mode: number) => number): boolean {
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, onlyPath | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+    chmodSync(`/proc/self/fd/${fd}`, edit(fstatSync(fd).mode & 0o7777));
+    return true;
+  } catch {
+    return false;
   } finally {
     if (fd !== undefined) closeSync(fd);
   }

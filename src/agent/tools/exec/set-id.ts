@@ -2,12 +2,13 @@ import { chmodSync, closeSync, constants, fstatSync, lstatSync, openSync, readli
 import { findProgram } from '../../../lib/index.ts';
 import { runProgram, searchPathOutside } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
-import { type BytePath, entriesIn, joined } from './byte-path.ts';
-import { onlyPath } from './held-directory.ts';
+import { type BytePath, joined, readEntries } from './byte-path.ts';
+import { allowReading, type OpenedDirectory, onlyPath, withdrawReading } from './held-directory.ts';
 import { KnownDirectories } from './known-directories.ts';
 
 const setId = 0o6000;
 const timeoutMs = 60_000;
+/** Bytes of the paths that a search returns. Further files are cleared without a report. */
 const maxListedBytes = 1_048_576;
 /** Entries of a workspace up to which a command waits for the search, and up to which it needs no process. */
 const limits = { prompt: 2_000, ownProcess: 20_000 };
@@ -26,7 +27,9 @@ interface SearchedDirectory {
  */
 export class SetIdSearch {
   readonly #root: string;
-  readonly #known = new KnownDirectories(list);
+  readonly #known = new KnownDirectories((path) => this.#list(path));
+  /** Directories that the user could not read before this search. */
+  #opened: OpenedDirectory[] = [];
 
   /** @param root canonical */
   constructor(root: string) {
@@ -35,7 +38,7 @@ export class SetIdSearch {
 
   /** Does the work of `clear` in a small workspace. @returns undefined: it has too many entries, nothing was cleared */
   clearPromptly(sinceMs: number): Promise<readonly string[] | undefined> {
-    return this.#clear(sinceMs, limits.prompt);
+    return this.#clear([this.#root], sinceMs, limits.prompt);
   }
 
   /**
@@ -45,18 +48,29 @@ export class SetIdSearch {
    * @returns paths of the files
    */
   async clear(sinceMs: number): Promise<readonly string[]> {
-    return (await this.#clear(sinceMs, limits.ownProcess)) ?? clearWithProgram(this.#root, sinceMs);
+    const cleared = await this.#clear([this.#root], sinceMs, limits.ownProcess);
+    if (cleared) return cleared;
+    const { paths, closed } = await clearWithProgram(this.#root, sinceMs);
+    return [...paths, ...((await this.#clear(closed, sinceMs, Infinity)) ?? [])];
   }
 
-  async #clear(sinceMs: number, max: number): Promise<readonly string[] | undefined> {
+  async #clear(roots: readonly BytePath[], sinceMs: number, max: number): Promise<readonly string[] | undefined> {
     if (process.platform !== 'linux') return [];
-    const found = await this.#find(max);
-    if (!found) return undefined;
+    try {
+      const found = await this.#find(roots, max);
+      return found && (await this.#clearIn(found, sinceMs));
+    } finally {
+      for (const directory of this.#opened.reverse()) withdrawReading(directory);
+      this.#opened = [];
+    }
+  }
+
+  async #clearIn(found: readonly SearchedDirectory[], sinceMs: number): Promise<readonly string[]> {
     const cleared: string[] = [];
     let left = sliceLength;
     for (const { path, files } of found) {
       const marked = files.map((name) => joined(path, name)).filter(isSetId);
-      cleared.push(...marked.filter((file) => clear(Buffer.from(file), this.#root, sinceMs)).map(String));
+      for (const file of marked) if (clear(Buffer.from(file), this.#root, sinceMs)) cleared.push(String(file));
       left -= files.length;
       if (left > 0) continue;
       left = sliceLength;
@@ -66,8 +80,8 @@ export class SetIdSearch {
   }
 
   /** All directories, or undefined when there are more entries. */
-  async #find(max: number): Promise<readonly SearchedDirectory[] | undefined> {
-    const left: BytePath[] = [this.#root];
+  async #find(roots: readonly BytePath[], max: number): Promise<readonly SearchedDirectory[] | undefined> {
+    const left = [...roots];
     const found: SearchedDirectory[] = [];
     let count = 0;
     try {
@@ -85,19 +99,21 @@ export class SetIdSearch {
       this.#known.finish();
     }
   }
+
+  #list(path: BytePath): SearchedDirectory {
+    const opened = allowReading(path);
+    if (opened) this.#opened.push(opened);
+    const entries = readEntries(path);
+    const namesOf = (chosen: typeof entries) => chosen.map(({ name }) => name);
+    return {
+      path,
+      directories: namesOf(entries.filter((entry) => entry.isDirectory())),
+      files: namesOf(entries.filter((entry) => entry.isFile())),
+    };
+  }
 }
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-function list(path: BytePath): SearchedDirectory {
-  const entries = entriesIn(path);
-  const namesOf = (chosen: typeof entries) => chosen.map(({ name }) => name);
-  return {
-    path,
-    directories: namesOf(entries.filter((entry) => entry.isDirectory())),
-    files: namesOf(entries.filter((entry) => entry.isFile())),
-  };
-}
 
 function isSetId(file: BytePath): boolean {
   try {
@@ -107,28 +123,48 @@ function isSetId(file: BytePath): boolean {
   }
 }
 
+interface ProgramSearch {
+  readonly paths: readonly string[];
+  /** Directories that `find` may not be able to read. */
+  readonly closed: readonly BytePath[];
+}
+
+const isDirectory = (path: BytePath): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
 /** Searches with `find`, for a workspace of many entries. */
-async function clearWithProgram(root: string, sinceMs: number): Promise<readonly string[]> {
+async function clearWithProgram(root: string, sinceMs: number): Promise<ProgramSearch> {
   const find = findProgram('find', searchPathOutside(root, process.env['PATH']));
-  if (find === undefined) return [];
-  const printed: Buffer[] = [];
-  let length = 0;
+  const paths: string[] = [];
+  const closed: BytePath[] = [];
+  if (find === undefined) return { paths, closed };
+  let listed = 0;
+  const take = (file: Buffer) => {
+    if (isDirectory(file)) return void closed.push(file);
+    if (!clear(file, root, sinceMs)) return;
+    listed += file.length;
+    if (listed <= maxListedBytes) paths.push(String(file));
+  };
+  let rest = Buffer.alloc(0);
   await runProgram({
     program: find,
-    args: [root, '-type', 'f', '-perm', '/6000', '-print0'],
+    args: [
+      root,
+      ...['-type', 'd', '!', '-perm', '-0500', '-print0', '-prune'],
+      '-o',
+      ...['-type', 'f', '-perm', '/6000', '-print0'],
+    ],
     env: { LC_ALL: 'C' },
     cwd: '/',
     timeoutMs,
     stdout: (chunk) => {
-      length += chunk.length;
-      if (length <= maxListedBytes) printed.push(chunk);
+      rest = Buffer.concat([rest, chunk]);
+      for (let end = rest.indexOf(0); end !== -1; end = rest.indexOf(0)) {
+        take(rest.subarray(0, end));
+        rest = rest.subarray(end + 1);
+      }
     },
   }).catch(() => undefined);
-  const names = Buffer.concat(printed).toString('latin1').split('\0').slice(0, -1);
-  return names
-    .map((name) => Buffer.from(name, 'latin1'))
-    .filter((file) => clear(file, root, sinceMs))
-    .map(String);
+  return { paths, closed };
 }
 
 /** Clears the bits of one file. A descriptor holds the file, because another command may put a link in its place. */
