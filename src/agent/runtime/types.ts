@@ -34,6 +34,8 @@ export interface ThreadProcesses {
   readonly endThread: (threadId: string) => Promise<void>;
   /** Whether the command of a call of an earlier server has outlived it: the tool finishes the call. */
   readonly isKept?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
+  /** Whether the command of a running call is left to the next process. */
+  readonly isLeft?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
   /** Called at the end of a turn: ends the idle sandboxes of the thread, those without a process. */
   readonly rest?: (threadId: string) => void;
 }

@@ -190,7 +190,7 @@ export class TurnCalls {
       onEnd: (result) => {
         results.set(result.reviewed, result);
         this.#working.delete(result.reviewed);
-        if (this.#working.size === 0) this.#held?.resolve();
+        this.#checkHeld();
         this.#endCommand(result);
         const { callId, name } = result.reviewed.call;
         const { outcome, text, durationMs } = result;
@@ -210,11 +210,18 @@ export class TurnCalls {
     return { results: inOrder, repeated: this.#guard.stuckTool, isCut };
   }
 
-  /** Starts no further call. Resolves when those that run have ended. */
+  /** Starts no further call. Resolves when the running ones have ended, except commands that are left to the next process. */
   async hold(): Promise<void> {
     this.#held ??= Promise.withResolvers<void>();
-    if (this.#working.size === 0) this.#held.resolve();
+    this.#checkHeld();
     await this.#held.promise;
+  }
+
+  #checkHeld(): void {
+    if (!this.#held) return;
+    const { services, place } = this.#turn;
+    const isLeft = ({ call: { callId } }: ReviewedCall) => services.processes?.isLeft?.({ ...place, callId }) === true;
+    if ([...this.#working].every(isLeft)) this.#held.resolve();
   }
 
   /** The reviewed call of one that an earlier process has started; undefined: that process has not. */
