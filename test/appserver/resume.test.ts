@@ -148,6 +148,23 @@ t.test('a restart leaves a command outside of the sandbox to the next server', a
   t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
 });
 
+t.test('a kill between the end of a command and the commit of its result leaves the real result', async (t) => {
+  const { next, path, threadId, turnId } = await killed(t, {
+    prompt: 'run: echo once >> effects; echo finished; exit 3',
+    config: free,
+    isManaged: true,
+    hooks: { PostToolUse: [{ Command: 'touch hooked; until [ -e go ]; do sleep 0.02; done' }] },
+    isThere: 'hooked',
+  });
+  writeFileSync(join(path, 'go'), '');
+  const [turn] = await ended(next, threadId, turnId);
+  t.match(turn, { id: turnId, status: 'completed', resumes: 1 });
+  const results = turn.items.filter(({ type }: Message) => type === 'toolResult');
+  t.match(results, [{ outcome: 'failed', text: /^finished\n\nExit code 3\./ }]);
+  t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+  t.strictSame(readdirSync(join(stateOf(path), 'kept-commands')), ['owner'], 'no file of the command is left');
+});
+
 t.test('with Turns.KeepCommands false a command ends with its managed server', async (t) => {
   const { next, path, threadId, turnId } = await killed(t, {
     prompt: 'run: echo started; sleep 3012',

@@ -60,6 +60,8 @@ export class TurnCalls {
   /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
   readonly #started = new Map<string, StartedCall>();
+  /** Work of tools after the commit of their results, by call id. */
+  readonly #onStored = new Map<string, () => void>();
   readonly #working = new Set<ReviewedCall>();
   /** Present: the turn is being suspended. */
   #held: PromiseWithResolvers<void> | undefined;
@@ -195,6 +197,8 @@ export class TurnCalls {
         const { callId, name } = result.reviewed.call;
         const { outcome, text, durationMs } = result;
         const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+        const onStored = this.#onStored.get(callId);
+        if (onStored) record.afterCommit(onStored);
         if (result.plan) items.add<'plan'>({ type: 'plan', callId, steps: [...result.plan] });
         if (this.#begun.has(result.reviewed)) services.tracer?.toolEnded(place.threadId, item);
       },
@@ -322,6 +326,7 @@ export class TurnCalls {
       environment: thread.config.environment,
       onReplace: (change) => this.#saveStart(reviewed, signal, change),
       onOutput: (text) => this.#output(call.callId, text),
+      onStored: (work) => this.#onStored.set(call.callId, work),
       isApproved: (scopeKey) => policy === 'autoApprove' || thread.isGranted(scopeKey),
       spawnSubagent: (order) => thread.spawnSubagent(order, signal),
     };
