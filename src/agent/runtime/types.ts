@@ -168,6 +168,8 @@ export interface TurnOptions {
   readonly mode?: TurnMode | undefined;
   readonly approvalTimeoutMs?: number | undefined;
   readonly sender?: string | undefined;
+  /** Call of the parent's turn that waits for this turn of a sub-agent. */
+  readonly parentCallId?: string | undefined;
   /** Writes of the caller that share the commit of the turn's row and prompt. When it throws, no turn starts. */
   readonly alsoStore?: ((turnId: string) => void) | undefined;
   /**

@@ -12,6 +12,7 @@ import type { TurnHooks } from './hooks.ts';
 import type { TurnItems } from './items.ts';
 import { RepeatGuard } from './repeat-guard.ts';
 import type { ResumedCall } from './resumption.ts';
+import type { SpawningCall } from './thread.ts';
 
 export interface TurnCallsOptions {
   readonly turn: TurnContext;
@@ -98,6 +99,7 @@ export class TurnCalls {
       { lastCallId: undefined, limit: undefined },
     );
     this.#resumed = new Map(calls.map((call) => [call.item.callId, call]));
+    for (const { item, started } of calls) if (started) this.#started.set(item.callId, started);
   }
 
   /** Sets the calls of the latest answer. */
@@ -230,12 +232,12 @@ export class TurnCalls {
 
   /** The reviewed call of one that an earlier process has started; undefined: that process has not. */
   #startedCall(call: ModelToolCall): ReviewedCall | undefined {
-    const { wasStarted = false, known } = this.#resumed.get(call.callId) ?? {};
-    if (!wasStarted) return undefined;
+    const { started, known } = this.#resumed.get(call.callId) ?? {};
+    if (!started) return undefined;
     const tool = this.#toolOf(call.name);
-    const parsed = known ? undefined : tool?.parse(JSON.parse(call.arguments));
+    const parsed = tool?.parse(JSON.parse(call.arguments));
     return {
-      ...{ call, tool, known, wasStarted, requestId: '', need: undefined, decision: undefined },
+      ...{ call, tool, known, wasStarted: true, requestId: '', need: undefined, decision: undefined },
       args: parsed?.ok ? parsed.args : undefined,
       refusal: known || parsed?.ok ? undefined : `Error: there is no tool ${call.name} any more.`,
     };
@@ -244,9 +246,10 @@ export class TurnCalls {
   /** Resolves when the start of a call with effects is recorded: the next process does not run it again. */
   async #admit(reviewed: ReviewedCall, signal: AbortSignal): Promise<void> {
     if (this.#held) await rejectionOf(signal);
-    this.#working.add(reviewed);
-    const { tool, onlyReads } = reviewed;
-    if (!tool || tool.isReadOnly || tool.replacesFile || onlyReads) return;
+    const { tool, onlyReads, wasStarted } = reviewed;
+    // A sub-agent is suspended itself, and its call ends in the next process.
+    if (tool && kindOf(tool.name) !== 'subagent') this.#working.add(reviewed);
+    if (!tool || tool.isReadOnly || tool.replacesFile || onlyReads || wasStarted) return;
     await this.#saveStart(reviewed, signal);
   }
 
@@ -328,7 +331,22 @@ export class TurnCalls {
       onOutput: (text) => this.#output(call.callId, text),
       onStored: (work) => this.#onStored.set(call.callId, work),
       isApproved: (scopeKey) => policy === 'autoApprove' || thread.isGranted(scopeKey),
-      spawnSubagent: (order) => thread.spawnSubagent(order, signal),
+      spawnSubagent: (order) => thread.spawnSubagent(order, this.#spawningCall(call.callId), signal),
+    };
+  }
+
+  #spawningCall(callId: string): SpawningCall {
+    const { thread, place } = this.#turn;
+    const started = this.#started.get(callId);
+    return {
+      callId,
+      started: started?.subagent,
+      saveStart: (subagent) => {
+        if (!started) return;
+        const call = { ...started, subagent };
+        thread.store.turnActors.putCall(place.threadId, place.turnId, callId, call);
+        this.#started.set(callId, call);
+      },
     };
   }
 
