@@ -10,8 +10,27 @@ export interface StartedCall {
   readonly file?: FileChange | undefined;
   /** Command that outlives the agent server. */
   readonly keep?: { readonly id: string; readonly dir: string } | undefined;
+  /** Sub-agent that the call has started. Stored in one commit with its turn. */
+  readonly subagent?: StartedSubagent | undefined;
   /** Time at which the tool returned; its result may be missing. */
   readonly endedAt?: string | undefined;
+}
+
+/** Turn of a sub-agent, for the call that waits for it. */
+export interface StartedSubagent {
+  readonly threadId: string;
+  readonly turnId: string;
+  readonly worktree?: WorktreeBase | undefined;
+}
+
+/** Facts by which the changes in a worktree are found again. */
+export interface WorktreeBase {
+  /** Directory of the worktree, without its path. */
+  readonly name: string;
+  /** Commit of the files from which it was made. */
+  readonly base: string;
+  /** Pathspec of the files that are compared. */
+  readonly files: readonly string[];
 }
 
 /** One replaced file, as SHA-256 of its content. */

@@ -110,6 +110,7 @@ export function openTools(
       agents: agentsForTasks(config.Agent, env['PATH'] ?? ''),
     }),
   };
+  const isKept = (call: Parameters<typeof keptOfCall>[1]) => keep !== undefined && keptOfCall(keep, call) !== undefined;
   const endCalls = async (isOver: Parameters<typeof endKeptCalls>[1]) => {
     if (keep) await endKeptCalls(keep, isOver);
   };
@@ -128,7 +129,8 @@ export function openTools(
     processes: {
       list: (threadId) => processes.list(threadId),
       stop: (threadId, id) => processes.stop(threadId, id),
-      isKept: (call) => keep !== undefined && keptOfCall(keep, call) !== undefined,
+      isKept,
+      isLeft: (call) => isHandedOver && isKept(call),
       async endThread(threadId) {
         await processes.endThread(threadId);
         await rooms.end(threadId);

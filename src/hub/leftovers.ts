@@ -1,5 +1,14 @@
 import type { Logger } from '../log/index.ts';
-import { endRecorded, killGroupVerified, killMarked, processRecords } from '../supervise/index.ts';
+import {
+  endKept,
+  endRecorded,
+  keptDirectory,
+  killGroupVerified,
+  killMarked,
+  probeLock,
+  processRecords,
+  workspaceFiles,
+} from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
 import type { StoredProcess } from './store.ts';
 
@@ -21,6 +30,18 @@ export async function endRecordedProcesses(
   const processes = await endRecorded(processRecords(home, canonicalWorkspacePath));
   if (processes > 0)
     logger.warn('ended remaining processes of an agent', { workspacePath: canonicalWorkspacePath, processes });
+}
+
+/** Ends the commands that wait for the next agent server of a workspace, because none comes. A running server has its own. */
+export async function endWaitingCommands(
+  { home, logger }: Pick<HubServices, 'home' | 'logger'>,
+  canonicalWorkspacePath: string,
+): Promise<void> {
+  if (probeLock(workspaceFiles(home, canonicalWorkspacePath).mutexPath) === 'held') return;
+  const processes = await endKept(keptDirectory(home, canonicalWorkspacePath));
+  if (processes > 0) {
+    logger.info('ended commands that waited for an agent server', { workspacePath: canonicalWorkspacePath, processes });
+  }
 }
 
 /** Logs that a process was spared: another user's, or without the marker of our start. */

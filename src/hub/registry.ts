@@ -22,6 +22,7 @@ import { probeLock, workspaceFiles, workspaceLockPath } from '../supervise/index
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { inspectUnmanaged, restingRecord } from './inspect-unmanaged.ts';
+import { endWaitingCommands } from './leftovers.ts';
 import { goneWorkspace, isGone } from './moved-workspace.ts';
 import { publicState, recentStderr } from './record.ts';
 import { parseSidecarRequest, type SidecarRequest } from './sidecar-request.ts';
@@ -265,7 +266,10 @@ export function createRegistry(options: RegistryOptions): Registry {
     const workspace = workspaces.get(canonical);
     const before = workspace?.snapshot();
     if (!before?.context.hasProcess && !(before && isStarting(before))) refuseForeign(canonical, requested);
-    if (!workspace || !before) return inspectPath(resolved);
+    if (!workspace || !before) {
+      await endWaitingCommands(hub, canonical);
+      return inspectPath(resolved);
+    }
     workspace.send({ type: 'STOP', reason: 'user', endsTurns });
     const snapshot = await workspace.over(before);
     if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
@@ -273,6 +277,7 @@ export function createRegistry(options: RegistryOptions): Registry {
     await hub.save().catch(() => undefined);
     // A later request has begun another run: the answer describes the end of the one that this request stopped.
     if (isSuperseded(snapshot, before)) return restingRecord(hub, resolved, workspace.facts);
+    await endWaitingCommands(hub, canonical);
     const record = workspace.record(requested);
     const isHeld = probeLock(workspaceFiles(hub.home, canonical).mutexPath) === 'held';
     if (isStopped(snapshot) && !isHeld && isGone(canonical)) forget(workspace);

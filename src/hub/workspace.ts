@@ -19,6 +19,7 @@ import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
 import { FeedConnection } from './contact.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
+import { endWaitingCommands } from './leftovers.ts';
 import { publishEvents, publishHealth } from './publish.ts';
 import { recordOf, storedFrom } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
@@ -164,6 +165,12 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
   });
   publishEvents(actor, hub, facts);
+  actor.on('appserver.exited', () => {
+    if (!actor.getSnapshot().matches({ exited: 'givenUp' })) return;
+    endWaitingCommands(hub, path).catch((error: unknown) =>
+      hub.logger.error('could not end the commands of a workspace that was given up', { workspacePath: path, error }),
+    );
+  });
   options.observe(actor, path);
   actor.start();
 

@@ -2,8 +2,10 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { orderHandOver } from '../../src/supervise/index.ts';
 import {
   Client,
+  eventually,
   launchDocument,
   type Message,
   makeWorkspace,
@@ -21,20 +23,26 @@ interface Killed {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** A Hub has started the servers; commands run without the sandbox. */
   readonly isManaged?: boolean;
-  readonly isThere: (message: Message) => boolean;
+  /** The first server gets an order to hand over, in place of a kill. */
+  readonly isRestarted?: boolean;
+  /** Hooks of the user. */
+  readonly hooks?: Readonly<Record<string, unknown>>;
+  /** Message, or file in the workspace, after which the server ends. */
+  readonly isThere: string | ((message: Message) => boolean);
 }
 
 /** Starts a turn, kills its server at a moment, and starts the next server. */
-async function killed(t: Test, { prompt, config, settings, isManaged, isThere }: Killed) {
+async function killed(t: Test, { prompt, config, settings, isManaged, isRestarted, hooks, isThere }: Killed) {
   const { path, home } = makeWorkspace(t, settings);
   // A workspace may not switch the sandbox off.
-  if (isManaged) writeFileSync(join(home, 'config.json'), JSON.stringify({ Tools: { Shell: { Sandbox: 'off' } } }));
+  const users = { ...(hooks && { Hooks: hooks }), ...(isManaged && { Tools: { Shell: { Sandbox: 'off' } } }) };
+  if (isManaged) writeFileSync(join(home, 'config.json'), JSON.stringify(users));
   const start = (incarnation: string) =>
     spawnServer(t, {
       ...{ path, home },
       ...(isManaged && {
         args: ['--managed'],
-        stdin: JSON.stringify({ ...launchDocument(path, home), incarnation }),
+        stdin: JSON.stringify({ ...launchDocument(path, join(home, 'hub.json')), incarnation }),
       }),
     });
   const first = start('incarnation-1');
@@ -43,8 +51,12 @@ async function killed(t: Test, { prompt, config, settings, isManaged, isThere }:
   const threadId: string = thread.id;
   await client.call('thread/subscribe', { threadId });
   const { turn } = await client.call('turn/start', { threadId, input: words(prompt) });
-  await client.until(isThere, `${prompt} is there`);
-  first.child.kill('SIGKILL');
+  if (typeof isThere === 'string') await eventually(() => existsSync(join(path, isThere)) || undefined, isThere);
+  else await client.until(isThere, `${prompt} is there`);
+  if (isRestarted) {
+    orderHandOver(home, path, { incarnation: 'incarnation-1', reason: 'restart', withinMs: 600_000, endsTurns: false });
+  }
+  first.child.kill(isRestarted ? 'SIGTERM' : 'SIGKILL');
   await Promise.all([first.ended, client.closed]);
   const second = start('incarnation-2');
   const next = await Client.ready(t, (await serving(second, path)).endpoints.appServerWebSocket);
@@ -116,6 +128,39 @@ t.test('a command outside of the sandbox outlives a managed server: its result i
   const results = turn.items.filter(({ type }: Message) => type === 'toolResult');
   t.match(results, [{ outcome: 'failed', text: /started\nfinished\n\nExit code 3\./ }]);
   t.equal(results.length, 1);
+  t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+  t.strictSame(readdirSync(join(stateOf(path), 'kept-commands')), ['owner'], 'no file of the command is left');
+});
+
+t.test('a restart leaves a command outside of the sandbox to the next server', async (t) => {
+  const { next, path, threadId, turnId } = await killed(t, {
+    prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.02; done; echo finished',
+    config: free,
+    isManaged: true,
+    isRestarted: true,
+    isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
+  });
+  writeFileSync(join(path, 'go'), '');
+  const [turn] = await ended(next, threadId, turnId);
+  t.match(turn, { id: turnId, status: 'completed' });
+  const results = turn.items.filter(({ type }: Message) => type === 'toolResult');
+  t.match(results, [{ outcome: 'completed', text: /started\nfinished/ }]);
+  t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+});
+
+t.test('a kill between the end of a command and the commit of its result leaves the real result', async (t) => {
+  const { next, path, threadId, turnId } = await killed(t, {
+    prompt: 'run: echo once >> effects; echo finished; exit 3',
+    config: free,
+    isManaged: true,
+    hooks: { PostToolUse: [{ Command: 'touch hooked; until [ -e go ]; do sleep 0.02; done' }] },
+    isThere: 'hooked',
+  });
+  writeFileSync(join(path, 'go'), '');
+  const [turn] = await ended(next, threadId, turnId);
+  t.match(turn, { id: turnId, status: 'completed', resumes: 1 });
+  const results = turn.items.filter(({ type }: Message) => type === 'toolResult');
+  t.match(results, [{ outcome: 'failed', text: /^finished\n\nExit code 3\./ }]);
   t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
   t.strictSame(readdirSync(join(stateOf(path), 'kept-commands')), ['owner'], 'no file of the command is left');
 });

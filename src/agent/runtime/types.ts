@@ -34,6 +34,8 @@ export interface ThreadProcesses {
   readonly endThread: (threadId: string) => Promise<void>;
   /** Whether the command of a call of an earlier server has outlived it: the tool finishes the call. */
   readonly isKept?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
+  /** Whether the command of a running call is left to the next process. */
+  readonly isLeft?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
   /** Called at the end of a turn: ends the idle sandboxes of the thread, those without a process. */
   readonly rest?: (threadId: string) => void;
 }
@@ -166,6 +168,8 @@ export interface TurnOptions {
   readonly mode?: TurnMode | undefined;
   readonly approvalTimeoutMs?: number | undefined;
   readonly sender?: string | undefined;
+  /** Call of the parent's turn that waits for this turn of a sub-agent. */
+  readonly parentCallId?: string | undefined;
   /** Writes of the caller that share the commit of the turn's row and prompt. When it throws, no turn starts. */
   readonly alsoStore?: ((turnId: string) => void) | undefined;
   /**

@@ -3,12 +3,14 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { directoryName } from '../../config/index.ts';
 import { commandEnvironment, type EnvironmentSettings, newMarker } from '../tools/index.ts';
+import type { WorktreeBase } from '../turn-actor-store.ts';
 import { type Git, GitFailure, gitIn } from './git.ts';
 
 /** A worktree of a sub-agent. */
 export interface OpenedWorktree {
   /** Absolute. */
   readonly path: string;
+  readonly origin: WorktreeBase;
   /**
    * Ends it.
    *
@@ -18,8 +20,12 @@ export interface OpenedWorktree {
   readonly close: (isComplete: boolean) => Promise<string>;
 }
 
-/** Makes a worktree with all files of a workspace that git does not ignore. @returns why it cannot be made, as a text */
-export type OpenWorktree = (workspacePath: string, name: string) => Promise<OpenedWorktree | string>;
+/**
+ * Makes a worktree with all files of a workspace that git does not ignore.
+ *
+ * @param worktree its name; or a worktree that an earlier process made, which is taken over @returns why it cannot be made, as a text
+ */
+export type OpenWorktree = (workspacePath: string, worktree: string | WorktreeBase) => Promise<OpenedWorktree | string>;
 
 /** Our own directory is not part of the change. */
 const ownFiles = ['--', '.', `:(exclude,top)${directoryName}`];
@@ -29,15 +35,20 @@ export function worktreesOf(settings: EnvironmentSettings): OpenWorktree {
   const git = gitIn(commandEnvironment(settings, newMarker(settings.environment)));
   /** Changes are brought back one after the other. */
   let last: Promise<unknown> = Promise.resolve();
-  return async (workspacePath, name) => {
+  return async (workspacePath, worktree) => {
+    const left = typeof worktree === 'string' ? undefined : worktree;
+    const name = typeof worktree === 'string' ? worktree : worktree.name;
+    const path = join(workspacePath, directoryName, 'worktrees', name);
     try {
-      const { base, files } = await snapshot(git, workspacePath);
-      const path = join(workspacePath, directoryName, 'worktrees', name);
-      await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
-      await git(['worktree', 'add', '--quiet', '--no-checkout', '--detach', path, base], { cwd: workspacePath });
-      await git(['reset', '--hard', '--quiet'], { cwd: path });
+      const { base, files } = left ?? (await snapshot(git, workspacePath));
+      if (!left) {
+        await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
+        await git(['worktree', 'add', '--quiet', '--no-checkout', '--detach', path, base], { cwd: workspacePath });
+        await git(['reset', '--hard', '--quiet'], { cwd: path });
+      }
       return {
         path,
+        origin: { name, base, files },
         close(isComplete) {
           const closed = last.then(() => bringBack(git, { workspacePath, path, base, files, isComplete }));
           last = closed.catch(() => undefined);

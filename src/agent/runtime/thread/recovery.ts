@@ -22,7 +22,9 @@ export interface Recovery {
  */
 export function recoverTurns(recovery: Recovery): void {
   const { services, registry } = recovery;
-  for (const turn of services.store.unfinishedTurns()) {
+  // Parents come before their sub-agents, which continue with them.
+  const unfinished = services.store.unfinishedTurns();
+  for (const turn of unfinished.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt))) {
     try {
       const thread = registry.get(turn.threadId);
       const end = endOf(recovery, turn, thread) ?? register(recovery, turn, thread);
@@ -40,6 +42,12 @@ const crashed: End = { status: 'cancelled', interruptedBy: 'crash' };
 const failedWith = (code: string, message: string): End => ({ status: 'failed', error: { code, message } });
 const resumeFailed = (reason: string): End =>
   failedWith('resumeFailed', `The turn could not continue after the end of its agent server: ${reason}.`);
+
+const lostCodes: readonly (string | undefined)[] = ['agentInterrupted', 'resumeFailed', 'resumedTooOften'];
+
+/** Whether a turn ended because it could not continue after its process. */
+export const endedWithProcess = ({ interruptedBy, error }: StoredTurn): boolean =>
+  interruptedBy === 'crash' || interruptedBy === 'shutdown' || lostCodes.includes(error?.code);
 
 /** End of a turn that cannot continue, with any facts. */
 function endOf({ services, turns }: Recovery, turn: Turn, thread: StoredThread): End | undefined {
@@ -72,6 +80,7 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     const message = `The agent server ended ${facts.resumes + 1} times in this turn (Turns.MaxResumes is ${maxResumes}). Look for the reason in its log, then start a new turn.`;
     return failedWith('resumedTooOften', message);
   }
+  if (turns.isOrphan(thread, facts.options)) return crashed;
   const items = turn.items.map((item) => completed(item, 'unknown'));
   store.transaction(() => {
     for (const item of items) if (!turn.items.includes(item)) store.putItem(turn.threadId, item);

@@ -10,6 +10,7 @@ import {
 import { type Delegate, unknownAgent } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
 import { StorageError, type StoredThread } from '../../thread-store.ts';
+import type { StartedSubagent } from '../../turn-actor-store.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import { PendingTurnWrites } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
@@ -23,6 +24,7 @@ import {
   type TurnThread,
 } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
+import { endedWithProcess } from './recovery.ts';
 import type { ThreadRegistry } from './registry.ts';
 import { type RunningParent, Subagents } from './subagents.ts';
 import type { ThreadTools } from './tools.ts';
@@ -69,6 +71,7 @@ export class Turns {
       ...{ services, registry, tools },
       startTurn: (thread, input, options, depth) => this.start(thread, input, undefined, options, depth),
       delegateOf: (name) => this.#delegateOf(name),
+      runOf: (threadId) => this.of(threadId),
     });
     services.feed.watchApprovals((event) => this.#followApproval(event));
   }
@@ -152,7 +155,7 @@ export class Turns {
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
     const run = new TurnRun({
       services: this.#services,
-      thread: this.#threadOf(thread, asker, depth, this.#isResumable(thread)),
+      thread: this.#threadOf(thread, asker, depth, this.#isResumable(thread, options)),
       ...{ turnId, input, options },
     });
     const { items: _, ...turn } = run.snapshot();
@@ -179,15 +182,18 @@ export class Turns {
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
     const prompt = turn.items.find((item) => item.type === 'userMessage');
     const { options } = facts;
+    const parent = this.#parentOf({ thread, options });
+    const depth = parent ? parent.depth + 1 : 0;
     const run = new TurnRun({
       services: this.#services,
-      thread: this.#threadOf(thread, undefined, 0, true),
+      thread: this.#threadOf(thread, undefined, depth, true),
       ...{ turnId: turn.id, input: prompt?.input ?? [], options, resumed },
     });
+    if (parent) run.onCost = (costUsd) => parent.run.addSubagentCost(costUsd);
     const subagents = new Limit(settings.subAgent.maxConcurrency);
     const release = workspace?.hold(this.pathOf(thread));
     const asker = undefined;
-    this.#running.set(thread.id, { run, thread, asker, options, depth: 0, subagents, release, isResumed: true });
+    this.#running.set(thread.id, { run, thread, asker, options, depth, subagents, release, isResumed: true });
     this.#registered.push({ run, resumes: facts.resumes });
   }
 
@@ -225,11 +231,40 @@ export class Turns {
     return this.#delegateOf(config?.agent)?.name;
   }
 
-  /** A turn needs its process when a client or a sub-agent's parent has a part in it. */
-  #isResumable({ id, parentThreadId }: StoredThread): boolean {
-    const { settings } = this.#services;
-    if (settings.turns.resume === 'never' || parentThreadId !== undefined) return false;
+  /** A turn needs its process when a client has a part in it. A sub-agent continues with the turn of its parent. */
+  #isResumable(thread: StoredThread, options: TurnOptions): boolean {
+    const { id, parentThreadId } = thread;
+    if (this.#services.settings.turns.resume === 'never') return false;
+    if (parentThreadId !== undefined) {
+      const parent = this.#parentOf({ thread, options });
+      if (!parent || !this.#isResumable(parent.thread, parent.options)) return false;
+    }
     return !this.#registry.isEphemeral(id) && !this.#tools.hasClientTools(id);
+  }
+
+  /** Running turn that waits for a turn of a sub-agent; undefined: none waits. */
+  #parentOf({ thread, options }: Pick<Running, 'thread' | 'options'>): Running | undefined {
+    const { parentThreadId } = thread;
+    if (options.parentCallId === undefined || parentThreadId === undefined) return undefined;
+    return this.#running.get(parentThreadId);
+  }
+
+  /** Whether nothing waits any more for this turn of a sub-agent. */
+  isOrphan(thread: StoredThread, options: TurnOptions): boolean {
+    return options.parentCallId !== undefined && !this.#parentOf({ thread, options });
+  }
+
+  /** Reports a call with effects to the callers of a turn and of its parents. */
+  #reportEffects(running: Running | undefined, tool: string): void {
+    if (!running) return;
+    running.options.beforeEffects?.(tool);
+    this.#reportEffects(this.#parentOf(running), tool);
+  }
+
+  #isSubagentLost({ threadId, turnId }: StartedSubagent): boolean {
+    if (this.of(threadId)?.turnId === turnId) return false;
+    const turn = this.#registry.storeOf(threadId).turn(threadId, turnId);
+    return turn === undefined || endedWithProcess(turn);
   }
 
   /** Present state of a stored turn: a running turn, and one whose end could not be written, differ from the store. */
@@ -296,8 +331,9 @@ export class Turns {
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
-      beforeEffects: (tool) => this.#running.get(id)?.options.beforeEffects?.(tool),
-      spawnSubagent: (order, signal) => this.#subagents.spawn(this.#running.get(id), order, signal),
+      beforeEffects: (tool) => this.#reportEffects(this.#running.get(id), tool),
+      spawnSubagent: (order, call, signal) => this.#subagents.spawn(this.#running.get(id), order, call, signal),
+      isSubagentLost: (subagent) => this.#isSubagentLost(subagent),
       onChange: () => this.#publishRuntime(id),
       touch: (at) => this.#registry.touch(id, at),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
@@ -345,6 +381,11 @@ export class Turns {
     this.#running.delete(turn.threadId);
     running?.release?.();
     this.#publishRuntime(turn.threadId);
+    // A turn that an earlier process began may end before it waits for its sub-agents.
+    for (const child of this.#running.values()) {
+      if (child.options.parentCallId !== undefined && child.thread.parentThreadId === turn.threadId)
+        child.run.interrupt('user');
+    }
     if (running) this.#onEnd(running.thread, turn);
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle) resolve();

@@ -12,6 +12,7 @@ import type { TurnHooks } from './hooks.ts';
 import type { TurnItems } from './items.ts';
 import { RepeatGuard } from './repeat-guard.ts';
 import type { ResumedCall } from './resumption.ts';
+import type { SpawningCall } from './thread.ts';
 
 export interface TurnCallsOptions {
   readonly turn: TurnContext;
@@ -60,6 +61,8 @@ export class TurnCalls {
   /** Started calls: only their ends are traced. */
   readonly #begun = new WeakSet<ReviewedCall>();
   readonly #started = new Map<string, StartedCall>();
+  /** Work of tools after the commit of their results, by call id. */
+  readonly #onStored = new Map<string, () => void>();
   readonly #working = new Set<ReviewedCall>();
   /** Present: the turn is being suspended. */
   #held: PromiseWithResolvers<void> | undefined;
@@ -96,6 +99,7 @@ export class TurnCalls {
       { lastCallId: undefined, limit: undefined },
     );
     this.#resumed = new Map(calls.map((call) => [call.item.callId, call]));
+    for (const { item, started } of calls) if (started) this.#started.set(item.callId, started);
   }
 
   /** Sets the calls of the latest answer. */
@@ -190,11 +194,13 @@ export class TurnCalls {
       onEnd: (result) => {
         results.set(result.reviewed, result);
         this.#working.delete(result.reviewed);
-        if (this.#working.size === 0) this.#held?.resolve();
+        this.#checkHeld();
         this.#endCommand(result);
         const { callId, name } = result.reviewed.call;
         const { outcome, text, durationMs } = result;
         const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+        const onStored = this.#onStored.get(callId);
+        if (onStored) record.afterCommit(onStored);
         if (result.plan) items.add<'plan'>({ type: 'plan', callId, steps: [...result.plan] });
         if (this.#begun.has(result.reviewed)) services.tracer?.toolEnded(place.threadId, item);
       },
@@ -210,21 +216,28 @@ export class TurnCalls {
     return { results: inOrder, repeated: this.#guard.stuckTool, isCut };
   }
 
-  /** Starts no further call. Resolves when those that run have ended. */
+  /** Starts no further call. Resolves when the running ones have ended, except commands that are left to the next process. */
   async hold(): Promise<void> {
     this.#held ??= Promise.withResolvers<void>();
-    if (this.#working.size === 0) this.#held.resolve();
+    this.#checkHeld();
     await this.#held.promise;
+  }
+
+  #checkHeld(): void {
+    if (!this.#held) return;
+    const { services, place } = this.#turn;
+    const isLeft = ({ call: { callId } }: ReviewedCall) => services.processes?.isLeft?.({ ...place, callId }) === true;
+    if ([...this.#working].every(isLeft)) this.#held.resolve();
   }
 
   /** The reviewed call of one that an earlier process has started; undefined: that process has not. */
   #startedCall(call: ModelToolCall): ReviewedCall | undefined {
-    const { wasStarted = false, known } = this.#resumed.get(call.callId) ?? {};
-    if (!wasStarted) return undefined;
+    const { started, known } = this.#resumed.get(call.callId) ?? {};
+    if (!started) return undefined;
     const tool = this.#toolOf(call.name);
-    const parsed = known ? undefined : tool?.parse(JSON.parse(call.arguments));
+    const parsed = tool?.parse(JSON.parse(call.arguments));
     return {
-      ...{ call, tool, known, wasStarted, requestId: '', need: undefined, decision: undefined },
+      ...{ call, tool, known, wasStarted: true, requestId: '', need: undefined, decision: undefined },
       args: parsed?.ok ? parsed.args : undefined,
       refusal: known || parsed?.ok ? undefined : `Error: there is no tool ${call.name} any more.`,
     };
@@ -233,9 +246,10 @@ export class TurnCalls {
   /** Resolves when the start of a call with effects is recorded: the next process does not run it again. */
   async #admit(reviewed: ReviewedCall, signal: AbortSignal): Promise<void> {
     if (this.#held) await rejectionOf(signal);
-    this.#working.add(reviewed);
-    const { tool, onlyReads } = reviewed;
-    if (!tool || tool.isReadOnly || tool.replacesFile || onlyReads) return;
+    const { tool, onlyReads, wasStarted } = reviewed;
+    // A sub-agent is suspended itself, and its call ends in the next process.
+    if (tool && kindOf(tool.name) !== 'subagent') this.#working.add(reviewed);
+    if (!tool || tool.isReadOnly || tool.replacesFile || onlyReads || wasStarted) return;
     await this.#saveStart(reviewed, signal);
   }
 
@@ -315,8 +329,24 @@ export class TurnCalls {
       environment: thread.config.environment,
       onReplace: (change) => this.#saveStart(reviewed, signal, change),
       onOutput: (text) => this.#output(call.callId, text),
+      onStored: (work) => this.#onStored.set(call.callId, work),
       isApproved: (scopeKey) => policy === 'autoApprove' || thread.isGranted(scopeKey),
-      spawnSubagent: (order) => thread.spawnSubagent(order, signal),
+      spawnSubagent: (order) => thread.spawnSubagent(order, this.#spawningCall(call.callId), signal),
+    };
+  }
+
+  #spawningCall(callId: string): SpawningCall {
+    const { thread, place } = this.#turn;
+    const started = this.#started.get(callId);
+    return {
+      callId,
+      started: started?.subagent,
+      saveStart: (subagent) => {
+        if (!started) return;
+        const call = { ...started, subagent };
+        thread.store.turnActors.putCall(place.threadId, place.turnId, callId, call);
+        this.#started.set(callId, call);
+      },
     };
   }
 

@@ -4,4 +4,4 @@ export type { ResumedTurn } from './context.ts';
 export { preloadTurnParts } from './driver.ts';
 export { factsOf, type Suspension, type TurnFacts } from './facts.ts';
 export { type SuspendOptions, TurnRun } from './run.ts';
-export type { TurnPlace, TurnThread } from './thread.ts';
+export type { SpawningCall, TurnPlace, TurnThread } from './thread.ts';

@@ -114,7 +114,7 @@ export class ModelTurn implements ModelEffects {
     return resumption;
   }
 
-  /** Starts no further call. Resolves when those that run have ended. */
+  /** See `TurnCalls.hold`. */
   hold(): Promise<void> {
     return this.#calls.hold();
   }

@@ -142,6 +142,11 @@ export class TurnRecord implements JournalOwner {
     journal.add(this, () => store.turnActors.putCall(this.threadId, this.#turnId, callId, call), undefined);
   }
 
+  /** Calls `work` after the commit of the earlier writes; never, when the turn accepts no more writes. */
+  afterCommit(work: () => void): void {
+    if (!this.items.isSealed) this.#thread.journal.add(this, () => undefined, undefined, work);
+  }
+
   /** Writes the present status. */
   saveStatus(): void {
     const { journal, store, onChange } = this.#thread;

@@ -6,12 +6,13 @@ import { hashOfFile } from '../../tools/index.ts';
 import type { StartedCall } from '../../turn-actor-store.ts';
 import type { KnownResult } from './call-review.ts';
 import type { TurnContext } from './context.ts';
+import type { TurnThread } from './thread.ts';
 
 /** A call without a result, and its fate in the earlier process. */
 export interface ResumedCall {
   readonly item: ItemOf<'toolCall'>;
-  /** The call had started. */
-  readonly wasStarted: boolean;
+  /** Undefined: the call had not started. */
+  readonly started: StartedCall | undefined;
   /** Result of a call that is not run again. */
   readonly known: KnownResult | undefined;
 }
@@ -22,17 +23,22 @@ export async function resumedCalls({ record, services, thread, place }: TurnCont
   return Promise.all(
     record.items.openCalls.map(async (item) => {
       const call = started.get(item.callId);
-      if (call?.itemId !== item.id) return { item, wasStarted: false, known: undefined };
+      if (call?.itemId !== item.id) return { item, started: undefined, known: undefined };
       if (services.processes?.isKept?.({ ...place, callId: item.callId }))
-        return { item, wasStarted: true, known: undefined };
+        return { item, started: call, known: undefined };
       const output = record.items.last('commandExecution', ({ callId }) => callId === item.callId)?.output ?? '';
-      return { item, wasStarted: true, known: await resultOf(call, output) };
+      return { item, started: call, known: await resultOf(call, output, thread) };
     }),
   );
 }
 
-/** Result of a started call; undefined: it has changed nothing, and can run. A kept command is finished by its tool. */
-async function resultOf({ tool, file }: StartedCall, output: string): Promise<KnownResult | undefined> {
+/** Result of a started call; undefined: it can run. A kept command and a sub-agent that continues are finished by their tools. */
+async function resultOf(
+  { tool, kind, file, subagent }: StartedCall,
+  output: string,
+  { isSubagentLost }: TurnThread,
+): Promise<KnownResult | undefined> {
+  if (kind === 'subagent' && !(subagent && isSubagentLost(subagent))) return undefined;
   if (!file) return { outcome: 'unknown', text: unknownText(tool, output) };
   const now = await hashOfFile(file.path).catch(() => undefined);
   if (now === file.before) return undefined;
@@ -71,7 +77,7 @@ export function announceResumption(turn: TurnContext, calls: readonly ResumedCal
   const { incarnation } = services;
   const facts = { reason, incarnation, awayMs, callsUnknown };
   record.publish({ method: 'system/event', params: { ...place, kind: 'turnResumed', message: text, ...facts } });
-  const callsRepeated = calls.filter(({ known, wasStarted }) => wasStarted && !known).length;
+  const callsRepeated = calls.filter(({ known, started }) => started && !known).length;
   services.tracer?.turnResumed(place, {
     ...{ reason, incarnation, awayMs, resumes: record.resumes, callsRepeated, callsUnknown: unknown.length },
   });

@@ -2,6 +2,7 @@ import type { ThreadConfig, Turn } from '../../../protocol/index.ts';
 import type { Delegate } from '../../delegate.ts';
 import type { ThreadStore } from '../../thread-store.ts';
 import type { SubagentOrder, Tool, ToolResult } from '../../tool.ts';
+import type { StartedSubagent } from '../../turn-actor-store.ts';
 import type { Listener } from '../feed.ts';
 import type { Journal } from '../journal.ts';
 import type { FileCheckpoints } from '../types.ts';
@@ -30,13 +31,24 @@ export interface TurnThread {
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
   /** Called before calls with effects begin, with the tool or the external agent. When it throws, they do not begin. */
   readonly beforeEffects: (tool: string) => void;
-  readonly spawnSubagent: (order: SubagentOrder, signal: AbortSignal) => Promise<ToolResult>;
+  readonly spawnSubagent: (order: SubagentOrder, call: SpawningCall, signal: AbortSignal) => Promise<ToolResult>;
+  /** Whether the turn of a sub-agent has ended with its process, so that its work is unknown. */
+  readonly isSubagentLost: (subagent: StartedSubagent) => boolean;
   /** Called when the turn starts, waits for approval, or resumes. */
   readonly onChange: () => void;
   /** Records when the thread was last active; part of the write at the end of the turn. */
   readonly touch: (at: string) => void;
   /** Called once, after the turn's last event. `isStored`: its end is in the store. */
   readonly onEnd: (turn: Turn, isStored: boolean) => void;
+}
+
+/** Call of a turn that waits for a sub-agent. */
+export interface SpawningCall {
+  readonly callId: string;
+  /** Sub-agent that an earlier process has started for the call. */
+  readonly started: StartedSubagent | undefined;
+  /** Stores a started sub-agent in the present transaction, which stores its turn. */
+  readonly saveStart: (subagent: StartedSubagent) => void;
 }
 
 /** Ids of a turn, as its events and traces have them. */

@@ -155,7 +155,7 @@ export async function runKept(run: KeptRun, begun: BegunCommand, keep: KeepSetti
   const { id } = begun.command;
   if (run.signal.aborted) {
     closeSync(begun.fd);
-    throw run.signal.reason;
+    throw leavesCommand(keep, run.signal) ? new HandOverError() : run.signal.reason;
   }
   const stopping = new AbortController();
   const { program, keeper, output } = startKeeper({ ...run, signal: stopping.signal }, begun, keep);

@@ -1,5 +1,6 @@
 /** Exec with commands that outlive the agent server. Not for sandboxed ones: see `docs/tools.md`. */
 import { randomUUID } from 'node:crypto';
+import { closeSync } from 'node:fs';
 import { findProgram } from '../../../lib/index.ts';
 import { endKeptCommand, type KeptCommand, keptMarker, listKept, searchPathOutside } from '../../../supervise/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
@@ -53,10 +54,14 @@ export async function runKeptShell(
   const { keep } = settings;
   const { signal, onStored = (work) => work() } = context;
   const id = randomUUID();
-  const env = await environmentOf(settings, context, keptMarker(keep.directory, id));
+  // Written before any wait: a hand-over until the start leaves a record of a command that has not run.
   const kept = beginKept(keep, context, { id, timeoutMs });
   const forget = (): void => forgetKept(keep, kept.command);
   try {
+    const env = await environmentOf(settings, context, keptMarker(keep.directory, id)).catch((error: unknown) => {
+      closeSync(kept.fd);
+      throw error;
+    });
     const end = await runKept(
       {
         argv: [findProgram('bash', shellPath(settings, context)) ?? '/bin/sh', '-c', command],
