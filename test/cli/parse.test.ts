@@ -65,7 +65,7 @@ t.test('an unknown command, option or argument is a usage error', async (t) => {
     [['events', '--since'], /--since needs a value/],
     [['events', '--since', '--json'], /--since needs a value/],
     [['events', '--since', 'a', '--since', 'b'], /more than once/],
-    [['machines', 'nonsense'], /must be one of hub, agent-server, api-proxy/],
+    [['machines', 'nonsense'], /must be one of hub, agent-server, sidecar-slot, api-proxy/],
     [['machines', 'hub', '--format', 'png'], /must be one of mermaid, json, svg/],
   ];
   for (const [argv, message] of wrong)
