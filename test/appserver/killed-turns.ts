@@ -69,7 +69,11 @@ export class KilledWorkspace {
 
   #spawn(): ServerProcess {
     const [path, home] = [this.path, this.#home];
-    return spawnServer(this.#t, { path, home, program: [program('test/appserver/turn-victim.ts'), path] });
+    return spawnServer(this.#t, {
+      path,
+      home,
+      program: [program('test/appserver/turn-victim.ts'), '--workspace', path],
+    });
   }
 
   /** Chooses the moment at which the server kills itself. */

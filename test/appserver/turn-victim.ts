@@ -1,17 +1,19 @@
 /**
  * An agent server whose model follows the script that a prompt names, and which kills itself at the moment in `kill.json` of its home.
- * Arguments: workspace.
+ * Arguments: those of the agent server.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Actor } from 'xstate';
 import type { ModelEvent, ModelProvider, ModelRequest } from '../../src/agent/index.ts';
 import { DurableJournal } from '../../src/agent/runtime/journal.ts';
+import { parseArguments } from '../../src/appserver/arguments.ts';
+import { readLaunchDocument } from '../../src/appserver/launch-document.ts';
 import { runAppServer } from '../../src/appserver/run.ts';
 import { createLogger } from '../../src/log/index.ts';
 import { answerTo, type Moment, type RequestLine } from './turn-scripts.ts';
 
-const [workspacePath = ''] = process.argv.slice(2);
+const { workspacePath, isManaged } = parseArguments(process.argv.slice(2));
 const home = process.env['ORATORIO_HOME'] ?? '';
 const killFile = join(home, 'kill.json');
 const requestFile = join(home, 'requests.jsonl');
@@ -28,7 +30,11 @@ function arm(): void {
   times = 0;
 }
 
+/** Without the file the test has given the moment up. */
 function die(): void {
+  moment = undefined;
+  isInState = false;
+  if (!existsSync(killFile)) return;
   rmSync(killFile);
   process.kill(process.pid, 'SIGKILL');
 }
@@ -110,7 +116,11 @@ const provider: ModelProvider = {
   close: () => undefined,
 };
 
-const logger = createLogger({ name: 'appserver' });
-void runAppServer({ workspacePath, env: process.env, logger, provider: async () => provider }).then(({ exitCode }) =>
-  process.exit(exitCode),
-);
+async function serve(): Promise<void> {
+  const launch = isManaged ? await readLaunchDocument(process.stdin) : undefined;
+  const logger = createLogger({ name: 'appserver' });
+  const run = { workspacePath, launch, env: process.env, logger, provider: async () => provider };
+  process.exit((await runAppServer(run)).exitCode);
+}
+
+void serve();
