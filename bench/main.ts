@@ -15,6 +15,7 @@ import { type Benchmark, type Context, isMet, machine, render, save, stopAll } f
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { inspection } from './inspection.ts';
+import { killedTurns } from './killed-turns.ts';
 import { lab } from './lab.ts';
 import { models } from './models.ts';
 import { page } from './page.ts';
@@ -38,6 +39,7 @@ const benchmarks: readonly Benchmark[] = [
   agentChat,
   agentRuntime,
   agentCraft,
+  killedTurns,
   gitProtection,
   externalAgents,
   models,

@@ -15,6 +15,7 @@ const patterns = [
   'test/fixtures/mcp/stdio-server.mjs',
   'test/fixtures/process/{first-lock,holds-stack-lock,spawns-counter,takes-lock,trusts-workspaces}.mjs',
   'test/agent/store/{appender,counter,writer}.ts',
+  'test/appserver/turn-victim.ts',
   'test/checkpoints/victim.ts',
   'test/deploy/apply/kill-child.ts',
   'test/review/store/store-worker.ts',

@@ -7,7 +7,7 @@ import { killable } from './killable.ts';
 
 async function place(t: Test, kills: number) {
   const port = await unusedPort();
-  const Api = { Enabled: true, Port: port, ApiKey: 'a-key', AutoApprove: true };
+  const Api = { Enabled: true, Port: port, ApiKey: 'a-key', AutoApprove: true, DisconnectGraceMs: 0 };
   const client = new OpenAI({ baseURL: `http://127.0.0.1:${port}/v1`, apiKey: 'a-key', maxRetries: 0 });
   return { ...(await killable(t, kills, { Api })), client };
 }
@@ -65,8 +65,38 @@ t.test('a repeated request gets the answer of a turn that ended without its clie
   const answer = await client.chat.completions.create(whole, { headers: session });
   t.match(answer.choices, [{ message: { content: 'the whole answer' }, finish_reason: 'stop' }]);
   t.match(answer.usage, { prompt_tokens: 20, completion_tokens: 4 });
-  t.match(answer, { x_agent: { sessionId: 's', toolCalls: 1, steps: [{ tool: 'Exec', outcome: 'completed' }] } });
+  t.match(answer, { x_agent: { sessionId: 's', toolCalls: 1, steps: [{ tool: 'Exec' }] } });
   t.equal(effects(), 'once\n');
   await client.chat.completions.create(whole, { headers: session });
   t.equal(effects(), 'once\nonce\n', 'the same words again are a new question');
+});
+
+t.test('a call of a tool of the caller ends its turn after a kill, too', async (t) => {
+  const { client, start, effects, asked } = await place(t, 1);
+  const tools = [
+    { type: 'function' as const, function: { name: 'mine', parameters: { type: 'object', properties: {} } } },
+  ];
+  const request = { ...whole, tools, x_agent: { serverTools: true } };
+  const first = await start();
+  const cut = client.chat.completions.create(request, { headers: session }).catch((error: unknown) => error);
+  await eventually(() => asked() === 2 || undefined, 'the second request to the model');
+  await first.kill();
+  t.ok((await cut) instanceof Error);
+  await start();
+  const answer = await client.chat.completions.create(request, { headers: session });
+  t.match(answer.choices, [{ message: { tool_calls: [{ id: 'call_mine' }] }, finish_reason: 'tool_calls' }]);
+  t.equal(effects(), 'once\n');
+});
+
+t.test('a request whose agent server is stopped in its turn joins it at the next start', async (t) => {
+  const { client, start, effects, asked } = await place(t, 1);
+  const first = await start();
+  const cut = client.chat.completions.create(whole, { headers: session }).catch((error: unknown) => error);
+  await eventually(() => asked() === 2 || undefined, 'the second request to the model');
+  await first.kill('SIGTERM');
+  t.ok((await cut) instanceof Error);
+  await start();
+  const answer = await client.chat.completions.create(whole, { headers: session });
+  t.match(answer.choices, [{ message: { content: 'the whole answer' }, finish_reason: 'stop' }]);
+  t.equal(effects(), 'once\n');
 });

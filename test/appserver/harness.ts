@@ -103,6 +103,8 @@ export interface SpawnServer {
   readonly env?: Readonly<Record<string, string>>;
   /** Program and its words that run the server: a limit, for example. */
   readonly before?: readonly string[];
+  /** Program of the server, with its arguments; default: the agent server. */
+  readonly program?: readonly string[];
 }
 
 const entry = program('src/appserver/main.ts');
@@ -110,12 +112,12 @@ const entry = program('src/appserver/main.ts');
 /** Server in its own process, killed after the test if it still runs. */
 export function spawnServer(
   t: Teardown,
-  { path, home, args = [], stdin, env = {}, before = [] }: SpawnServer,
+  { path, home, args = [], stdin, env = {}, before = [], program }: SpawnServer,
 ): ServerProcess {
   const workspace = path === undefined ? [] : ['--workspace', path];
-  const own = [process.execPath, '--disable-warning=ExperimentalWarning', entry, ...workspace, ...args];
-  const [program = '', ...words] = [...before, ...own];
-  const child = spawn(program, words, {
+  const own = program ?? [entry, ...workspace, ...args];
+  const [command = '', ...words] = [...before, process.execPath, '--disable-warning=ExperimentalWarning', ...own];
+  const child = spawn(command, words, {
     cwd: home,
     env: { ...programEnvironment, ORATORIO_HOME: home, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -136,7 +138,9 @@ export function spawnServer(
 /** Waits until the process has published its address. */
 export async function serving(server: ServerProcess, path: string): Promise<AppServerLock> {
   return eventually(() => {
-    if (server.child.exitCode !== null) throw new Error(`it ended with ${server.child.exitCode}: ${server.output()}`);
+    const { exitCode, signalCode } = server.child;
+    if (exitCode !== null || signalCode !== null)
+      throw new Error(`it ended with ${exitCode ?? signalCode}: ${server.output()}`);
     const lock = readLock(path);
     return lock?.pid === server.child.pid ? lock : undefined;
   }, 'the server publishes its address');

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { orderHandOver } from '../../src/supervise/index.ts';
+import { orderHandOver, readIdentity } from '../../src/supervise/index.ts';
 import {
   Client,
   eventually,
@@ -164,6 +164,30 @@ t.test('a kill between the end of a command and the commit of its result leaves 
   t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
   t.strictSame(readdirSync(join(stateOf(path), 'kept-commands')), ['owner'], 'no file of the command is left');
 });
+
+for (const { end, resume, isRestarted } of [
+  { end: 'turn/interrupt', resume: 'auto', isRestarted: false },
+  { end: 'turn/interrupt', resume: 'ask', isRestarted: true },
+  { end: 'thread/delete', resume: 'ask', isRestarted: false },
+] as const) {
+  const before = isRestarted ? 'a restart' : 'a kill';
+  t.test(`${end} after ${before} with Turns.Resume "${resume}" ends the command of the turn`, async (t) => {
+    const { next, path, threadId, turnId } = await killed(t, {
+      prompt: 'run: echo $$ > pid; echo started; exec sleep 3014',
+      config: free,
+      settings: { Turns: { Resume: resume } },
+      isManaged: true,
+      isRestarted,
+      isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
+    });
+    const pid = Number(readFileSync(join(path, 'pid'), 'utf8'));
+    t.not(readIdentity(pid), 'gone', 'the command has outlived its server');
+    await next.call(end, { threadId, ...(end === 'turn/interrupt' && { turnId }) });
+    await eventually(() => readIdentity(pid) === 'gone' || undefined, 'the end of the command');
+    const files = () => readdirSync(join(stateOf(path), 'kept-commands')).join() === 'owner';
+    await eventually(() => files() || undefined, 'no file of the command');
+  });
+}
 
 t.test('with Turns.KeepCommands false a command ends with its managed server', async (t) => {
   const { next, path, threadId, turnId } = await killed(t, {

@@ -220,10 +220,17 @@ export class Turns {
   }
 
   #resumeNext(gapMs: number): void {
-    this.#registered.shift()?.run.begin();
-    if (this.#registered.length === 0) return;
-    if (gapMs === 0) this.#resumeNext(0);
-    else this.#nextResume = setTimeout(() => this.#resumeNext(gapMs), gapMs);
+    const run = this.#registered.shift()?.run;
+    if (!run) return;
+    run.begin();
+    if (gapMs === 0) {
+      this.#resumeNext(0);
+      return;
+    }
+    this.#nextResume = setTimeout(() => {
+      run.clearSuspicion();
+      this.#resumeNext(gapMs);
+    }, gapMs);
   }
 
   /** External agent that does the turns of a thread; undefined: our own. */

@@ -1,6 +1,6 @@
 import { defaults, type ToolOutcome } from '../../../protocol/index.ts';
 import type { ContentPart } from '../../model.ts';
-import type { ToolContext, ToolResult } from '../../tool.ts';
+import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import type { ReviewedCall } from './call-review.ts';
 
 /** End of a call, with the text for the model. */
@@ -77,9 +77,8 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
       durationMs: Math.round(performance.now() - began),
     });
   if (signal.aborted) return end('cancelled', { text: 'Error: the turn was interrupted.' });
-  const { known } = reviewed;
-  if (known) return end(known.outcome, known);
-  const { tool, refusal, args, decision } = reviewed;
+  const { tool, refusal, decision, known } = reviewed;
+  if (known && (known.outcome === 'unknown' || !tool)) return end(known.outcome, known);
   if (refusal !== undefined || !tool) {
     onStart(reviewed);
     return end(decision?.word === undefined || decision.word === 'accept' ? 'failed' : 'declined', {
@@ -87,10 +86,10 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
     });
   }
   try {
-    await options.admit(reviewed);
-    onStart(reviewed);
-    const result = await tool.run(args, options.contextOf(reviewed));
-    options.onReturn(reviewed);
+    const result = known
+      ? { text: known.text, isError: known.outcome !== 'completed' }
+      : await run(reviewed, tool, options);
+    // Hooks of a finished call may have ended with their process.
     const appendix = await options.appendixOf(reviewed, result);
     end(outcomeOf(result), result, appendix);
   } catch (error) {
@@ -98,6 +97,14 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
     const errorId = options.onBug(error);
     end('failed', { text: `Error: ${tool.name} failed because of a bug (${errorId} in the log of the agent server).` });
   }
+}
+
+async function run(reviewed: ReviewedCall, tool: Tool, options: RunCallsOptions): Promise<ToolResult> {
+  await options.admit(reviewed);
+  options.onStart(reviewed);
+  const result = await tool.run(reviewed.args, options.contextOf(reviewed));
+  options.onReturn(reviewed);
+  return result;
 }
 
 const outcomeOf = ({ isError, isUnknown }: ToolResult): ToolOutcome =>

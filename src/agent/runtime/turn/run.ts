@@ -74,6 +74,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** State for the next process. */
   #saved: SavedTurn;
   #resumedAt = 0;
+  #isUnsuspicious = false;
   #suspended: Suspension | undefined;
   /** Present: `Turns.Resume` is "ask". */
   #question: ResumeQuestion | undefined;
@@ -311,13 +312,21 @@ export class TurnRun implements TurnWork, RunningTurn {
     });
   }
 
-  /** Times that the turn continued without a finished step in between. */
+  /** Times that the turn continued after a death without a finished step in between. */
   get #countedResumes(): number {
     const { resumed } = this.#turn;
-    if (!resumed) return 0;
+    if (!resumed || this.#isUnsuspicious) return 0;
     const hasLived = performance.now() - this.#resumedAt > soundMs;
     const rounds = this.#saved.context?.rounds ?? 0;
-    return hasLived && rounds > (resumed.facts.context?.rounds ?? 0) ? 0 : resumed.facts.resumes + 1;
+    return hasLived && rounds > (resumed.facts.context?.rounds ?? 0)
+      ? 0
+      : resumed.facts.resumes + (resumed.facts.suspended ? 0 : 1);
+  }
+
+  /** Counts no resume so far: the turn continued alone, and its agent server lives. */
+  clearSuspicion(): void {
+    this.#isUnsuspicious = true;
+    this.#record.saveFacts();
   }
 
   /** Ends the turn early. Repeated calls have no effect. */

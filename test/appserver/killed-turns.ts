@@ -1,0 +1,322 @@
+/** Turns of agent servers that kill themselves at chosen moments: each must end like a turn without a kill. */
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { ModelMessage } from '../../src/agent/model.ts';
+import { program } from '../programs.ts';
+import {
+  Client,
+  type Message,
+  makeWorkspace,
+  type ServerProcess,
+  serving,
+  spawnServer,
+  stateOf,
+  words,
+} from './harness.ts';
+import { longText, type Moment, type RequestLine, type ScriptName } from './turn-scripts.ts';
+
+interface Teardown {
+  teardown(work: () => unknown): void;
+}
+
+/** Settings with which each script of `turn-scripts.ts` can come into its states. */
+const settings = {
+  UpstreamRetries: 2,
+  FallbackModels: ['scripted/second'],
+  MaxToolCallRounds: 6,
+  Compaction: { ContextWindow: 20_000, ReserveTokens: 100, KeepRecentTurns: 1 },
+  Budget: { TurnUsd: 0.5 },
+  Hooks: { TurnEnd: [{ Command: 'true' }] },
+};
+
+const isEnd = ({ method = '' }: Message) => /^turn\/(completed|failed|cancelled)$/.test(method);
+
+/** A thread whose next turn follows a script. */
+export interface Prepared {
+  readonly script: ScriptName;
+  /** Name of its files and effects. */
+  readonly name: string;
+  readonly threadId: string;
+  /** Turns of its thread before. */
+  readonly before: number;
+}
+
+/** A workspace whose agent server is killed and started again. */
+export class KilledWorkspace {
+  readonly path: string;
+  readonly #home: string;
+  readonly #t: Teardown;
+  #server: ServerProcess;
+  #client: Client | undefined;
+  #names = 0;
+  /** Clients that have sent the prompt of a turn, by its name. */
+  readonly #begun = new Map<string, Client>();
+  readonly #controls = new Map<ScriptName, Message>();
+  readonly #outputs: string[] = [];
+
+  constructor(t: Teardown, more: Readonly<Record<string, unknown>> = {}) {
+    this.#t = t;
+    ({ path: this.path, home: this.#home } = makeWorkspace(t, { ...settings, ...more }));
+    writeFileSync(join(this.path, 'notes.txt'), 'notes\n');
+    this.#server = this.#spawn();
+  }
+
+  get client(): Client {
+    if (!this.#client) throw new Error('no client is connected');
+    return this.#client;
+  }
+
+  #spawn(): ServerProcess {
+    const [path, home] = [this.path, this.#home];
+    return spawnServer(this.#t, {
+      path,
+      home,
+      program: [program('test/appserver/turn-victim.ts'), '--workspace', path],
+    });
+  }
+
+  /** Chooses the moment at which the server kills itself. */
+  arm(moment: Moment): void {
+    writeFileSync(this.#killFile, JSON.stringify(moment));
+  }
+
+  disarm(): void {
+    rmSync(this.#killFile, { force: true });
+  }
+
+  /** Resolves when the present server has ended. */
+  get hasEnded(): Promise<unknown> {
+    return this.#server.ended;
+  }
+
+  get #killFile(): string {
+    return join(this.#home, 'kill.json');
+  }
+
+  /** Whether the server has not come to its moment. */
+  get isArmed(): boolean {
+    return existsSync(this.#killFile);
+  }
+
+  async connect(): Promise<Client> {
+    const { endpoints } = await serving(this.#server, this.path);
+    this.#client = await Client.ready(this.#t, endpoints.appServerWebSocket);
+    return this.#client;
+  }
+
+  /** Waits for the end of the server, and starts the next one. */
+  async restart(): Promise<void> {
+    const how = await this.#server.ended;
+    if (how !== 'SIGKILL') throw new Error(`the server ended by ${how}: ${this.#server.output()}`);
+    this.#outputs.push(this.#server.output());
+    this.#server = this.#spawn();
+  }
+
+  /** Starts the thread of a turn, and its earlier turns. */
+  async prepare(script: ScriptName): Promise<Prepared> {
+    const { client } = this;
+    this.#names += 1;
+    const name = `t${this.#names}`;
+    const asks = script === 'ask' || script === 'spend';
+    const { thread } = await client.call('thread/start', asks ? {} : { config: { approvalPolicy: 'autoApprove' } });
+    const threadId: string = thread.id;
+    await client.call('thread/subscribe', { threadId });
+    const before = script === 'compact' ? 2 : 0;
+    for (let number = 0; number < before; number += 1) {
+      const { turn } = await client.call('turn/start', { threadId, input: words(`script compact x ${longText}`) });
+      await this.#untilEnd(threadId, turn.id);
+    }
+    return { script, name, threadId, before };
+  }
+
+  /** Sends the prompt of a turn. Its server may die before it answers. */
+  begin({ script, name, threadId }: Prepared): void {
+    this.#begun.set(name, this.client);
+    const text = `script ${script} ${name}${script === 'compact' ? ` ${longText}` : ''}`;
+    this.client.send({
+      jsonrpc: '2.0',
+      id: `start-${name}`,
+      method: 'turn/start',
+      params: { threadId, input: words(text) },
+    });
+  }
+
+  /** Interrupts the turn of a thread when its command runs. */
+  async interrupt({ threadId }: Prepared): Promise<void> {
+    const { params } = await this.client.until(
+      ({ method, params }) => method === 'item/commandExecution/outputDelta' && params.threadId === threadId,
+      'output of the command',
+    );
+    this.client.send({
+      jsonrpc: '2.0',
+      id: 'stop',
+      method: 'turn/interrupt',
+      params: { threadId, turnId: params.turnId },
+    });
+  }
+
+  async #untilEnd(threadId: string, turnId: string): Promise<void> {
+    await this.client.until(
+      (message) => isEnd(message) && message.params.turn.id === turnId && message.params.threadId === threadId,
+      `the end of ${threadId}/${turnId}`,
+    );
+  }
+
+  /** Turns of a thread, subscribed to for the events that follow. */
+  async turnsOf(threadId: string): Promise<Message[]> {
+    const { client } = this;
+    await client.call('thread/subscribe', { threadId, replayRecent: true });
+    return (await client.call('thread/read', { threadId, includeTurns: true })).thread.turns;
+  }
+
+  /** Waits for the answer to the prompt, if this connection has sent it. */
+  async #answered({ name }: Prepared): Promise<void> {
+    const { client } = this;
+    if (this.#begun.get(name) === client)
+      await client.until(({ id }) => id === `start-${name}`, `an answer to ${name}`);
+  }
+
+  /** Waits for the end of the last turn of a thread. @returns the turns */
+  async ended(prepared: Prepared): Promise<Message[]> {
+    const { threadId, before } = prepared;
+    await this.#answered(prepared);
+    let turns = await this.turnsOf(threadId);
+    if (turns.length === before) {
+      // The server died before it read the prompt.
+      this.begin(prepared);
+      await this.#answered(prepared);
+      turns = await this.turnsOf(threadId);
+    }
+    const turn = turns[before];
+    if (turn?.completedAt !== undefined) return turns;
+    await this.#untilEnd(threadId, turn.id);
+    return (await this.client.call('thread/read', { threadId, includeTurns: true })).thread.turns;
+  }
+
+  /** Answers the question of a turn, which may not be there yet. */
+  async accept({ threadId }: Prepared): Promise<void> {
+    const { client } = this;
+    await client.call('thread/subscribe', { threadId, replayRecent: true });
+    const { data } = await client.call('approval/list', {});
+    let request = data.find((each: Message) => each.threadId === threadId);
+    request ??= (
+      await client.until(
+        ({ method, params }) => method === 'item/approval/request' && params.threadId === threadId,
+        'a question',
+      )
+    ).params;
+    await client.call('approval/respond', { requestId: request.requestId, decision: 'accept' });
+  }
+
+  /** Lines that the commands of a turn have written, by their number. */
+  effectsOf({ name }: Prepared): string[] {
+    const file = join(this.path, 'effects');
+    if (!existsSync(file)) return [];
+    return readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith(`${name}.`));
+  }
+
+  /** A turn of this script without a kill. */
+  control(script: ScriptName): Message {
+    const found = this.#controls.get(script);
+    if (!found) throw new Error(`no control of ${script}`);
+    return found;
+  }
+
+  setControl(script: ScriptName, turn: Message): void {
+    this.#controls.set(script, turn);
+  }
+
+  /** Requests of the model, of all servers. */
+  get requests(): readonly RequestLine[] {
+    const text = readFileSync(join(this.#home, 'requests.jsonl'), 'utf8');
+    return text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  }
+
+  /** Runs SQL in the database, while no server lives. */
+  sql(text: string, ...values: readonly string[]): void {
+    const database = new DatabaseSync(join(stateOf(this.path), 'state.db'));
+    database.prepare(text).run(...values);
+    database.close();
+  }
+
+  /** Rows of unfinished turns in the database. */
+  get rows(): { readonly actors: unknown; readonly calls: unknown } {
+    const database = new DatabaseSync(join(stateOf(this.path), 'state.db'), { readOnly: true });
+    const count = (table: string) => database.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.['n'];
+    const rows = { actors: count('turnActors'), calls: count('turnCalls') };
+    database.close();
+    return rows;
+  }
+
+  /** Lines of the logs that report a bug. */
+  get bugs(): string[] {
+    return [...this.#outputs, this.#server.output()].flatMap((text) =>
+      text.split('\n').filter((line) => /errorId|"level":(?:50|"error")/.test(line)),
+    );
+  }
+}
+
+const without = (name: string, value: unknown): unknown => JSON.parse(JSON.stringify(value).replaceAll(name, 'ID'));
+const itemsOf = (turn: Message, type: string): Message[] => turn.items.filter((item: Message) => item.type === type);
+const nameOf = (turn: Message): string =>
+  /script \w+ (\w+)/.exec(JSON.stringify(itemsOf(turn, 'userMessage')))?.[1] ?? '';
+
+/** Facts of an end that a kill must not change. */
+const endOf = (turn: Message) =>
+  without(nameOf(turn), {
+    status: turn.status,
+    finishReason: turn.finishReason,
+    error: turn.error?.code,
+    interruptedBy: turn.interruptedBy,
+    tokens: turn.tokenUsage?.inputTokens,
+    costUsd: turn.tokenUsage?.costUsd,
+    prompts: itemsOf(turn, 'userMessage').length,
+    questions: itemsOf(turn, 'approvalRequest').length,
+    answers: itemsOf(turn, 'agentMessage')
+      .filter(({ discarded }) => discarded !== true)
+      .map(({ text }) => text),
+    calls: itemsOf(turn, 'toolCall').map(({ callId }) => callId),
+    results: itemsOf(turn, 'toolResult').map(({ callId }) => callId),
+  });
+
+/** Differences of a killed turn from its control, in words. Empty: it ended as it would have. */
+export function faultsOf(workspace: KilledWorkspace, started: Prepared, turns: readonly Message[]): string[] {
+  const turn = turns[started.before];
+  const faults: string[] = [];
+  if (turns.length !== started.before + 1) faults.push(`${turns.length} turns in its thread`);
+  const [end, expected] = [JSON.stringify(endOf(turn)), JSON.stringify(endOf(workspace.control(started.script)))];
+  if (end !== expected) faults.push(`ended as ${end} instead of ${expected}`);
+  const effects = workspace.effectsOf(started);
+  for (const { callId, outcome } of itemsOf(turn, 'toolResult')) {
+    const number = /-e(\d+)$/.exec(callId)?.[1];
+    if (number === undefined) continue;
+    const times = effects.filter((line) => line === `${started.name}.${number}`).length;
+    if (times > 1) faults.push(`${callId} had its effect ${times} times`);
+    if (outcome === 'completed' && times !== 1) faults.push(`${callId} is completed without its effect`);
+    if (outcome !== 'completed' && outcome !== 'unknown') faults.push(`${callId} is ${outcome}`);
+  }
+  const file = join(workspace.path, `${started.name}.txt`);
+  if (started.script === 'work' && readFileSync(file, 'utf8') !== 'one two\n')
+    faults.push(`${file} has another content`);
+  return faults;
+}
+
+/** Calls without exactly one result, in any request. */
+export function unsoundCalls(requests: readonly RequestLine[]): string[] {
+  return requests.flatMap(({ id, messages }) =>
+    messages.flatMap((message: ModelMessage) =>
+      message.role !== 'assistant'
+        ? []
+        : message.toolCalls.flatMap(({ callId }) => {
+            const results = messages.filter((each) => each.role === 'tool' && each.callId === callId).length;
+            return results === 1 ? [] : [`${id}: ${callId} has ${results} results`];
+          }),
+    ),
+  );
+}

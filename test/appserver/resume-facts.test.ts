@@ -1,0 +1,132 @@
+/** The next agent server finds other facts than its predecessor left: foreign rows, a later day, another boot, files of the user. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { lockFile, type Message } from './harness.ts';
+import { KilledWorkspace, type Prepared } from './killed-turns.ts';
+import type { ScriptName } from './turn-scripts.ts';
+
+const place = new KilledWorkspace(t);
+await place.connect();
+const inRequest = { kind: 'state', state: 'working.requesting.inferring', at: 'commit' } as const;
+const lastTurn = async (turn: Prepared): Promise<Message> => (await place.ended(turn)).at(-1);
+
+/** Runs one turn to the death of its server. */
+async function killed(script: ScriptName, ...alsoKilled: readonly ScriptName[]): Promise<Prepared[]> {
+  const turns: Prepared[] = [];
+  for (const each of [script, ...alsoKilled]) turns.push(await place.prepare(each));
+  for (const turn of turns.slice(1)) {
+    place.begin(turn);
+    await place.client.until(
+      ({ method, params }) => method === 'item/approval/request' && params.threadId === turn.threadId,
+      'a question',
+    );
+  }
+  place.arm(script === 'ask' ? { kind: 'state', state: 'working.awaitingApproval', at: 'commit' } : inRequest);
+  for (const turn of turns.slice(0, 1)) place.begin(turn);
+  await place.hasEnded;
+  return turns;
+}
+
+const where = `WHERE turn IN (SELECT key FROM turns WHERE thread = (SELECT key FROM threads WHERE id = ?))`;
+const setFacts = ({ threadId }: Prepared, json: string) =>
+  place.sql(`UPDATE turnActors SET json = ? ${where}`, json, threadId);
+const moveBack = ({ threadId }: Prepared, hours: number) =>
+  place.sql(
+    `UPDATE turnActors SET json = json_set(json, '$.savedAt', ?) ${where}`,
+    new Date(Date.now() - hours * 3_600_000).toISOString(),
+    threadId,
+  );
+
+t.test('a row of a newer version fails its turn with both versions, and other turns continue', async (t) => {
+  const [newer, other] = await killed('work', 'ask');
+  if (!newer || !other) throw new Error('two turns were started');
+  setFacts(newer, JSON.stringify({ version: 7, program: '9.8.7', anything: true }));
+  await place.restart();
+  await place.connect();
+  const turn = await lastTurn(newer);
+  t.match(turn, {
+    status: 'failed',
+    error: { code: 'resumeFailed', message: /version 7 \(Oratorio 9\.8\.7\).*version 1 \(Oratorio / },
+  });
+  await place.accept(other);
+  t.match(await lastTurn(other), { status: 'completed', resumes: 1 });
+  place.begin(newer);
+  await place.client.until(
+    ({ method, params }) => method === 'turn/completed' && params.threadId === newer.threadId,
+    'its thread works',
+  );
+});
+
+t.test('an unreadable row fails its turn, and the server starts', async (t) => {
+  for (const json of ['', '{', 'null', '[]', '{"version":1}', '\u0000']) {
+    const [turn] = await killed('work');
+    if (!turn) throw new Error('a turn was started');
+    setFacts(turn, json);
+    await place.restart();
+    await place.connect();
+    t.match(await lastTurn(turn), { status: 'failed', error: { code: 'resumeFailed' } }, JSON.stringify(json));
+  }
+});
+
+t.test('a question that passed while the machine slept for a day waits another 30 s, under its id', async (t) => {
+  const [asked] = await killed('ask');
+  if (!asked) throw new Error('a turn was started');
+  moveBack(asked, 23);
+  const past = new Date(Date.now() - 22 * 3_600_000).toISOString();
+  place.sql(`UPDATE items SET json = json_set(json, '$.createdAt', ?) WHERE json LIKE '%approvalRequest%'`, past);
+  await place.restart();
+  await place.connect();
+  const { data } = await place.client.call('approval/list', {});
+  const left = Date.parse(data[0].expiresAt) - Date.now();
+  t.ok(left > 5_000 && left <= 31_000, `${left} ms are left`);
+  await place.accept(asked);
+  t.match(await lastTurn(asked), { status: 'completed', resumes: 1 });
+  t.equal(place.effectsOf(asked).length, 1);
+});
+
+t.test('a turn continues after a reboot: everything has ended, and the lock names another boot', async (t) => {
+  const [turn] = await killed('work');
+  if (!turn) throw new Error('a turn was started');
+  const lock = JSON.parse(readFileSync(lockFile(place.path), 'utf8'));
+  const identity = { ...lock.identity, pid: process.pid, bootId: '00000000-0000-4000-8000-000000000000' };
+  writeFileSync(lockFile(place.path), JSON.stringify({ ...lock, pid: process.pid, identity }));
+  await place.restart();
+  await place.connect();
+  t.match(await lastTurn(turn), { status: 'completed', resumes: 1 });
+  t.equal(place.effectsOf(turn).length, 3);
+});
+
+t.test(
+  'undo of a resumed turn restores its files, and keeps files that the user wrote while no server lived',
+  async (t) => {
+    const own = new KilledWorkspace(t);
+    await own.connect();
+    const at = (name: string) => join(own.path, name);
+    const turn = await own.prepare('work');
+    // The fourth request: commands have run, a file is written and not yet edited.
+    own.arm({ ...inRequest, times: 4 });
+    own.begin(turn);
+    await own.hasEnded;
+    t.same(
+      [readFileSync(at('t1.txt'), 'utf8'), own.effectsOf(turn).length],
+      ['one\n', 3],
+      'control: the turn has worked',
+    );
+    writeFileSync(at('mine.txt'), 'mine\n');
+    writeFileSync(at('notes.txt'), 'notes\nmine\n');
+    await own.restart();
+    await own.connect();
+    t.match((await own.ended(turn)).at(-1), { status: 'completed', resumes: 1 });
+    t.equal(readFileSync(at('t1.txt'), 'utf8'), 'one two\n');
+    const undone = await own.client.call('thread/rollback', {
+      threadId: turn.threadId,
+      numTurns: 1,
+      restoreFiles: true,
+    });
+    t.same([...undone.restored].sort(), ['effects', 't1.txt']);
+    t.same(undone.conflicts, []);
+    t.same([existsSync(at('t1.txt')), existsSync(at('effects'))], [false, false], 'everything of the turn is undone');
+    t.same([readFileSync(at('mine.txt'), 'utf8'), readFileSync(at('notes.txt'), 'utf8')], ['mine\n', 'notes\nmine\n']);
+  },
+);
