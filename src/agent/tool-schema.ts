@@ -320,3 +320,12 @@ function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'undefined';
   return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
+
+/**
+ * Name of a call in the form that every service accepts in a request. A model may have written any text, which the store keeps: services
+ * refuse a conversation that contains it.
+ */
+export function wireToolName(name: string): string {
+  const safe = name.replace(/[^\w-]+/g, '_').slice(0, 64);
+  return safe === '' ? 'unknown' : safe;
+}

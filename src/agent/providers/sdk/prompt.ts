@@ -10,6 +10,7 @@ import * as v from 'valibot';
 import { strictValue } from '../../../lib/index.ts';
 import { type ContentPart, type ModelMessage, type ModelToolCall, stateFor } from '../../model.ts';
 import { withPictures } from '../../pictures.ts';
+import { wireToolName } from '../../tool-schema.ts';
 
 /** Content of one answer as a library takes it back. */
 export type AnswerPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
@@ -54,7 +55,8 @@ function wireMessage(message: Exclude<ModelMessage, { role: 'tool' }>, owner: st
       return { role: 'user', content: userContent(message.content) };
     case 'assistant': {
       const state = v.safeParse(AnswerState, stateFor(owner, message.state));
-      if (state.success) return { role: 'assistant', content: strictValue(state.output) as AnswerPart[] };
+      if (state.success)
+        return { role: 'assistant', content: (strictValue(state.output) as AnswerPart[]).map(withWireName) };
       const calls = message.toolCalls.map(callOf);
       const text = message.text === '' && calls.length > 0 ? [] : [textPart(message.text)];
       return { role: 'assistant', content: [...text, ...calls] };
@@ -62,13 +64,16 @@ function wireMessage(message: Exclude<ModelMessage, { role: 'tool' }>, owner: st
   }
 }
 
+const withWireName = (part: AnswerPart): AnswerPart =>
+  part.type === 'tool-call' ? { ...part, toolName: wireToolName(part.toolName) } : part;
+
 const textPart = (text: string): LanguageModelV4TextPart => ({
   type: 'text',
   text: text.trim() === '' ? emptyText : text,
 });
 
 function callOf({ callId, name, arguments: args }: ModelToolCall): AnswerPart {
-  return { type: 'tool-call', toolCallId: safeCallId(callId), toolName: name, input: inputOf(args) };
+  return { type: 'tool-call', toolCallId: safeCallId(callId), toolName: wireToolName(name), input: inputOf(args) };
 }
 
 /** Arguments as an object, as every service wants them; the model still sees its own text. */
@@ -114,7 +119,7 @@ function resultOf(result: Extract<ModelMessage, { role: 'tool' }>): LanguageMode
   return {
     type: 'tool-result',
     toolCallId: safeCallId(callId),
-    toolName: name,
+    toolName: wireToolName(name),
     output:
       pictures.length === 0
         ? { type: 'text', value: text }

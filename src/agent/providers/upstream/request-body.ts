@@ -10,6 +10,7 @@ import {
   type ToolChoice,
 } from '../../model.ts';
 import { withPictures } from '../../pictures.ts';
+import { wireToolName } from '../../tool-schema.ts';
 import { ChatState, callIdShape, type Dialect, mistralCallId } from './dialect.ts';
 import { isRecord } from './json.ts';
 
@@ -143,7 +144,7 @@ function wireAnswer({ text, toolCalls, state }: Answer, options: BodyOptions): u
   const calls = toolCalls.map(({ callId, name, arguments: args }: ModelToolCall) => ({
     id: wireId(callId, options),
     type: 'function',
-    function: { name, arguments: readableArguments(args) },
+    function: { name: wireToolName(name), arguments: readableArguments(args) },
     ...(extraContent[callId] && { extra_content: extraContent[callId] }),
   }));
   return {
