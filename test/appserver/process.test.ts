@@ -46,7 +46,7 @@ t.test('the server publishes its address to its owner only, and leaves nothing a
     await client.call('turn/start', { threadId: thread.id, input: words('count to 1000') });
     await client.notification('item/agentMessage/delta');
     server.child.kill(signal);
-    await client.notification('turn/cancelled');
+    t.match(await client.notification('system/event'), { params: { kind: 'turnSuspended', reason: 'stop' } });
     t.equal((await client.closed).code, 1001);
     t.equal(await server.ended, 0, signal);
     t.same(readdirSync(join(path, '.oratorio')).sort(), ['appserver.mutex', 'config.json']);

@@ -177,7 +177,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
 });
 
 t.test(
-  'an agent server that dies during a turn fails the request of its client, and the next chat works',
+  'a chat follows its turn over the death of the agent server, and a client of the dead server fails',
   async (t) => {
     const place = makePlace(t);
     const workspace = place.workspace('site', quick);
@@ -185,8 +185,7 @@ t.test(
     const chat = await oratorio(place, ['chat', 'count to 1000', '--workspace', workspace], (text) => {
       if (/\b7\b/.test(text) && isAlive(pid)) process.kill(pid, 'SIGKILL');
     });
-    t.match(chat, { code: 1, signal: null, stderr: /connection/i });
-    t.notMatch(chat.stdout, /\b1000\b/);
+    t.match(chat, { code: 0, signal: null, stdout: /\b1000\b/, stderr: /this turn goes on/ });
     t.match(await oratorio(place, ['chat', 'hello', '--workspace', workspace]), { code: 0, stdout: /Demo model/ });
 
     const record = await oratorioJson(place, 'ensure', workspace);

@@ -22,17 +22,12 @@ t.test('a running turn has facts, which its end deletes with its started calls',
   t.equal(threads.turnActors.calls(thread.id, turn.id).size, 0);
 });
 
-t.test('a turn in memory, of a sub-agent, and one that ends with its process have no facts', async (t) => {
+t.test('a turn in memory has no facts', async (t) => {
   const { threads } = opened(t, temporaryDirectory(t));
   const { runtime } = service(says('x'), { store: threads });
   const { thread } = runtime.threads.start({ isEphemeral: true });
   const { turn } = await talk(runtime, thread.id, 'x');
   t.equal(threads.turnActors.get(thread.id, turn.id), undefined);
-  const automated = runtime.threads.start({}).thread.id;
-  const started = runtime.turns.start(automated, text('x'), undefined, { beforeEffects: () => undefined });
-  t.equal(threads.turnActors.get(automated, started.turn.id), undefined);
-  started.begin();
-  await started.ended;
 });
 
 t.test('only a flushed transaction waits for the disk', (t) => {
