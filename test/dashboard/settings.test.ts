@@ -239,6 +239,7 @@ const rights: Readonly<Record<string, unknown>> = {
   'Agent.Name': 'codex',
   'Agent.Command': ['touch', '/tmp/x'],
   'Hub.Port': 1,
+  'Turns.Resume': 'auto',
 };
 
 t.test('regression: H2 settings that give rights cannot be changed through the dashboard', async (t) => {

@@ -1,6 +1,6 @@
 /** The built and installed command line tool, from `up` to `hub stop`: a real Hub and a real agent server. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -182,17 +182,24 @@ t.test('exec and chat in a directory that is not a workspace start no Hub', asyn
   t.notOk(existsSync(join(state, 'hub')));
 });
 
-t.test('exec reports the thread, the turn and the next commands when its agent server is killed', async (t) => {
-  await oratorio(['ensure', workspace]);
-  const [record] = JSON.parse((await oratorio(['list', '--json'])).stdout);
-  const cut = runIn(workspace, process.execPath, [command, 'exec', '--json', '--yes', 'run: touch begun; sleep 300']);
-  await eventually(() => existsSync(join(workspace, 'begun')), 'the command runs');
-  process.kill(record.pid, 'SIGKILL');
-  const { code, stdout, stderr } = await cut;
-  t.equal(code, 1);
-  t.match(JSON.parse(stdout), { error: { details: { threadId: /^thread_/, turnId: /^turn_/, state: 'cut' } } });
-  t.match(stderr, /cut off[\s\S]*oratorio chat --thread thread_\S+; [\s\S]*oratorio undo --thread thread_/);
-});
+t.test(
+  'exec reports the thread, the turn and the next commands when its turn ends with the agent server',
+  async (t) => {
+    const file = join(workspace, '.oratorio', 'config.json');
+    const settings = readFileSync(file, 'utf8');
+    t.teardown(() => writeFileSync(file, settings));
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(settings), Turns: { Resume: 'never' } }));
+    await oratorio(['restart', workspace]);
+    const [record] = JSON.parse((await oratorio(['list', '--json'])).stdout);
+    const cut = runIn(workspace, process.execPath, [command, 'exec', '--json', '--yes', 'run: touch begun; sleep 300']);
+    await eventually(() => existsSync(join(workspace, 'begun')), 'the command runs');
+    process.kill(record.pid, 'SIGKILL');
+    const { code, stdout, stderr } = await cut;
+    t.equal(code, 1);
+    t.match(JSON.parse(stdout), { error: { details: { threadId: /^thread_/, turnId: /^turn_/, state: 'cut' } } });
+    t.match(stderr, /cut off[\s\S]*oratorio chat --thread thread_\S+; [\s\S]*oratorio undo --thread thread_/);
+  },
+);
 
 t.test('a second Hub reports the first one and exits with 0', async (t) => {
   t.match(await oratorio(['hub']), { code: 0, stdout: /Another Hub serves this user at http/ });
