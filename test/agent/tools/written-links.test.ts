@@ -1,5 +1,6 @@
 /** Links that a command puts into a git directory. */
-import { chmodSync, chownSync, lstatSync, mkdirSync, realpathSync, symlinkSync } from 'node:fs';
+import { chmodSync, chownSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { WrittenLinks } from '../../../src/agent/tools/exec/written-links.ts';
@@ -9,7 +10,11 @@ const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !==
 
 /** A git directory with a link of the user, and a link of a command deep below it. */
 async function linked(t: Test) {
-  const git = realpathSync(t.testdir({ refs: { heads: {} }, logs: { refs: { heads: {} } } }));
+  const git = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-links-')));
+  t.teardown(() => rmSync(git, { recursive: true }));
+  // Another user enters it.
+  chmodSync(git, 0o755);
+  for (const path of ['refs/heads', 'logs/refs/heads']) mkdirSync(join(git, path), { recursive: true });
   const own = join(git, 'refs/heads/own');
   symlinkSync('/nowhere', own);
   const links = new WrittenLinks();
