@@ -3,6 +3,8 @@ import type { MachineWords } from './types.ts';
 
 export const turn: MachineWords = {
   guards: {
+    isResumed: 'an earlier agent server has begun the turn',
+    continuesIn: 'the stored work says so',
     isOverBudget: 'a budget is used up',
     isTooLong: 'the conversation is too long for the model',
     canCompactAfter: 'a shorter conversation may fit',
@@ -25,7 +27,6 @@ export const turn: MachineWords = {
     reachesCutLimit: 'calls are cut off again and again',
     isLooping: 'the model repeats itself',
     isDelegated: 'an external agent does the turns',
-    hasCancelled: 'the agent has ended the turn as cancelled',
     isCompleted: 'the turn is complete',
     isFailed: 'the turn has failed',
   },
@@ -33,6 +34,7 @@ export const turn: MachineWords = {
     recordInterrupter: 'note which side interrupted it',
     recordStorageFailure: 'note that it could not be saved',
     recordFailure: 'note the failure',
+    recordSavedEnd: 'note the end from before the restart',
     recordUsedUpBudget: 'note the budget that is used up',
     recordBudgetFailure: 'note that the budget ended it',
     countOmission: 'count the part that is left out',
@@ -59,8 +61,7 @@ export const turn: MachineWords = {
     recordPendingApprovals: 'note the calls that wait for approval',
     addPendingApproval: 'note the call that waits for approval',
     removePendingApproval: 'note the decision',
-    recordDelegatedEnd: 'note why the agent has ended',
-    recordOwnCancellation: 'note that the agent has cancelled the turn',
+    recordDelegatedEnd: 'note how the agent has ended the turn',
     clearPendingApprovals: 'forget undecided calls',
     emitApprovalsExpired: 'decline the calls without an answer',
     emitStuck: 'report that the model repeats itself',
