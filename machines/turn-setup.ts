@@ -135,7 +135,6 @@ export const turnSetup = setup({
     isLooping: (_, { repeated }: ToolRun) => repeated !== null,
     hasClientCalls: ({ context }) => context.clientCalls > 0,
     isDelegated: ({ context }) => context.limits.isDelegated,
-    hasCancelled: (_, { isCancelled }: Delegated) => isCancelled,
     isCompleted: ({ context }) => context.outcome === 'completed',
     isFailed: ({ context }) => context.outcome === 'failed',
   },
@@ -225,8 +224,11 @@ export const turnSetup = setup({
     addPendingApproval: assign(({ context }, { requestId }: { readonly requestId: string }) => ({
       pending: [...context.pending, requestId],
     })),
-    recordDelegatedEnd: assign((_, { finish }: Delegated) => ({ finish })),
-    recordOwnCancellation: assign({ interruptedBy: 'approval', outcome: 'cancelled' }),
+    recordDelegatedEnd: assign((_, { isCancelled, finish }: Delegated) =>
+      isCancelled
+        ? { interruptedBy: 'approval' as const, outcome: 'cancelled' as const }
+        : { finish, outcome: 'completed' as const },
+    ),
     removePendingApproval: assign(({ context }, { requestId }: { readonly requestId: string }) => ({
       pending: context.pending.filter((id) => id !== requestId),
     })),

@@ -141,6 +141,9 @@ export const turnMachine = turnSetup.createMachine({
           target: 'cancelling',
           actions: { type: 'recordInterrupter', params: eventIn<Extract<TurnEvent, { type: 'INTERRUPT' }>> },
         },
+        DECIDED: {
+          actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
+        },
         'xstate.error.actor.*': { target: 'storing', actions: { type: 'recordFailure', params: failureIn } },
       },
       states: {
@@ -331,11 +334,6 @@ export const turnMachine = turnSetup.createMachine({
           after: {
             approvalTimeout: { target: 'securing', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
           },
-          on: {
-            DECIDED: {
-              actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
-            },
-          },
         },
         securing: {
           description: 'Saves the files before the first call that may change them.',
@@ -352,17 +350,7 @@ export const turnMachine = turnSetup.createMachine({
             id: 'delegate',
             src: 'delegate',
             input: keyOf,
-            onDone: [
-              {
-                guard: { type: 'hasCancelled', params: outputIn },
-                target: '#turn.storing',
-                actions: 'recordOwnCancellation',
-              },
-              {
-                target: '#turn.storing',
-                actions: [{ type: 'recordDelegatedEnd', params: outputIn }, 'recordCompletion'],
-              },
-            ],
+            onDone: { target: '#turn.storing', actions: { type: 'recordDelegatedEnd', params: outputIn } },
           },
           on: {
             'APPROVAL.NEEDED': {
@@ -380,11 +368,6 @@ export const turnMachine = turnSetup.createMachine({
               always: { guard: 'areAllDecided', target: 'busy' },
               after: {
                 approvalTimeout: { target: 'busy', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
-              },
-              on: {
-                DECIDED: {
-                  actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
-                },
               },
             },
           },

@@ -332,7 +332,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.match(world.state.end, { status: 'completed', finishReason: 'length' }),
   },
   {
-    takes: 'working.delegating done(delegate) [hasCancelled] → storing',
+    takes: 'working.delegating done(delegate) → storing',
     proves: 'an agent that ends its turn as cancelled, as some do after a refusal, cancels ours',
     world: () => worldFor('delegating'),
     given: to.delegating,
@@ -352,7 +352,7 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'working.delegating.asking DECIDED → ∅',
+    takes: 'working DECIDED → ∅',
     proves: 'a decision removes its approval; the others stay pending',
     world: () => worldFor('asking'),
     given: async (world) => {
@@ -584,7 +584,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.equal(world.runTools.length, 1),
   },
   {
-    takes: 'working.awaitingApproval DECIDED → ∅',
+    takes: 'working DECIDED → ∅',
     proves: 'a decision removes its approval; the others stay pending',
     given: to.awaitingApproval,
     when: (world) => world.send({ type: 'DECIDED', requestId: 'two' }),

@@ -15,6 +15,7 @@ import {
   type RuntimeOptions,
   type RuntimeSettings,
   type ThreadEvent,
+  type ThreadStore,
 } from '../../../src/agent/index.ts';
 import type { TurnOptions } from '../../../src/agent/runtime/types.ts';
 import type { Turn } from '../../../src/protocol/index.ts';
@@ -480,4 +481,70 @@ t.test('input that steers a turn survives its process', async (t) => {
   const asked = JSON.stringify(requests[0]?.messages);
   t.equal(asked.split('and in red').length, 2, 'the model gets it once');
   t.notMatch(asked, /"hm"/, 'the broken answer is not sent');
+});
+
+/** A turn whose call needs an approval. `onWaiting` is called in the commit of the question, `decide` when it is open. */
+async function leftWaiting(t: Test, at: { onWaiting?: (runtime: Runtime, store: ThreadStore) => void } = {}) {
+  const directory = temporaryDirectory(t);
+  const open = (onWaiting?: (runtime: Runtime) => void) => {
+    const store = openStore(directory);
+    const write = tool({ name: 'Write', needsApproval: true, run: () => dead });
+    const { runtime } = service(
+      scripted(async function* () {
+        yield call('c1', 'Write');
+      }),
+      {
+        ...{ store: store.threads, tools: () => [write], settings },
+        observe: (actor) => {
+          actor.subscribe((snapshot) => {
+            if (leafOf((snapshot as { readonly value: unknown }).value) === 'awaitingApproval') onWaiting?.(runtime);
+          });
+        },
+      },
+    );
+    return { runtime, store };
+  };
+  const { runtime, store } = open((runtime) => at.onWaiting?.(runtime, store.threads));
+  const { thread } = runtime.threads.start({});
+  const ear = listening();
+  runtime.turns.start(thread.id, text('x'), ear.listener).begin();
+  const { params } = await ear.until('item/approval/request');
+  return { runtime, ear, requestId: params.requestId, close: () => store.close(), next: () => open() };
+}
+
+t.test('a second answer after a restart is refused, and the first one is named', async (t) => {
+  const { runtime, requestId, ear, close, next } = await leftWaiting(t);
+  runtime.turns.respond(requestId, 'accept', 'user', 'oratorio-tui');
+  await ear.until('item/approval/resolved');
+  close();
+  const second = next();
+  t.teardown(() => second.store.close());
+  t.same(second.runtime.turns.approvals(), []);
+  t.match(second.runtime.turns.decisionOf(requestId), {
+    decision: 'accept',
+    decidedBy: 'user',
+    client: 'oratorio-tui',
+  });
+  t.throws(() => second.runtime.turns.respond(requestId, 'decline'), {
+    name: 'AgentError',
+    reason: 'approvalNotFound',
+  });
+  t.equal(second.runtime.turns.decisionOf('approval_other'), undefined);
+});
+
+t.test('a list of approvals names stored ones only', async (t) => {
+  const seen: string[][] = [];
+  const { close } = await leftWaiting(t, {
+    onWaiting: (runtime, store) => {
+      const listed = runtime.turns.approvals().map(({ requestId }) => requestId);
+      const items = store.unfinishedTurns().flatMap((turn) => turn.items);
+      seen.push(
+        listed,
+        items.flatMap((item) => (item.type === 'approvalRequest' ? [item.requestId] : [])),
+      );
+    },
+  });
+  t.equal(seen[0]?.length, 1);
+  t.same(seen[1], seen[0]);
+  close();
 });

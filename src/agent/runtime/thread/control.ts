@@ -126,8 +126,10 @@ export class TurnControl {
     return { turnId, queuedInputs: this.#queue.list(threadId) };
   }
 
+  /** Every listed approval is stored: after a kill it has the same id. @throws AgentError threadNotFound */
   approvals(threadId?: string): readonly ApprovalRequest[] {
     if (threadId !== undefined) this.#registry.get(threadId);
+    this.#registry.durable.journal.flush();
     return this.#turns.approvals(threadId);
   }
 

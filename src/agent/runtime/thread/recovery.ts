@@ -21,10 +21,11 @@ export interface Recovery {
  * every other turn is ended. Items that were growing are completed. No turn stops the start.
  */
 export function recoverTurns(recovery: Recovery): void {
-  const { services, registry } = recovery;
+  const { services, registry, turns } = recovery;
   // Parents come before their sub-agents, which continue with them.
   const unfinished = services.store.unfinishedTurns();
   for (const turn of unfinished.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt))) {
+    turns.restoreDecisions(turn);
     try {
       const thread = registry.get(turn.threadId);
       const end = endOf(recovery, turn, thread) ?? register(recovery, turn, thread);

@@ -133,6 +133,11 @@ export class Turns {
     return false;
   }
 
+  /** Remembers the decisions in a turn that an earlier process left unfinished. */
+  restoreDecisions({ items }: Turn): void {
+    this.#decisions.restore(items);
+  }
+
   /** Decision about an approval, while it is remembered. */
   decisionOf(requestId: string): MadeDecision | undefined {
     return this.#decisions.of(requestId);

@@ -1,6 +1,5 @@
-import type { ApprovalDecision, ApprovalRequest, ItemOf } from '../../../protocol/index.ts';
+import type { ApprovalDecision, ApprovalRequest, Item, ItemOf } from '../../../protocol/index.ts';
 import type { ApprovalNeed } from '../../tool.ts';
-import type { ThreadEvent } from '../feed.ts';
 import {
   authorOf,
   type DecidedBy,
@@ -222,8 +221,6 @@ function askedCall(
   };
 }
 
-type Resolved = Extract<ThreadEvent, { method: 'item/approval/resolved' }>;
-
 /** Number of decided approvals that are remembered for late answers. */
 const maxDecisions = 1_000;
 
@@ -244,8 +241,15 @@ export class ApprovalDecisions {
   }
 
   /** Remembers a published decision, unless a client made it, which is remembered already. */
-  note({ requestId, decision, decidedBy, client }: Resolved['params']): void {
+  note({ requestId, decision, decidedBy, client }: MadeDecision & { readonly requestId: string }): void {
     if (!this.#made.has(requestId)) this.remember(requestId, { decision, decidedBy, client });
+  }
+
+  /** Remembers the decisions of an earlier process, from the items of its turn. */
+  restore(items: readonly Item[]): void {
+    for (const item of items) {
+      if (item.type === 'approvalResponse') this.note(item);
+    }
   }
 
   remember(requestId: string, made: MadeDecision): void {
