@@ -34,7 +34,7 @@ async function model(t: Test): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
-t.test('after kill -9 the page shows the turn that goes on, and sends the waiting message once', async (t) => {
+t.test('after kill -9 the page shows the resumed turn, and sends the waiting message once', async (t) => {
   const port = await unusedPort();
   const config = {
     Provider: 'openai-compatible',
