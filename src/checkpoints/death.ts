@@ -150,7 +150,8 @@ class Attribution {
 
   #ownersOf({ path, entry, changedAt }: FoundChange): Owners {
     const turns = this.#turns;
-    const inTime = turns.filter(({ until }) => changedAt <= until);
+    // Signs of life have whole milliseconds, times of files have parts of them.
+    const inTime = turns.filter(({ until }) => Math.floor(changedAt) <= until);
     if (inTime.length > 0) return { edge: 'crash', owners: inTime.map(({ owner }) => owner) };
     const isAnyone = entry === undefined;
     const may = turns.filter(({ isWorking, written }) => isAnyone || isWorking || written.has(path));

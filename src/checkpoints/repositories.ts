@@ -141,7 +141,7 @@ export class Repositories {
   #stateOf(path: BytePath, place: GitPlace, aliveUntil: number | undefined): GitState | undefined {
     const state = readRepository(place);
     if (!state) return undefined;
-    const isUncertain = aliveUntil !== undefined && repositoryChangedAt(place) > aliveUntil;
+    const isUncertain = aliveUntil !== undefined && Math.floor(repositoryChangedAt(place)) > aliveUntil;
     return { ...state, ...this.indexOf(path).save(place), ...(isUncertain && { isUncertain }) };
   }
 }
