@@ -5,7 +5,7 @@
 import t, { type Test } from 'tap';
 import { turnMachine } from '../../machines/index.ts';
 import { faultsOf, KilledWorkspace, type Prepared, unsoundCalls } from './killed-turns.ts';
-import { type Moment, type ScriptName, scripts } from './turn-scripts.ts';
+import { type Moment, type ScriptName } from './turn-scripts.ts';
 
 interface Scenario {
   readonly script: ScriptName;
@@ -74,7 +74,7 @@ t.test('kill -9 at the entry of every state, and after its commit', async (all) 
       Object.keys(scenarios).toSorted(),
       'each state has a scenario',
     );
-    await runControls(t, place, Object.keys(scripts) as ScriptName[]);
+    await runControls(t, place, [...new Set(Object.values(scenarios).map(({ script }) => script))]);
   });
   for (const [state, { script, push, next, first, isUndoneAtEntry = false }] of Object.entries(scenarios)) {
     for (const at of ['entry', 'commit'] as const) {
