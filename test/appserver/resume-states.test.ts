@@ -5,7 +5,7 @@
 import t, { type Test } from 'tap';
 import { turnMachine } from '../../machines/index.ts';
 import { faultsOf, KilledWorkspace, type Prepared, unsoundCalls } from './killed-turns.ts';
-import { type Moment, type ScriptName } from './turn-scripts.ts';
+import type { Moment, ScriptName } from './turn-scripts.ts';
 
 interface Scenario {
   readonly script: ScriptName;
