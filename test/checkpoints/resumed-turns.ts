@@ -96,7 +96,7 @@ export async function clockAfter(directory: string, at: number): Promise<void> {
   do {
     await pause(1);
     writeFileSync(probe, '');
-  } while (statSync(probe).ctimeMs <= at);
+  } while (Math.floor(statSync(probe).ctimeMs) <= at);
 }
 
 /** Runs one turn with its deaths, and the edits of the user meanwhile. */
