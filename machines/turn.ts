@@ -90,6 +90,15 @@ const untried = {
   hasCalled: false,
 };
 
+/** A state that waits until every approval is decided, or declines the rest after the timeout. */
+const untilDecided = <const T extends string>(target: T) =>
+  ({
+    entry: 'emitWaiting',
+    exit: 'emitResumed',
+    always: { guard: 'areAllDecided', target },
+    after: { approvalTimeout: { target, actions: ['emitApprovalsExpired', 'clearPendingApprovals'] } },
+  }) as const;
+
 /** A turn that had not sent its first request is prepared again. */
 const isPrepared = ({ state, context }: SavedTurn): boolean => context !== null && state !== 'preparing';
 
@@ -328,12 +337,7 @@ export const turnMachine = turnSetup.createMachine({
         },
         awaitingApproval: {
           description: 'Waiting for approval; any client of the thread may answer. Declined after the timeout.',
-          entry: 'emitWaiting',
-          exit: 'emitResumed',
-          always: { guard: 'areAllDecided', target: 'securing' },
-          after: {
-            approvalTimeout: { target: 'securing', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
-          },
+          ...untilDecided('securing'),
         },
         securing: {
           description: 'Saves the files before the first call that may change them.',
@@ -363,12 +367,7 @@ export const turnMachine = turnSetup.createMachine({
             busy: { description: 'No approval is pending.' },
             asking: {
               description: 'The agent waits for an approval, and may work on. Each question restarts the timeout.',
-              entry: 'emitWaiting',
-              exit: 'emitResumed',
-              always: { guard: 'areAllDecided', target: 'busy' },
-              after: {
-                approvalTimeout: { target: 'busy', actions: ['emitApprovalsExpired', 'clearPendingApprovals'] },
-              },
+              ...untilDecided('busy'),
             },
           },
         },

@@ -83,23 +83,16 @@ export class Tracer {
     this.#append('turn.started', { threadId, turnId }, { at: startedAt, data: text === '' ? {} : { text } });
   }
 
-  turnEnded({
-    threadId,
-    id: turnId,
-    status,
-    error,
-    finishReason,
-    startedAt,
-    completedAt,
-    interruptedBy,
-  }: StoredTurn): void {
+  /** @param awayMs time in which no agent server lived */
+  turnEnded(turn: StoredTurn, awayMs = 0): void {
+    const { threadId, id: turnId, status, error, finishReason, startedAt, completedAt, interruptedBy } = turn;
     const at = completedAt ?? timestamp();
     if (error) this.#failed({ threadId, turnId }, at, error);
-    const durationMs = elapsed(startedAt, at);
+    const durationMs = Math.max(0, elapsed(startedAt, at) - awayMs);
     this.#append(
       'turn.completed',
       { threadId, turnId },
-      { at, durationMs, data: { status, finishReason, interruptedBy } },
+      { at, durationMs, data: { status, finishReason, interruptedBy, ...(awayMs > 0 && { awayMs }) } },
     );
   }
 

@@ -43,10 +43,10 @@ export { type SandboxMode, type SandboxStatus, sandboxStateOf, sandboxStatus } f
 export { ShellEnvironment } from './exec/shell-environment.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
 export { DelegateFileError, type DelegateFiles } from './files/delegate-files.ts';
-export { hashOfFile } from './files/file-hash.ts';
 export type { ReadImage } from './files/local-image.ts';
 export type { LocalText, ReadText } from './files/local-text.ts';
 export type { FittingPaths, PathSearch } from './files/path-search.ts';
+export { hashOfFile } from './files/replace-file.ts';
 export { OutputFiles } from './output-files.ts';
 export { isWithin } from './paths.ts';
 export type { PlaceRules } from './places.ts';

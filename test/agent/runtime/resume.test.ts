@@ -433,11 +433,15 @@ t.test('a suspended turn keeps its facts, ends nothing, and continues with its r
 
   const second = openStore(directory);
   t.teardown(() => second.close());
+  const { turnActors } = second.threads;
+  const savedAt = new Date(Date.now() - 3_600_000).toISOString();
+  const facts = JSON.parse(turnActors.get(thread.id, turn.id) ?? '');
+  turnActors.put(thread.id, turn.id, JSON.stringify({ ...facts, savedAt }));
   const { runtime: next } = service(
     scripted(async function* (request) {
       yield hasResult(request) ? say('done') : call('c9', 'Write');
     }),
-    { store: second.threads, tools: () => [write] },
+    { store: second.threads, traces: second.traces, tools: () => [write] },
   );
   const hear = listening();
   next.threads.subscribe(thread.id, hear.listener);
@@ -446,6 +450,10 @@ t.test('a suspended turn keeps its facts, ends nothing, and continues with its r
   t.match(await run?.ended, { id: turn.id, status: 'completed', resumes: 1 });
   t.match((await hear.until('system/event')).params, { kind: 'turnResumed', reason: 'restart' });
   t.same(world.effects, ['written']);
+  second.traces.flush();
+  const [completed] = second.traces.events(thread.id, { types: ['turn.completed'], limit: 1 }).events;
+  t.ok(Number(completed?.data['awayMs']) >= 3_600_000, 'the trace names the time without an agent server');
+  t.ok(Number(completed?.durationMs) < 3_600_000, 'and leaves it out of the duration');
 });
 
 t.test('input that steers a turn survives its process', async (t) => {

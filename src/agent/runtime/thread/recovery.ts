@@ -4,7 +4,7 @@ import { AgentError } from '../../errors.ts';
 import type { StoredThread, StoredTurn, ThreadStore, TraceStore } from '../../thread-store.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { Tracer } from '../tracer.ts';
-import { factsOf, type TurnFacts } from '../turn/index.ts';
+import { factsOf, itemId, type TurnFacts } from '../turn/index.ts';
 import type { ThreadRegistry } from './registry.ts';
 import type { Turns } from './turns.ts';
 
@@ -74,7 +74,8 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     return resumeFailed(messageOf(error));
   }
   const at = Date.now();
-  if (at - Date.parse(facts.savedAt) > resumeWithinHours * hourMs) {
+  const lastAwayMs = Math.max(0, at - Date.parse(facts.savedAt));
+  if (lastAwayMs > resumeWithinHours * hourMs) {
     return { status: 'cancelled', interruptedBy: 'shutdown' };
   }
   if (facts.resumes >= maxResumes) {
@@ -87,7 +88,7 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     for (const item of items) if (!turn.items.includes(item)) store.putItem(turn.threadId, item);
   });
   try {
-    turns.register(thread, { turn: { ...turn, items }, facts, at });
+    turns.register(thread, { turn: { ...turn, items }, facts, at, awayMs: facts.awayMs + lastAwayMs, lastAwayMs });
     return undefined;
   } catch (error) {
     if (!(error instanceof AgentError)) throw error;
@@ -102,7 +103,7 @@ function endTurn(store: ThreadStore, { items, ...turn }: Turn, end: End): void {
   store.transaction(() => {
     for (const item of items) if (item.status !== 'completed') store.putItem(threadId, completed(item, 'cancelled'));
     if (end.error) {
-      const id = `item_${String(store.nextItemNumber(threadId)).padStart(3, '0')}`;
+      const id = itemId(store.nextItemNumber(threadId));
       const about = { id, turnId, status: 'completed', createdAt: completedAt } as const;
       store.putItem(threadId, { ...about, type: 'error', error: end.error });
     }

@@ -183,7 +183,7 @@ export class Turns {
   register(thread: StoredThread, resumed: ResumedTurn): void {
     const { settings, workspace, worktreeRoots } = this.#services;
     const { turn, facts } = resumed;
-    requireWorkspace(workspace);
+    requireWorkspace(workspace, this.pathOf(thread));
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
     const prompt = turn.items.find((item) => item.type === 'userMessage');
     const { options } = facts;

@@ -29,4 +29,7 @@ export interface ResumedTurn {
   readonly facts: TurnFacts;
   /** Time of this start, in milliseconds since the epoch. */
   readonly at: number;
+  /** Time in which no agent server lived, in milliseconds: of all pauses of the turn, and of the last one. */
+  readonly awayMs: number;
+  readonly lastAwayMs: number;
 }

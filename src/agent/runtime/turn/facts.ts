@@ -73,11 +73,8 @@ const Facts = v.object({
   notes: v.array(v.string()),
   /** Times that the turn continued without a finished step in between. */
   resumes: count,
-  /** Times that the turn continued. */
-  allResumes: count,
   /** Time in which no agent server lived, in milliseconds. */
   awayMs: v.number(),
-  incarnation: v.string(),
   savedAt: v.string(),
   /** Present: the agent server handed the turn over. */
   suspended: v.optional(v.picklist(suspensions)),

@@ -1,7 +1,9 @@
 /** One turn: its driver and machine, its model requests, calls, approvals, budget, files and end. Begin with `TurnRun`. */
 export { ApprovalDecisions, type MadeDecision } from './approvals.ts';
 export type { ResumedTurn } from './context.ts';
+export type { SuspendOptions } from './continuation.ts';
 export { preloadTurnParts } from './driver.ts';
 export { factsOf, type Suspension, type TurnFacts } from './facts.ts';
-export { type SuspendOptions, TurnRun } from './run.ts';
+export { itemId } from './items.ts';
+export { TurnRun } from './run.ts';
 export type { SpawningCall, TurnPlace, TurnThread } from './thread.ts';

@@ -286,7 +286,7 @@ export class TurnItems {
   }
 
   #base(status: Item['status']) {
-    const id = `item_${String(this.#number).padStart(3, '0')}`;
+    const id = itemId(this.#number);
     this.#number += 1;
     return { id, turnId: this.#options.place.turnId, status, createdAt: timestamp() };
   }
@@ -317,3 +317,6 @@ export type CommandEnd = Pick<ItemOf<'commandExecution'>, 'exitCode' | 'outcome'
 function grown({ item, text }: OpenItem, status: Item['status']): Item {
   return item.type === 'commandExecution' ? { ...item, status, output: text } : { ...item, status, text };
 }
+
+/** Id of an item. @param number from 1 within a thread */
+export const itemId = (number: number): string => `item_${String(number).padStart(3, '0')}`;

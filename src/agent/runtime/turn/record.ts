@@ -7,6 +7,7 @@ import { timestamp } from '../clock.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import type { JournalOwner } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
+import type { ResumedTurn } from './context.ts';
 import { TurnItems } from './items.ts';
 import type { TurnThread } from './thread.ts';
 
@@ -20,8 +21,8 @@ export interface TurnRecordOptions {
   readonly onStorageFailed: (message: string) => void;
   /** Facts for the next process as JSON; undefined: the turn ends with this process. */
   readonly facts: (() => string | undefined) | undefined;
-  /** The turn as an earlier process stored it; absent: a new turn. */
-  readonly stored?: Turn | undefined;
+  /** Present: an earlier process began the turn. */
+  readonly resumed?: ResumedTurn | undefined;
 }
 
 /**
@@ -39,6 +40,8 @@ export class TurnRecord implements JournalOwner {
   readonly #onStorageFailed: (message: string) => void;
   readonly #facts: (() => string | undefined) | undefined;
   readonly #startedAt: string;
+  /** Time in which no agent server lived, in milliseconds. */
+  readonly #awayMs: number;
   /** Times that the turn continued after its agent server had ended. */
   readonly resumes: number;
   /** Changes of the facts so far, and those that a commit has. */
@@ -48,7 +51,7 @@ export class TurnRecord implements JournalOwner {
   #completedAt: string | undefined;
   #isEndPublished = false;
 
-  constructor({ services, thread, turnId, stateOf, onStorageFailed, facts, stored }: TurnRecordOptions) {
+  constructor({ services, thread, turnId, stateOf, onStorageFailed, facts, resumed }: TurnRecordOptions) {
     const { id: threadId, asker, store, journal } = thread;
     this.threadId = threadId;
     this.asker = asker;
@@ -58,10 +61,11 @@ export class TurnRecord implements JournalOwner {
     this.#stateOf = stateOf;
     this.#onStorageFailed = onStorageFailed;
     this.#facts = facts;
-    this.#startedAt = stored?.startedAt ?? timestamp();
-    this.resumes = stored ? (stored.resumes ?? 0) + 1 : 0;
+    this.#startedAt = resumed?.turn.startedAt ?? timestamp();
+    this.#awayMs = resumed?.awayMs ?? 0;
+    this.resumes = resumed ? (resumed.turn.resumes ?? 0) + 1 : 0;
     this.items = new TurnItems({
-      ...{ place: { threadId, turnId }, store, journal, owner: this, stored: stored?.items },
+      ...{ place: { threadId, turnId }, store, journal, owner: this, stored: resumed?.turn.items },
       onCompleted: (item, durationMs) => services.tracer?.segment(threadId, item, durationMs),
     });
   }
@@ -201,7 +205,7 @@ export class TurnRecord implements JournalOwner {
     if (!isStored) this.#complete();
     this.#isEndPublished = true;
     const turn = this.snapshot();
-    tracer?.turnEnded(turn);
+    tracer?.turnEnded(turn, this.#awayMs);
     feed.publish(this.threadId, this.#endEvent(turn), this.asker);
     this.#thread.onEnd(turn, isStored);
   }

@@ -65,7 +65,7 @@ export function announceResumption(turn: TurnContext, calls: readonly ResumedCal
   const unknown = calls.filter(({ known }) => known?.outcome === 'unknown');
   const callsUnknown = unknown.map(({ item: { callId, tool } }) => ({ callId, tool }));
   const isRepeated = (state === 'inferring' || state === 'concluding') && calls.length === 0;
-  const awayMs = Math.max(0, resumed.at - Date.parse(savedAt));
+  const { lastAwayMs: awayMs } = resumed;
   const text = sentences(
     `The agent server ended at ${clockOf(Date.parse(savedAt))} and was back at ${clockOf(resumed.at)}.`,
     [isRepeated && 'the answer is repeated', unknown.length > 0 && unknownCalls(unknown)],

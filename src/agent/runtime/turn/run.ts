@@ -1,16 +1,13 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { AnyActorRef } from 'xstate';
 import {
   type Delegated,
   noTokens,
   type Resumption,
-  type SavedTurn,
   type TurnEmitted,
   type TurnInterrupter,
   type TurnTokens,
 } from '../../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../../protocol/index.ts';
-import { timestamp } from '../clock.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { ExpectedChanges, RunningTurn, TurnOptions } from '../types.ts';
 import type { TurnWork } from './actor.ts';
@@ -18,10 +15,10 @@ import { TurnApprovals } from './approvals.ts';
 import { TurnBudget } from './budget.ts';
 import type { Decider } from './call-review.ts';
 import type { ResumedTurn, TurnContext } from './context.ts';
+import { type SuspendOptions, TurnContinuation } from './continuation.ts';
 import { TurnDelegation } from './delegation.ts';
 import { bugFailure, codedFailureOf, TurnDriver } from './driver.ts';
 import { TurnEnding } from './ending.ts';
-import { type Suspension, textOfFacts } from './facts.ts';
 import { TurnFiles } from './files.ts';
 import { TurnHooks } from './hooks.ts';
 import { userMessage } from './items.ts';
@@ -39,12 +36,6 @@ export interface TurnRunOptions {
   readonly options: TurnOptions;
   /** Present: an earlier process began the turn. */
   readonly resumed?: ResumedTurn | undefined;
-}
-
-export interface SuspendOptions {
-  readonly reason: Suspension;
-  /** Time for the present step, in milliseconds. */
-  readonly withinMs: number;
 }
 
 /**
@@ -71,16 +62,10 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** Called with each cost of this turn, in US dollars; null: unknown. */
   onCost: ((costUsd: number | null) => void) | undefined;
   readonly #turn: TurnContext;
-  /** State for the next process. */
-  #saved: SavedTurn;
-  #resumedAt = 0;
-  #isUnsuspicious = false;
-  #suspended: Suspension | undefined;
+  readonly #continuation: TurnContinuation;
   /** Present: `Turns.Resume` is "ask". */
   #question: ResumeQuestion | undefined;
   #hasBegun = false;
-  /** Called after each transition while the turn is being suspended. */
-  #onStep: (() => void) | undefined;
   readonly #driver: TurnDriver;
   readonly #record: TurnRecord;
   readonly #approvals: TurnApprovals;
@@ -99,7 +84,6 @@ export class TurnRun implements TurnWork, RunningTurn {
     const isPlanning = (options.mode ?? config.mode) === 'plan';
     const place = { threadId: thread.id, turnId };
     this.turnId = turnId;
-    this.#saved = resumed ? { ...resumed.facts } : { state: 'beginning', context: null };
     this.#driver = new TurnDriver({
       input: {
         ...place,
@@ -114,7 +98,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       work: this,
       onTransition: () => {
         this.#record.noteChange();
-        this.#onStep?.();
+        this.#continuation.noteTransition();
       },
       onEmitted: (event) => this.#perform(event),
       onFault: onBug,
@@ -124,8 +108,8 @@ export class TurnRun implements TurnWork, RunningTurn {
       ...{ services, thread, turnId },
       stateOf: () => this.#driver.state,
       onStorageFailed: (message) => this.#driver.send({ type: 'STORAGE.FAILED', message }),
-      facts: thread.isResumable ? () => this.#facts() : undefined,
-      stored: resumed?.turn,
+      facts: thread.isResumable ? () => this.#continuation.text() : undefined,
+      resumed,
     });
     this.#record = record;
     const turn: TurnContext = {
@@ -163,6 +147,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         },
       });
     }
+    this.#continuation = new TurnContinuation({ turn, driver: this.#driver, model: this.#model });
     this.#ending = new TurnEnding({
       ...{ driver: this.#driver, record, files: this.#files, onBug },
       askers: this.#askers,
@@ -257,30 +242,20 @@ export class TurnRun implements TurnWork, RunningTurn {
       await this.ended;
       return;
     }
-    const step = Promise.withResolvers<void>();
-    this.#onStep = () => {
-      const { state = '' } = this.#driver.saved ?? {};
-      if (state === 'runningTools') void this.model.hold().then(step.resolve);
-      else if (!busyStates.has(state)) step.resolve();
-    };
-    this.#onStep();
-    const time = new AbortController();
-    const isOver = wait(withinMs, undefined, { signal: time.signal }).catch(() => undefined);
-    await Promise.race([step.promise, this.ended, isOver]);
-    time.abort();
+    await this.#continuation.stepEnded(withinMs, this.ended);
     if (this.#driver.state.end) {
       await this.ended;
       return;
     }
     this.#question?.leave();
-    this.#suspended = reason;
+    this.#continuation.noteSuspension(reason);
     this.#record.suspend(reason);
     this.#driver.stop();
   }
 
   /** A turn that ends its agent server each time is counted before it does anything. */
   async #resume(): Promise<void> {
-    this.#resumedAt = performance.now();
+    this.#continuation.begin();
     this.#record.saveStatus();
     await this.#record.secureFacts();
     await this.#driver.start();
@@ -291,41 +266,9 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#record.putFacts();
   }
 
-  /** Everything that the next process needs besides the items, as JSON; undefined: too much to be saved with each step. */
-  #facts(): string | undefined {
-    const { services, options, resumed } = this.#turn;
-    this.#saved = this.#driver.saved ?? this.#saved;
-    const { steered = [], notes = [] } = this.#model?.unsent ?? {};
-    const { allResumes = 0, awayMs = 0, savedAt } = resumed?.facts ?? {};
-    const away = resumed && savedAt !== undefined ? Math.max(0, resumed.at - Date.parse(savedAt)) : 0;
-    return textOfFacts({
-      ...this.#saved,
-      options,
-      steered: steered.map((input) => [...input]),
-      notes: [...notes],
-      resumes: this.#countedResumes,
-      allResumes: resumed ? allResumes + 1 : 0,
-      awayMs: awayMs + away,
-      incarnation: services.incarnation,
-      savedAt: timestamp(),
-      ...(this.#suspended && { suspended: this.#suspended }),
-    });
-  }
-
-  /** Times that the turn continued after a death without a finished step in between. */
-  get #countedResumes(): number {
-    const { resumed } = this.#turn;
-    if (!resumed || this.#isUnsuspicious) return 0;
-    const hasLived = performance.now() - this.#resumedAt > soundMs;
-    const rounds = this.#saved.context?.rounds ?? 0;
-    return hasLived && rounds > (resumed.facts.context?.rounds ?? 0)
-      ? 0
-      : resumed.facts.resumes + (resumed.facts.suspended ? 0 : 1);
-  }
-
   /** Counts no resume so far: the turn continued alone, and its agent server lives. */
   clearSuspicion(): void {
-    this.#isUnsuspicious = true;
+    this.#continuation.clearSuspicion();
     this.#record.saveFacts();
   }
 
@@ -452,14 +395,6 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#budget?.ask(event.budget);
   }
 }
-
-/** States in which a step of the turn runs, which a suspension waits for. */
-const busyStates: ReadonlySet<string> = new Set([
-  ...['inferring', 'compacting', 'concluding', 'checkingEnd', 'cancelling', 'storing'],
-]);
-
-/** Life of a resumed turn in which a finished step shows that it does not end its agent server, in milliseconds. */
-const soundMs = 60_000;
 
 /** Largest seed of the machine's pauses. */
 const maxSeed = 2 ** 31;

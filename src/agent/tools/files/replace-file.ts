@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
 import { access, type FileHandle, open, rename, unlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
@@ -6,10 +6,9 @@ import { Limit } from '../../../lib/index.ts';
 import type { ToolContext } from '../../tool.ts';
 import { errorCode } from '../text.ts';
 import { FileError } from './errors.ts';
-import { hashOf, hashOfFile } from './file-hash.ts';
 import { type DirectoryHandle, kindOf, makeDirectory, statEntry } from './handles.ts';
 
-const { O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW = 0, W_OK } = constants;
+const { O_RDONLY, O_RDWR, O_WRONLY, O_CREAT, O_EXCL, O_NONBLOCK = 0, O_NOFOLLOW = 0, W_OK } = constants;
 
 /** Mode of a new file, less the umask. */
 const newFileMode = 0o666;
@@ -179,4 +178,25 @@ function isSameVersion(a: BigIntStats, b: BigIntStats | undefined): boolean {
 
 function onlyWhenAbsent(error: unknown): void {
   if (errorCode(error) !== 'ENOENT') throw error;
+}
+
+const hashOf = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex');
+
+/** SHA-256 of a regular file; null: it is missing. @throws errors of the system */
+export async function hashOfFile(path: string): Promise<string | null> {
+  let file: FileHandle;
+  try {
+    file = await open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+  try {
+    if (!(await file.stat()).isFile()) return null;
+    const hash = createHash('sha256');
+    for await (const chunk of file.createReadStream({ autoClose: false })) hash.update(chunk as Uint8Array);
+    return hash.digest('hex');
+  } finally {
+    await file.close();
+  }
 }

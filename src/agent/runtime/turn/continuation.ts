@@ -1,0 +1,108 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { SavedTurn } from '../../../../machines/index.ts';
+import { timestamp } from '../clock.ts';
+import type { TurnContext } from './context.ts';
+import type { TurnDriver } from './driver.ts';
+import { type Suspension, textOfFacts } from './facts.ts';
+import type { ModelTurn } from './model-turn.ts';
+
+/** Life of a resumed turn in which a finished step shows that it does not end its agent server, in milliseconds. */
+const soundMs = 60_000;
+
+/** States in which a step of the turn runs, which a suspension waits for. */
+const busyStates: ReadonlySet<string> = new Set([
+  ...['inferring', 'compacting', 'concluding', 'checkingEnd', 'cancelling', 'storing'],
+]);
+
+export interface SuspendOptions {
+  readonly reason: Suspension;
+  /** Time for the present step, in milliseconds. */
+  readonly withinMs: number;
+}
+
+export interface ContinuationOptions {
+  readonly turn: TurnContext;
+  readonly driver: TurnDriver;
+  /** Absent: an external agent does the turn. */
+  readonly model: ModelTurn | undefined;
+}
+
+/** Facts from which the next process continues with a turn, and the counts that stop a turn which ends each of its processes. */
+export class TurnContinuation {
+  readonly #options: ContinuationOptions;
+  #saved: SavedTurn;
+  #resumedAt = 0;
+  #isUnsuspicious = false;
+  #suspended: Suspension | undefined;
+  /** Called after each transition while the turn is being suspended. */
+  #onStep: (() => void) | undefined;
+
+  constructor(options: ContinuationOptions) {
+    this.#options = options;
+    const { resumed } = options.turn;
+    this.#saved = resumed ? { ...resumed.facts } : { state: 'beginning', context: null };
+  }
+
+  /** The facts as JSON; undefined: too much to be saved with each step. */
+  text(): string | undefined {
+    const { turn, driver, model } = this.#options;
+    const { options, resumed } = turn;
+    this.#saved = driver.saved ?? this.#saved;
+    const { steered = [], notes = [] } = model?.unsent ?? {};
+    return textOfFacts({
+      ...this.#saved,
+      options,
+      steered: steered.map((input) => [...input]),
+      notes: [...notes],
+      resumes: this.#resumes,
+      awayMs: resumed?.awayMs ?? 0,
+      savedAt: timestamp(),
+      ...(this.#suspended && { suspended: this.#suspended }),
+    });
+  }
+
+  /** Times that the turn continued after a death without a finished step in between. */
+  get #resumes(): number {
+    const { resumed } = this.#options.turn;
+    if (!resumed || this.#isUnsuspicious) return 0;
+    const hasLived = performance.now() - this.#resumedAt > soundMs;
+    const rounds = this.#saved.context?.rounds ?? 0;
+    if (hasLived && rounds > (resumed.facts.context?.rounds ?? 0)) return 0;
+    return resumed.facts.resumes + (resumed.facts.suspended ? 0 : 1);
+  }
+
+  /** The turn continues in this process. */
+  begin(): void {
+    this.#resumedAt = performance.now();
+  }
+
+  /** The turn continued alone, and its agent server lives: no resume so far counts. */
+  clearSuspicion(): void {
+    this.#isUnsuspicious = true;
+  }
+
+  noteTransition(): void {
+    this.#onStep?.();
+  }
+
+  /** Resolves at the end of the present step, after a time, or at the end of the turn. */
+  async stepEnded(withinMs: number, ended: Promise<unknown>): Promise<void> {
+    const { driver, model } = this.#options;
+    const step = Promise.withResolvers<void>();
+    this.#onStep = () => {
+      const { state = '' } = driver.saved ?? {};
+      if (state === 'runningTools') void model?.hold().then(step.resolve);
+      else if (!busyStates.has(state)) step.resolve();
+    };
+    this.#onStep();
+    const time = new AbortController();
+    const isOver = wait(withinMs, undefined, { signal: time.signal }).catch(() => undefined);
+    await Promise.race([step.promise, ended, isOver]);
+    time.abort();
+  }
+
+  /** The facts name the reason from now on. */
+  noteSuspension(reason: Suspension): void {
+    this.#suspended = reason;
+  }
+}
