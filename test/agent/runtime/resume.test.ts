@@ -504,7 +504,7 @@ async function leftWaiting(t: Test, at: { onWaiting?: (runtime: Runtime, store: 
       {
         ...{ store: store.threads, tools: () => [write], settings },
         observe: (actor) => {
-          // Its timers would hold this process.
+          // Timers of the turn would hold this process.
           t.teardown(() => actor.stop());
           actor.subscribe((snapshot) => {
             if (leafOf((snapshot as { readonly value: unknown }).value) === 'awaitingApproval') onWaiting?.(runtime);
