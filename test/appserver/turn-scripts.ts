@@ -5,6 +5,8 @@ import { ModelError, type ModelEvent, type ModelMessage, type ModelRequest } fro
 export type Moment =
   /** A turn enters a state (for the first time, or this often), or the first commit after that is done. */
   | { readonly kind: 'state'; readonly state: string; readonly at: 'entry' | 'commit'; readonly times?: number }
+  /** The model has received this many requests of the turn, and answers none of them. */
+  | { readonly kind: 'request'; readonly number: number }
   /** Number of a transition, of a begin or end of a commit, or of an event of the model, since the first turn. */
   | { readonly kind: 'step'; readonly step: number };
 

@@ -97,6 +97,7 @@ function eventsOf(request: ModelRequest): readonly ModelEvent[] {
   asked.push(id);
   const line: RequestLine = { id, messages: request.messages };
   appendFileSync(requestFile, `${JSON.stringify(line)}\n`);
+  if (moment?.kind === 'request' && asked.filter((each) => each === id).length >= moment.number) die();
   const events = answer();
   return [...events, { type: 'finish', reason: events.some(({ type }) => type === 'toolCall') ? 'toolCalls' : 'stop' }];
 }

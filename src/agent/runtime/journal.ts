@@ -36,6 +36,8 @@ export interface Journal {
   add(owner: JournalOwner, write: (() => void) | undefined, event: ThreadEvent | undefined, onSaved?: () => void): void;
   /** Writes at once, so that a power cut does not lose it. Resolves after the commit; never after a failed one. */
   secure(owner: JournalOwner, write: () => void): Promise<void>;
+  /** Commits everything pending, if there is anything. Resolves after the commit; never after a failed one. */
+  commit(owner: JournalOwner): Promise<void>;
   /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
   flush(): void;
 }
@@ -68,6 +70,10 @@ export class VolatileJournal implements Journal {
 
   async secure(_owner: JournalOwner, write: () => void): Promise<void> {
     write();
+  }
+
+  async commit(): Promise<void> {
+    // Nothing is pending.
   }
 
   flush(): void {
@@ -126,8 +132,16 @@ export class DurableJournal implements Journal {
   }
 
   secure(owner: JournalOwner, write: () => void): Promise<void> {
+    return this.#commitWith({ owner, write, event: undefined, isFlushed: true });
+  }
+
+  async commit(owner: JournalOwner): Promise<void> {
+    if (this.#entries.length > 0) await this.#commitWith({ owner, write: undefined, event: undefined });
+  }
+
+  #commitWith(entry: Omit<Entry, 'onSaved'>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#entries.push({ owner, write, event: undefined, onSaved: resolve, isFlushed: true });
+    this.#entries.push({ ...entry, onSaved: resolve });
     if (!this.#waiting) this.flush();
     return promise;
   }

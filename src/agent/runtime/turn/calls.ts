@@ -37,7 +37,8 @@ const kinds: Readonly<Record<string, StartedCall['kind']>> = {
 };
 const kindOf = (tool: string): StartedCall['kind'] => kinds[tool] ?? 'other';
 
-const rejectionOf = (signal: AbortSignal): Promise<never> =>
+/** Rejects with the reason of `signal` when it aborts. */
+export const rejectionOf = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
     signal.throwIfAborted();
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });

@@ -6,7 +6,7 @@ import { type ModelUse, streamCounted } from '../../model-call.ts';
 import { printedCall } from '../../printed-call.ts';
 import { costOf } from '../../providers/index.ts';
 import { plainArguments } from './call-review.ts';
-import type { TurnCalls } from './calls.ts';
+import { rejectionOf, type TurnCalls } from './calls.ts';
 import type { TurnContext } from './context.ts';
 import type { TurnConversation } from './conversation.ts';
 import { PromptBlockedError, type TurnHooks } from './hooks.ts';
@@ -80,7 +80,7 @@ export class TurnInference {
    */
   async infer(signal: AbortSignal, { isFirstRequest, retries, isLast = false }: RequestPlace): Promise<Inference> {
     const { conversation, calls: turnCalls } = this.#options;
-    const { services, place, record } = this.#turn;
+    const { services, thread, place, record } = this.#turn;
     for (let input = this.#steered.shift(); input; input = this.#steered.shift()) await this.#addSteered(input, signal);
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop', outputTokens: undefined };
     const provider = await services.provider();
@@ -88,6 +88,8 @@ export class TurnInference {
     record.items.beginAnswer();
     this.#volume.beginAnswer();
     this.#price = provider.facts?.(request.model)?.price;
+    // Results that the model has seen must survive a kill.
+    await Promise.race([thread.journal.commit(record), rejectionOf(signal)]);
     await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
       onUsed: (use) => {
         // The trace has the answer before its usage.
