@@ -8,7 +8,7 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /**
  * `fetch` for octokit that ends: one time limit for the response with its body, a largest size, and no other host than the
- * endpoint's (a `Link` header may name any). The body is read here, because octokit takes a truncated one for an empty one.
+ * endpoint's (a `Link` header or a redirect may name any). The body is read here, because octokit takes a truncated one for an empty one.
  */
 export function createTransport(
   endpoint: string,
@@ -16,15 +16,21 @@ export function createTransport(
   { stop, onRequest }: { readonly stop?: AbortSignal | undefined; readonly onRequest?: () => void } = {},
 ): Fetch {
   const { origin } = new URL(endpoint);
-  return async (url, init) => {
+  const send = async (url: string, init: RequestInit, redirects: number): Promise<Response> => {
     if (new URL(url).origin !== origin) throw new GitHubError('invalidAnswer', 'GitHub names another host');
     const timeout = AbortSignal.timeout(limits.requestTimeoutMs);
     const signal = AbortSignal.any([timeout, stop, init.signal].filter((each) => each != null));
     onRequest?.();
     try {
-      const response = await outgoingFetch(url, { ...init, signal });
+      const response = await outgoingFetch(url, { ...init, redirect: 'manual', signal });
       const body = await bodyOf(response, limits.answerBytes);
       const { status, statusText, headers } = response;
+      if (status > 599) throw new GitHubError('invalidAnswer', `GitHub answered ${status}`);
+      const location = headers.get('location') ?? '';
+      if (init.redirect !== 'manual' && isRedirect(status) && URL.canParse(location, url)) {
+        if (redirects === maxRedirects) throw new GitHubError('invalidAnswer', 'GitHub redirects too often');
+        return await send(new URL(location, url).href, init, redirects + 1);
+      }
       return new Response(mayHaveBody(status) ? body : null, { status, statusText, headers: decoded(headers) });
     } catch (error) {
       if (error instanceof GitHubError) throw error;
@@ -34,7 +40,11 @@ export function createTransport(
       throw new GitHubError('connectionFailed', `GitHub could not be reached: ${reasonOf(error)}`);
     }
   };
+  return (url, init) => send(url, init, 0);
 }
+
+const maxRedirects = 5;
+const isRedirect = (status: number): boolean => [301, 302, 307, 308].includes(status);
 
 const mayHaveBody = (status: number): boolean => ![204, 205, 304].includes(status);
 

@@ -11,6 +11,7 @@ type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 export function boundedFetch(maxBytes: number, pace: MessagePace): Fetch {
   return async (url, init) => {
     const response = await outgoingFetch(url, init);
+    if (response.status > 599) throw new Error(`it answers with HTTP ${response.status}`);
     if (response.body === null) return response;
     const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
     const { status, statusText, headers } = response;
