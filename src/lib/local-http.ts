@@ -116,6 +116,11 @@ export function askLocal(url: URL | string, question: HttpQuestion = {}): Promis
         outgoing.setTimeout(silenceMs, () => ending.stop(new Error('the server is silent')));
       }
       outgoing.on('error', fail);
+      // Node ends a request without an error when the server switches protocols.
+      outgoing.once('upgrade', (_, socket) => {
+        socket.destroy();
+        fail(new Error('the server switched to another protocol'));
+      });
       outgoing.once('response', (incoming) => {
         const { statusCode: status = 0 } = incoming;
         incoming.once('close', () => ending.release());

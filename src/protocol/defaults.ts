@@ -172,6 +172,8 @@ export const defaults = {
     /** Bytes of a streamed answer: each token has a few hundred bytes around it. */
     streamBytes: 64 * mebibyte,
     errorBytes: 65_536,
+    /** Answers with a status of 1xx before the final one: a gateway may send 102 as a sign of life for minutes. */
+    interimAnswers: 1_000,
     /** Limit of an upstream's error text that our error quotes. */
     reasonChars: 500,
     /** Reasoning models may be silent for minutes. */

@@ -41,7 +41,9 @@ async function pushService(t: Test, ...statuses: readonly number[]) {
     for await (const part of request) parts.push(part as Buffer);
     seen.push({ headers: request.headers, path: request.url ?? '', body: Buffer.concat(parts) });
     const status = left.shift() ?? 201;
-    response.writeHead(status, { 'retry-after': '0', location: 'https://127.0.0.1/' }).end('{"secret":"echo"}');
+    const upgrade = status === 101 ? { connection: 'upgrade', upgrade: 'other' } : {};
+    const headers = { 'retry-after': '0', location: 'https://127.0.0.1/', ...upgrade };
+    response.writeHead(status, headers).end('{"secret":"echo"}');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.teardown(() => {
@@ -204,6 +206,14 @@ t.test('a busy service is tried again, a refusal and a redirect are not', async 
   notices.added('site', request('approval_3'));
   t.match(await until(({ dropped }) => dropped === 2), { lastError: 'push.example answered 307.' });
   t.equal(seen.length, 5);
+});
+
+t.test('a service that switches protocols is a failure that may pass', async (t) => {
+  const { network } = await pushService(t, 101);
+  const { notices, push, until } = hubOf(t, network);
+  await push.subscribe(browser().subscription);
+  notices.added('site', request());
+  t.match(await until(({ tries }) => tries === 1), { lastError: 'push.example could not be reached.' });
 });
 
 t.test('a service that cannot be trusted or reached is a failure that may pass', async (t) => {

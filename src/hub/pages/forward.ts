@@ -80,6 +80,10 @@ function send(context: RequestContext<never>, { agent, target, path, body }: Que
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve);
     outgoing.on('error', reject);
+    outgoing.once('upgrade', (_, socket) => {
+      socket.destroy();
+      reject(new Error('it switched to another protocol'));
+    });
   });
   // The option `signal` does the same, and also watches the stream for its end, which costs as much as all of the above.
   const abort = () => outgoing.destroy(signal.reason instanceof Error ? signal.reason : undefined);

@@ -7,7 +7,15 @@ import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
 import { decoded } from './decoded.ts';
-import { brokenFault, cutFault, type Peer, proxyRefusedFault, silentFault } from './errors.ts';
+import {
+  brokenFault,
+  cutFault,
+  interimFault,
+  type Peer,
+  proxyRefusedFault,
+  silentFault,
+  switchedFault,
+} from './errors.ts';
 
 /** `import … from 'node:http'` would evaluate its `WebSocket` getter, and with it load 10 MiB of an unused client. */
 const http = process.getBuiltinModule('node:http');
@@ -175,6 +183,7 @@ class Attempt {
   readonly #upstream: Upstream;
   #settle: { resolve(isMarked: boolean): void; reject(error: unknown): void } | undefined;
   #hasAnswer = false;
+  #interimAnswers = 0;
   #metStaleConnection = false;
   #drained = 0;
 
@@ -186,6 +195,11 @@ class Attempt {
       this.#settle = { resolve, reject };
     });
     request.on('response', (response) => this.#receive(response));
+    request.on('information', () => this.#countInterim());
+    request.on('upgrade', (_, socket) => {
+      socket.destroy();
+      this.#fail(switchedFault(upstream.place));
+    });
     request.on('timeout', () => this.#silent());
     request.on('error', (error) => this.#broken(error));
     if (exchange.signal.aborted) this.#abort();
@@ -197,6 +211,12 @@ class Attempt {
   }
 
   readonly #abort = () => this.#fail(this.#exchange.signal.reason);
+
+  /** Each interim answer counts as life, so that only their number ends an upstream that sends nothing else. */
+  #countInterim(): void {
+    this.#interimAnswers += 1;
+    if (this.#interimAnswers > defaults.upstream.interimAnswers) this.#fail(interimFault(this.#upstream.place));
+  }
 
   #receive(response: IncomingMessage): void {
     this.#hasAnswer = true;

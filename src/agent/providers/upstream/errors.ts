@@ -326,3 +326,21 @@ export function silentFault(place: Peer, idleMs: number, hasAnswer: boolean): Mo
   const code = hasAnswer ? 'upstreamFailed' : 'upstreamUnreachable';
   return new ModelError(code, `The upstream at ${place.address} was silent${through(place)} for ${idleMs} ms.`);
 }
+
+/** An upstream that answers 101. Node ends such a request without an error. */
+export function switchedFault({ address }: Peer): ModelError {
+  return new ModelError(
+    'upstreamProtocol',
+    `The upstream at ${address} switched to another protocol (101). Correct EndPoint.`,
+    { isRetryable: false },
+  );
+}
+
+/** An upstream that sends interim answers (1xx) and never a final one. */
+export function interimFault({ address }: Peer): ModelError {
+  const { interimAnswers } = defaults.upstream;
+  return new ModelError(
+    'upstreamProtocol',
+    `The upstream at ${address} sent more than ${interimAnswers} interim answers (1xx) and no final one.`,
+  );
+}

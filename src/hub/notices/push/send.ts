@@ -79,7 +79,9 @@ async function post(
       answer.destroy();
       resolve(answer);
     });
-    sent.once('error', () => reject(unreachable(throughText(url.host, proxy))));
+    // A service that switches protocols ends the request without an error.
+    for (const end of ['error', 'close'] as const)
+      sent.once(end, () => reject(unreachable(throughText(url.host, proxy))));
     sent.end(body);
   });
 }
