@@ -194,6 +194,21 @@ async function act(sessionId, word, argument, session) {
       say(sessionId, await inTerminal(sessionId, argument));
       return update(sessionId, 'tool_call_update', { toolCallId, status: 'completed' });
     }
+    case 'askthen': {
+      // The question and the command that follows, each in the words of some agent.
+      const { asked, later, terminal } = JSON.parse(argument);
+      const toolCallId = `call_${session.calls++}`;
+      const answer = await ask('session/request_permission', {
+        sessionId,
+        toolCall: { toolCallId, ...asked },
+        options,
+      });
+      if (answer.result?.outcome?.optionId !== 'x3') return say(sessionId, 'refused');
+      if (later) update(sessionId, 'tool_call_update', { toolCallId, ...later });
+      const cwd = terminal.cwd && { cwd: placed(session, terminal.cwd) };
+      say(sessionId, await inTerminal(sessionId, terminal.command, { ...terminal, ...cwd }));
+      return update(sessionId, 'tool_call_update', { toolCallId, status: 'completed' });
+    }
     case 'killterminal': {
       const { result } = await ask('terminal/create', { sessionId, command: argument });
       const terminal = { sessionId, terminalId: result.terminalId };

@@ -71,6 +71,64 @@ t.test('rules hold, and a grant covers the one command that a user has seen', as
   t.notOk(existsSync(join(path, 'other')), 'a call that changes while people think runs nothing else');
 });
 
+/** A question for a command, and the request to run it, as agents word the two. */
+const wordings: Readonly<Record<string, { asked: object; later?: object; terminal: object }>> = {
+  'a tool without a kind, as goose has': {
+    asked: { title: 'shell', rawInput: { command: 'echo one > goose && cat goose' } },
+    later: { kind: 'execute', status: 'in_progress' },
+    terminal: { command: 'echo one > goose && cat goose' },
+  },
+  'words in the question, and a shell around them': {
+    asked: { title: 'Run touch', kind: 'execute', rawInput: { command: ['bash', '-lc', 'touch one'] } },
+    terminal: { command: 'bash', args: ['-c', 'touch one'] },
+  },
+  'a program and its arguments': {
+    asked: { title: 'touch', rawInput: { cmd: 'touch', args: ['a b', '$HOME'] } },
+    terminal: { command: 'touch', args: ['a b', '$HOME'] },
+  },
+  'other quotes and blanks': {
+    asked: { title: 'Run', kind: 'execute', rawInput: { command: 'touch  "one"  two' } },
+    terminal: { command: `touch one 'two'` },
+  },
+  'the command as the title only': {
+    asked: { title: 'touch one', kind: 'execute' },
+    terminal: { command: 'touch', args: ['one'] },
+  },
+  'the directory of the workspace by name': {
+    asked: { title: 'Run', kind: 'execute', rawInput: { command: 'touch one' } },
+    terminal: { command: 'touch one', cwd: '.' },
+  },
+};
+
+t.test('a command that an agent asks for and then has run needs one answer, in any wording of the two', async (t) => {
+  const { talk, path } = await Talk.begin(t);
+  mkdirSync(join(path, 'below'));
+  for (const [wording, words] of Object.entries(wordings)) {
+    const turnId = await talk.start(`askthen ${JSON.stringify(words)}`);
+    await talk.decide(turnId, 'accept');
+    const turn = await talk.end(turnId);
+    t.equal(items(turn, 'approvalRequest').length, 1, `one question: ${wording}`);
+    t.match(textOf(turn), /"exitCode":0/, wording);
+    t.equal(items(turn, 'toolCall').length, 1, `one call: ${wording}`);
+  }
+  const asked = { title: 'Run', kind: 'execute', rawInput: { command: 'touch one' } };
+  for (const [difference, terminal] of Object.entries({
+    'another command': { command: 'touch two' },
+    'another directory': { command: 'touch one', cwd: 'below' },
+    'another variable': { command: 'touch one', env: [{ name: 'PATH', value: '/elsewhere' }] },
+  })) {
+    const turnId = await talk.start(`askthen ${JSON.stringify({ asked, terminal })}`);
+    const { requestId } = await talk.decide(turnId, 'accept');
+    const { params } = await talk.client.until(
+      ({ method, params }) =>
+        method === 'item/approval/request' && params.turnId === turnId && params.requestId !== requestId,
+      `a second question: ${difference}`,
+    );
+    await talk.client.call('approval/respond', { requestId: params.requestId, decision: 'decline' });
+    t.match(textOf(await talk.end(turnId)), /must not be run/, `control: ${difference}`);
+  }
+});
+
 t.test('directory, words, variables and the end of the output are as asked, within bounds', async (t) => {
   mkdirSync(join(path, 'sub'));
   mkdirSync(join(path, 'blocked'));
