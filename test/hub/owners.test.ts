@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import {
   agentServerFixture,
   eventually,
@@ -16,7 +17,13 @@ import {
 } from './harness.ts';
 import { sidecar } from './sidecars.ts';
 
-const agentServer = agentServerFixture('well-behaved.ts');
+const agentServer = agentServerFixture('named.ts');
+/** A workspace whose agent server behaves as the fixture of this name. */
+function workspaceOf(t: Test, kind = 'well-behaved'): string {
+  const workspace = makeWorkspace(t);
+  writeFileSync(join(workspace, 'agent-server'), kind);
+  return workspace;
+}
 const post = (hub: TestHub, action: string, workspacePath: string, more = {}) =>
   hub.call('POST', `/v1/appservers/${action}`, { workspacePath, ...more });
 
@@ -26,7 +33,7 @@ const [hub, other] = [await startTestHub(t, { agentServer }), await startTestHub
 t.test(
   'a workspace that a live server of another home owns is reported with its pid, and no event names that server',
   async (t) => {
-    const workspace = makeWorkspace(t);
+    const workspace = workspaceOf(t);
     const { pid } = await hub.ensure(workspace);
     const events = await other.events();
     const owned = { state: 'unhealthy', pid, lastError: new RegExp(`Process ${pid} owns the workspace lock`) };
@@ -63,7 +70,7 @@ t.test(
 );
 
 t.test('a stop that a later ensure or restart overtakes reports the end of the run that it stopped', async (t) => {
-  const workspace = makeWorkspace(t);
+  const workspace = workspaceOf(t);
   let { pid } = await hub.ensure(workspace);
   for (const later of ['ensure', 'restart', 'ensure']) {
     const [stopped, started] = await Promise.all([post(hub, 'stop', workspace), post(hub, later, workspace)]);
@@ -78,7 +85,7 @@ t.test('a stop that a later ensure or restart overtakes reports the end of the r
 });
 
 t.test('inspection and a stop of a workspace that never ran write nothing into it', async (t) => {
-  const workspace = makeWorkspace(t);
+  const workspace = workspaceOf(t);
   writeFileSync(join(workspace, '.oratorio', 'appserver.mutex'), '', { mode: 0o644 });
   const shot = () =>
     ['', '.oratorio', ...readdirSync(join(workspace, '.oratorio')).map((name) => join('.oratorio', name))].map(
@@ -105,7 +112,7 @@ t.test(
   async (t) => {
     if (process.platform !== 'linux') return t.pass('only Linux has a table of locks');
     for (const record of [undefined, 'rubbish', JSON.stringify({ version: 1, pid: 1 })]) {
-      const workspace = makeWorkspace(t);
+      const workspace = workspaceOf(t);
       const mutex = join(workspace, '.oratorio', 'appserver.mutex');
       if (record !== undefined) writeFileSync(join(workspace, '.oratorio', 'appserver.lock'), record);
       // struct flock of 64 bits: l_type F_WRLCK, l_whence SEEK_SET, l_start 0, l_len 0.
@@ -132,11 +139,11 @@ t.test(
 );
 
 t.test(
-  'after kill -9 of the Hub, a server and a sidecar, the next Hub reports both ends with their pids',
+  'after kill -9 of the Hub, a server and a sidecar, the next Hub reports both ends with their pids, and no end after a failed start',
   async (t) => {
     const { home } = other;
-    const both = makeWorkspace(t);
-    const sidecarOnly = makeWorkspace(t);
+    const both = workspaceOf(t);
+    const sidecarOnly = workspaceOf(t);
     const pids: Record<string, { server: number; sidecar: number; endpoint: string }> = {};
     for (const workspace of [both, sidecarOnly]) {
       const events = await other.events();
@@ -146,11 +153,24 @@ t.test(
       pids[workspace] = { server: pid ?? 0, sidecar: Number(running.data['pid']), endpoint: apiProxy.endpoint };
       events.close();
     }
-    const failing = makeWorkspace(t);
-    t.match(await post(other, 'ensure', failing, { apiProxy: await sidecar(t, 'process.exit(3);') }), { status: 500 });
-    const reason = (await other.record(failing)).lastError;
+    const occupied = await sidecar(t);
+    const holder = createServer().listen(Number(new URL(occupied.endpoint).port), '127.0.0.1');
+    await once(holder, 'listening');
+    t.teardown(() => holder.close());
+    const failed = new Map<string, unknown>();
+    for (const [workspace, more] of [
+      [workspaceOf(t), { apiProxy: await sidecar(t, 'process.exit(3);') }],
+      [workspaceOf(t), { apiProxy: occupied }],
+      [workspaceOf(t, 'exits-at-once'), {}],
+    ] as const) {
+      t.ok((await post(other, 'ensure', workspace, more)).status >= 400, 'the start fails');
+      failed.set(workspace, (await other.record(workspace)).lastError);
+    }
+    t.equal(new Set(failed.values()).size, 3, 'each for a reason of its own');
     const file = join(home, 'hub', 'appservers.json');
-    await eventually(() => readFileSync(file, 'utf8').includes(String(reason)) || undefined, 'the reason is on disk');
+    const stored = () => JSON.stringify(JSON.parse(readFileSync(file, 'utf8')));
+    for (const reason of failed.values())
+      await eventually(() => stored().includes(JSON.stringify(reason)) || undefined, `on disk: ${reason}`);
     await other.kill('SIGKILL');
     for (const pid of [pids[both]?.server, pids[both]?.sidecar, pids[sidecarOnly]?.sidecar]) killIfThere(pid ?? 0);
     await eventually(() => !isAlive(pids[both]?.sidecar ?? 0) || undefined, 'they have ended');
@@ -169,17 +189,23 @@ t.test(
       const ended = await eventually(of(workspace, 'apiProxy.exited'), 'the sidecar’s end');
       t.match(ended, { data: { pid: pids[workspace]?.sidecar, endpoint: pids[workspace]?.endpoint } });
     }
-    const rested = await eventually(async () => {
-      const record = await second.record(failing);
-      return record.state === 'stopped' ? record : undefined;
-    }, 'the adoption of nothing is over');
-    t.match(rested, { lastError: reason }, 'a start that failed keeps its reason');
-    t.equal(await of(failing, 'appserver.exited')(), undefined, 'no event for what did not happen');
+    for (const [workspace, lastError] of failed) {
+      const rested = await eventually(async () => {
+        const record = await second.record(workspace);
+        return ['stopped', 'exited'].includes(record.state) ? record : undefined;
+      }, 'the adoption of nothing is over');
+      t.match(rested, { lastError }, 'a start that failed keeps its reason');
+      t.equal(
+        await of(workspace, 'appserver.exited')(),
+        undefined,
+        'the next Hub reports no end of a server that it never saw',
+      );
+    }
   },
 );
 
 t.test('a Hub whose terminal closes stops its agent servers and withdraws its address', async (t) => {
-  const { pid } = await hub.ensure(makeWorkspace(t));
+  const { pid } = await hub.ensure(workspaceOf(t));
   await hub.kill('SIGHUP');
   t.equal(hub.child.exitCode, 0, hub.output());
   t.notOk(isAlive(pid ?? 0));
