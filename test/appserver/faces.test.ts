@@ -1,8 +1,9 @@
 /** Which faces an agent server serves, where, and with which tools. Settings are the user's own, as those of a trusted workspace. */
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
+import { sandboxStatus } from '../../src/agent/index.ts';
 import { type AppServer, type AppServerOptions, startAppServer } from '../../src/appserver/index.ts';
 import { extraToolNames, toolNames, userConfigFile } from '../../src/config/index.ts';
 import { createLogger } from '../../src/log/index.ts';
@@ -143,6 +144,52 @@ t.test('the chat API offers the extra tools that EnabledTools names, and only th
   );
 });
 
+t.test(
+  'a call that Api.AutoApprove does not cover is refused with the rule or the sandbox as the reason',
+  async (t) => {
+    const { available } = await sandboxStatus('auto', process.env, 'deny');
+    const Rules = [
+      { Tool: 'Exec', Prefix: 'touch asked', Decision: 'ask' },
+      { Tool: 'WriteFile', Path: 'asked/**', Decision: 'ask' },
+    ];
+    const outside = { command: 'touch outside', outside: true, reason: 'it needs the network' };
+    for (const AutoApprove of [true, false]) {
+      const { server, path } = await serve(
+        t,
+        { ...isOff, Provider: 'demo', Api: { Enabled: true, Port: 0, AutoApprove }, Permissions: { Rules } },
+        { mode: 'api' },
+      );
+      const refusalOf = async (prompt: string) => {
+        const answer = await fetch(`${server.endpoints.api}/v1/chat/completions`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ messages: [{ role: 'user', content: prompt }] }),
+        });
+        const [step] = ((await answer.json()) as { x_agent: { steps: { outcome: string; outputPreview: string }[] } })
+          .x_agent.steps;
+        return step?.outcome === 'declined' ? step.outputPreview : step?.outcome;
+      };
+      for (const [prompt, reason] of [
+        ['run: touch asked', /a rule asks for it, and no automatic approval covers that: .*Exec touch asked/],
+        ['call WriteFile {"path":"asked/a","content":"a"}', /a rule asks for it.*WriteFile/],
+        ...(available
+          ? ([[`call Exec ${JSON.stringify(outside)}`, /do not cover it; a rule of Permissions\.Rules/]] as const)
+          : []),
+      ] as const) {
+        const refusal = await refusalOf(prompt);
+        t.match(refusal, reason, `${prompt} with ${AutoApprove}`);
+        t.notMatch(refusal, 'AutoApprove is false');
+      }
+      t.match(await refusalOf('run: touch free'), AutoApprove ? 'completed' : /Api\.AutoApprove is false/, 'control');
+      t.same(
+        readdirSync(path).filter((name) => /asked|outside|free/.test(name)),
+        AutoApprove ? ['free'] : [],
+      );
+      await server.close();
+    }
+  },
+);
+
 t.test('regression: edge 20 EnabledTools restricts MCP tools, and both lists may name them', async (t) => {
   const all = await offeredTo(t, {}, 'api');
   const mcpTools = all.filter((name) => name.startsWith('mcp__small__'));
@@ -202,6 +249,11 @@ t.test('regression: edge 6 a service offers the tools that both lists permit', a
   for (const lists of [{ EnabledTools: every, Api }, { Api: { ...Api, EnabledTools: every } }]) {
     t.same((await toolsOf(lists, 'api')).offered, [['api', 14, true]], 'extra tools are counted where they are named');
   }
+  const withoutApi = async (EnabledTools: readonly string[]) =>
+    (await toolsOf({ Api: { Enabled: false }, EnabledTools }, 'gateway')).offered;
+  t.same(await withoutApi([]), [['server', 14, true]]);
+  t.same(await withoutApi(every), [['server', 14, true]]);
+  t.same(await withoutApi(['ReadFile', 'Skill']), [['server', 2, false]], 'a list holds without the chat API');
   t.same(await toolsOf({ Api: { ...Api, EnabledTools: ['ReadFile', 'exec'] } }, 'api'), {
     offered: [['api', 2, false]],
     warnings: [],

@@ -41,15 +41,18 @@ async function served(t: Test, place: Place, argv: readonly string[], fits = /Ct
 
 t.test('regression: edge 5 the banner of gateway lists its services and the settings that enable others', async (t) => {
   const Api = { Port: 0 };
-  const none = placeWith(t, { Api, DashBoard: { Enabled: false } });
+  const every = [...toolNames, ...extraToolNames];
+  const none = placeWith(t, { Api, DashBoard: { Enabled: false }, EnabledTools: every });
   const empty = await served(t, none, ['gateway', '--workspace', none.workspace('site')]);
   t.match(empty, /No HTTP service is enabled: set Api\.Enabled, AgUi\.Enabled or DashBoard\.Enabled to true/);
   t.notMatch(empty, /chat\/completions/);
+  t.match(empty, /tools +14 \(all tools enabled\)\n/, 'every tool is named');
   const page = placeWith(t, { Api, DashBoard: { Port: 0 } });
   const pageOnly = await served(t, page, ['gateway', '--workspace', page.workspace('site')]);
   t.match(pageOnly, /dashboard http:/);
   t.match(pageOnly, /The chat API is not served: set Api\.Enabled to true, or run: oratorio api/);
   t.notMatch(pageOnly, /chat\/completions/);
+  t.match(pageOnly, /tools +9 \(all tools enabled\), and 5 more: UpdatePlan, /, 'extra tools are counted apart');
   const both = placeWith(t, { Api: { ...Api, Enabled: true }, DashBoard: { Port: 0 } });
   const whole = await served(t, both, ['gateway', '--workspace', both.workspace('site')]);
   t.match(whole, /chat +POST http:\S+\/v1\/chat\/completions/);
