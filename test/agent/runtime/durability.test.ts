@@ -38,6 +38,62 @@ t.test('every event is on disk before it is published', async (t) => {
   t.equal(statSync(join(directory, 'state.db')).mode & 0o777, 0o600);
 });
 
+t.test('a piece of a command’s output is on disk before a client sees it', async (t) => {
+  const directory = temporaryDirectory(t);
+  const [store, reader] = [openStore(directory), openStore(directory)];
+  t.teardown(() => store.close());
+  t.teardown(() => reader.close());
+  const pieces = [
+    'one\n',
+    'half a character \ud83d',
+    '\ude00',
+    'x'.repeat(100_000),
+    '\0\u001b[31m',
+    'the end, without a line end',
+  ];
+  const exec = tool({
+    name: 'Exec',
+    run: async (_, { onOutput }) => {
+      for (const piece of pieces) {
+        onOutput(piece);
+        onOutput(piece.slice(0, 1));
+        await new Promise(setImmediate);
+      }
+      return { text: '', isError: false };
+    },
+  });
+  const { runtime, bugs } = service(answers([call('c1', 'Exec', { command: 'print' })], [say('done')]), {
+    store: store.threads,
+    tools: () => [exec],
+  });
+  const { thread } = runtime.threads.start({});
+  let shown = '';
+  const missing: string[] = [];
+  runtime.threads.subscribe(thread.id, ({ method, params }) => {
+    if (method !== 'item/commandExecution/outputDelta') return;
+    shown += params.delta;
+    const items = reader.threads.turns(thread.id, { limit: 10 }).flatMap((turn) => turn.items);
+    const kept = items.find(({ id }) => id === params.itemId);
+    // Pieces of one commit are published one after the other.
+    if (kept?.type !== 'commandExecution' || !kept.output.startsWith(shown)) missing.push(params.delta);
+  });
+  const { turn } = await talk(runtime, thread.id, 'x');
+  t.same(missing, []);
+  t.same(bugs, []);
+  t.equal(
+    shown,
+    pieces
+      .map((piece) => piece + piece.slice(0, 1))
+      .join('')
+      .toWellFormed(),
+    'control: everything was shown',
+  );
+  t.match(
+    turn.items.find(({ type }) => type === 'commandExecution'),
+    { output: shown },
+  );
+});
+
 t.test('a turn that a crash ended is marked, keeps its items, and the thread continues', async (t) => {
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
