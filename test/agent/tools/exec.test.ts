@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import type { ToolContext } from '../../../src/agent/tool.ts';
+import { CommandOutput } from '../../../src/agent/tools/exec/command-output.ts';
 import { commandEnvironment } from '../../../src/agent/tools/exec/environment.ts';
 import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
 import { KeptOutput, readable } from '../../../src/agent/tools/exec/kept-output.ts';
@@ -276,8 +278,39 @@ t.test('an output whose reading takes long is paused, so that other work has its
   pipe.end();
   await once(pipe, 'end');
   t.same(turns, ['a', 'other work', 'b', 'c']);
-  const { text } = await run(t, { command: 'head -c 3000000 /dev/urandom; echo; echo end' });
+  const { text } = await run(t, { command: 'head -c 30000000 /dev/urandom; echo; echo end' });
   t.match(text, /\nend$/, 'positive control: the whole of a long output is read');
+});
+
+t.test('output of any bytes is read in linear time', async (t) => {
+  const outputs: Readonly<Record<string, Buffer>> = {
+    random: randomBytes(65_536),
+    'beginnings of characters': Buffer.alloc(65_536, 0xe2),
+    ...Object.fromEntries(
+      ['\0', '\u001b', '\u001b]', '\u009b', '\b', 'ab\r', 'sk-012345'].map((each) => [
+        JSON.stringify(each),
+        Buffer.alloc(65_536, each),
+      ]),
+    ),
+  };
+  const pipe = new PassThrough();
+  /** Processor time of a read output, in microseconds. */
+  const timeOf = (bytes: Buffer, count: number) => {
+    const output = new CommandOutput({ secrets: [secret], maxOutputChars: 4_000, emit: () => {} });
+    const text = new PacedText((piece) => output.push(piece));
+    const { user } = process.cpuUsage();
+    for (let n = 0; n < count; n += 1) text.add(bytes, pipe);
+    text.end();
+    output.close();
+    t.ok(output.read().length > 0);
+    return process.cpuUsage().user - user;
+  };
+  for (const [name, bytes] of Object.entries(outputs)) {
+    timeOf(bytes, 4);
+    const [short, long] = [timeOf(bytes, 8), timeOf(bytes, 64)];
+    // A quadratic one takes 64 times as long.
+    t.ok(long < 24 * Math.max(short, 1_000), `${name}: ${short} µs, and ${long} µs for eight times as much`);
+  }
 });
 
 t.test('an endless flood ends at its timeout', async (t) => {
