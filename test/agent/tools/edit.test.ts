@@ -313,6 +313,15 @@ t.test('the diff is bounded and counts the lines that it leaves out', async (t) 
   t.equal(lines.at(-1), '[341 more lines of the diff are not shown.]');
 });
 
+t.test('a change of 130,000 lines has a diff', (t) => {
+  const count = 130_000;
+  const [before, replacement] = ['line\n'.repeat(count), 'row\n'.repeat(count)];
+  const lines = unifiedDiff('f', before, replacement, [{ start: 0, end: before.length, replacement }]).split('\n');
+  t.same(lines.slice(2, 4), [`@@ -1,${count} +1,${count} @@`, '-line']);
+  t.equal(lines.at(-1), `[${2 * count + 1 - 60} more lines of the diff are not shown.]`);
+  t.end();
+});
+
 /** Texts that collide often: few letters, all kinds of line ends and spaces. */
 const piece = fc.constantFrom('a', 'b', ' ', '\t', '\n', '\r\n', '$&', 'é', '🎼');
 const text = (maxLength: number) => fc.array(piece, { maxLength }).map((pieces) => pieces.join(''));
