@@ -24,9 +24,9 @@ const answerOf = ({ messages }: HttpAgent) =>
   messages.flatMap((message) => (message.role === 'assistant' && message.content ? [message.content] : []));
 
 /** Sends the run of an agent and kills the server in the answer. @returns the message that the client has of it */
-async function killedRun(t: Test, agent: HttpAgent, kill: () => Promise<void>) {
+async function killedRun(t: Test, agent: HttpAgent, kill: () => Promise<void>, tools: readonly object[] = []) {
   const { url, headers, threadId, messages } = agent;
-  const input = { threadId, runId, messages, tools: [], context: [], state: {}, forwardedProps: {} };
+  const input = { threadId, runId, messages, tools, context: [], state: {}, forwardedProps: {} };
   const response = await fetch(url, {
     ...{ method: 'POST', body: JSON.stringify(input) },
     headers: { ...headers, 'content-type': 'application/json', accept: 'text/event-stream' },
@@ -73,4 +73,20 @@ t.test('a run that is repeated after the end of its turn gets the answer', async
   await again.runAgent({ runId });
   t.strictSame(answerOf(again), ['the whole answer']);
   t.equal(asked(), 3);
+});
+
+t.test('a run that calls a tool of the client ends with the call after a kill, too', async (t) => {
+  const { start, agentOf, effects } = await place(t, 1);
+  const tools = [{ name: 'mine', description: 'Mine.', parameters: { type: 'object', properties: {} } }];
+  const agent = agentOf();
+  const first = await start();
+  agent.addMessage(await killedRun(t, agent, first.kill, tools));
+  await start();
+  await agent.runAgent({ runId, tools });
+  const calls = agent.messages.flatMap((message) => (message.role === 'assistant' ? (message.toolCalls ?? []) : []));
+  t.match(
+    calls.filter(({ function: { name } }) => name === 'mine'),
+    [{ id: 'call_mine' }],
+  );
+  t.equal(effects(), 'once\n');
 });

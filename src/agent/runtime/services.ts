@@ -51,6 +51,8 @@ export interface RuntimeSettings {
     /** Times that a turn may continue without a finished step in between. */
     readonly maxResumes: number;
     readonly resumeWithinHours: number;
+    /** Time for a client to register its tools again. Default: that of a call. */
+    readonly clientToolMs?: number;
   };
 }
 

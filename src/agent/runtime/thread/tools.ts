@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type DynamicTool, defaults } from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
@@ -9,6 +10,8 @@ import type { DynamicTools } from '../types.ts';
 export class ThreadTools {
   readonly #services: RuntimeServices;
   readonly #registered = new Map<string, DynamicTools>();
+  /** Turns of an earlier process that wait for the tools of their thread. */
+  readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(services: RuntimeServices) {
     this.#services = services;
@@ -36,11 +39,28 @@ export class ThreadTools {
   register(threadId: string, dynamicTools: DynamicTools): void {
     toolsOf(dynamicTools, new Set(this.all().map(({ name }) => name)));
     this.#registered.set(threadId, dynamicTools);
+    this.#waiting.get(threadId)?.resolve();
   }
 
   /** Whether a client has registered tools for the thread. */
   hasClientTools(threadId: string): boolean {
     return this.#registered.has(threadId);
+  }
+
+  /** Resolves when a client has registered tools for the thread, or after the time for a call. @throws the reason of `signal` */
+  async whenRegistered(threadId: string, signal: AbortSignal): Promise<void> {
+    if (this.#registered.has(threadId)) return;
+    const registered = Promise.withResolvers<void>();
+    this.#waiting.set(threadId, registered);
+    const over = new AbortController();
+    const { clientToolMs = defaults.agent.dynamicToolCallMs } = this.#services.settings.turns;
+    const isOver = sleep(clientToolMs, undefined, {
+      signal: AbortSignal.any([signal, over.signal]),
+    }).catch(() => undefined);
+    await Promise.race([registered.promise, isOver]);
+    over.abort();
+    this.#waiting.delete(threadId);
+    signal.throwIfAborted();
   }
 
   forget(threadId: string): void {

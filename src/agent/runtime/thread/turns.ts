@@ -161,7 +161,8 @@ export class Turns {
     const run = new TurnRun({
       services: this.#services,
       thread: this.#threadOf(thread, asker, depth, this.#isResumable(thread, options)),
-      ...{ turnId, input, options },
+      ...{ turnId, input },
+      options: this.#tools.hasClientTools(id) ? { ...options, hasDynamicTools: true } : options,
     });
     const { items: _, ...turn } = run.snapshot();
     inStore(id, () =>
@@ -243,7 +244,7 @@ export class Turns {
     return this.#delegateOf(config?.agent)?.name;
   }
 
-  /** A turn needs its process when a client has a part in it. A sub-agent continues with the turn of its parent. */
+  /** A turn of an ephemeral thread needs its process. A sub-agent continues with the turn of its parent. */
   #isResumable(thread: StoredThread, options: TurnOptions): boolean {
     const { id, parentThreadId } = thread;
     if (this.#services.settings.turns.resume === 'never') return false;
@@ -251,7 +252,7 @@ export class Turns {
       const parent = this.#parentOf({ thread, options });
       if (!parent || !this.#isResumable(parent.thread, parent.options)) return false;
     }
-    return !this.#registry.isEphemeral(id) && !this.#tools.hasClientTools(id);
+    return !this.#registry.isEphemeral(id);
   }
 
   /** Running turn that waits for a turn of a sub-agent; undefined: none waits. */
@@ -340,6 +341,7 @@ export class Turns {
       // Changes of a sub-agent belong to the turn that spawned it.
       checkpoints: depth === 0 ? checkpoints : undefined,
       tools: () => this.#tools.of(thread, depth),
+      dynamicTools: (signal) => this.#tools.whenRegistered(id, signal),
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),

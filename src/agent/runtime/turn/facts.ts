@@ -66,6 +66,7 @@ const Facts = v.object({
     approvalPolicy: v.optional(v.picklist(approvalPolicies)),
     mode: v.optional(v.picklist(turnModes)),
     approvalTimeoutMs: v.optional(v.number()),
+    hasDynamicTools: v.optional(v.boolean()),
   }),
   /** Input of users that waits for the next request. */
   steered: v.array(v.array(InputPart)),

@@ -17,8 +17,9 @@ export interface ResumedCall {
   readonly known: KnownResult | undefined;
 }
 
-/** Calls without a result of a turn that an earlier process began, oldest first. */
+/** Calls without a result of a turn that an earlier process began, oldest first. A client answers a repeated call of its tool from memory. */
 export async function resumedCalls({ record, services, thread, place }: TurnContext): Promise<readonly ResumedCall[]> {
+  const isOffered = (tool: string) => thread.tools().some(({ name, source }) => name === tool && source === 'dynamic');
   const started = thread.store.turnActors.calls(place.threadId, place.turnId);
   return Promise.all(
     record.items.openCalls.map(async (item) => {
@@ -26,6 +27,7 @@ export async function resumedCalls({ record, services, thread, place }: TurnCont
       if (call?.itemId !== item.id) return { item, started: undefined, known: undefined };
       if (services.processes?.isKept?.({ ...place, callId: item.callId }))
         return { item, started: call, known: undefined };
+      if (call.source === 'dynamic' && isOffered(call.tool)) return { item, started: call, known: undefined };
       const output = record.items.last('commandExecution', ({ callId }) => callId === item.callId)?.output ?? '';
       return { item, started: call, known: await resultOf(call, output, thread) };
     }),

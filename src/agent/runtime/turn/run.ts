@@ -332,8 +332,10 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   async resume(signal: AbortSignal): Promise<Resumption> {
+    const { options, thread } = this.#turn;
     await this.#files.recovered;
     signal.throwIfAborted();
+    if (options.hasDynamicTools) await thread.dynamicTools(signal);
     return this.model.resume(signal);
   }
 

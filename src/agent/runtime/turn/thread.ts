@@ -27,6 +27,8 @@ export interface TurnThread {
   readonly checkpoints: FileCheckpoints | undefined;
   /** Tools that this thread may use at the time of the call. */
   readonly tools: () => readonly Tool[];
+  /** Resolves when a client has registered its tools for the thread, or after a time. */
+  readonly dynamicTools: (signal: AbortSignal) => Promise<void>;
   readonly isGranted: (scopeKey: string) => boolean;
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;
   /** Called before calls with effects begin, with the tool or the external agent. When it throws, they do not begin. */
