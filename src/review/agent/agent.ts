@@ -33,6 +33,7 @@ export function createReviewAgent(options: ReviewAgentOptions): ReviewAgent {
     const { minSeverity = MinSeverity } = assignment;
     const submission = await runSession({
       server,
+      connect: (signal) => servers.connect(workspacePath, signal),
       submissions: new DraftSubmissions(assignment, limits),
       prompt: reviewPrompt(assignment, { limits, maxDiffBytes, minSeverity }),
       hooks,

@@ -9,7 +9,8 @@ const Read = v.looseObject({
   thread: v.looseObject({ turns: v.optional(v.array(v.looseObject({ id: v.string(), status: v.string() })), []) }),
 });
 const Ended = v.looseObject({ threadId: v.string(), turn: v.looseObject({ id: v.string() }) });
-const running = new Set(['running', 'waitingApproval']);
+/** States of a turn that has not ended. */
+export const runningStates: ReadonlySet<string> = new Set(['running', 'waitingApproval']);
 
 /** Error codes that mean that the wanted state is reached already. */
 const fine = new Set<number>([
@@ -40,7 +41,7 @@ export async function endThread(server: AgentConnection, threadId: string, limit
     await server.request('thread/subscribe', { threadId });
     const answer = await server.request('thread/read', { threadId, includeTurns: true, turnLimit: 1 });
     const last = v.parse(Read, answer).thread.turns.at(-1);
-    if (last && running.has(last.status)) {
+    if (last && runningStates.has(last.status)) {
       wanted = last.id;
       await server.request('turn/interrupt', { threadId, turnId: last.id }).catch(unlessFine);
       if (!heard.has(last.id)) await within(limits.endTurnMs, Promise.race([turn.promise, lost.promise]));

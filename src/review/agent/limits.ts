@@ -18,6 +18,8 @@ export interface AgentLimits {
   readonly endTurnMs: number;
   /** Time for one request to the agent server. */
   readonly requestMs: number;
+  /** Time for a session to reach its agent server again after a lost connection. */
+  readonly reconnectMs: number;
   /** Time for the Hub to find or start the agent server of a workspace. */
   readonly ensureMs: number;
 }
@@ -34,5 +36,6 @@ export const defaultAgentLimits: AgentLimits = {
   findingChars: 1_500,
   endTurnMs: 30_000,
   requestMs: 30_000,
+  reconnectMs: 60_000,
   ensureMs: 120_000,
 };

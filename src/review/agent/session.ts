@@ -1,19 +1,22 @@
 import * as v from 'valibot';
-import { JsonRpcError, type RpcNotification } from '../../client/index.ts';
+import { AppServerConnectionError, JsonRpcError, type RpcNotification } from '../../client/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { type DynamicToolResult, ownAgent, rpcErrors, ThreadConfig, TokenUsage, Turn } from '../../protocol/index.ts';
 import type { AgentConnection } from './connection.ts';
 import type { DraftSubmissions } from './draft-submissions.ts';
-import { endThread } from './end-thread.ts';
+import { endThread, runningStates } from './end-thread.ts';
 import { asFailure, ReviewAgentError } from './errors.ts';
 import type { AgentLimits } from './limits.ts';
 import { type ReviewPrompt, reminder } from './prompt.ts';
+import { untilReached } from './reconnect.ts';
 import { readingTools, reviewTools } from './tools.ts';
 import type { ReviewHooks, ReviewSubmission } from './types.ts';
 
 export interface SessionOptions {
   readonly server: AgentConnection;
+  /** Connects to the agent server of the workspace again. */
+  readonly connect: (signal: AbortSignal) => Promise<AgentConnection>;
   readonly submissions: DraftSubmissions;
   readonly prompt: ReviewPrompt;
   readonly hooks: ReviewHooks;
@@ -28,6 +31,9 @@ export interface SessionOptions {
 const Started = v.looseObject({ thread: v.looseObject({ id: v.string(), config: v.optional(ThreadConfig) }) });
 const Begun = v.looseObject({ turn: v.looseObject({ id: v.string() }) });
 const Ended = v.looseObject({ turn: Turn, tokenUsage: v.optional(TokenUsage) });
+
+type TurnEnd = v.InferOutput<typeof Ended>;
+const Resumed = v.looseObject({ thread: v.looseObject({ turns: v.optional(v.array(Turn), []) }) });
 
 const endings = new Set(['turn/completed', 'turn/failed', 'turn/cancelled']);
 
@@ -91,24 +97,32 @@ function cannotStart(error: unknown, worktreePath: string): unknown {
 class Session {
   readonly #options: SessionOptions;
   readonly #threadId: string;
-  readonly #leave: () => void;
+  #server: AgentConnection;
+  #leave: () => void = () => undefined;
   /** Ended turns of this thread, and the waits for one. */
-  readonly #ended = new Map<string, PromiseWithResolvers<v.InferOutput<typeof Ended>>>();
-  readonly #lost: ReturnType<AgentConnection['lost']>;
+  readonly #ended = new Map<string, PromiseWithResolvers<TurnEnd>>();
+  #lost: ReturnType<AgentConnection['lost']>;
+  #startedTurns = 0;
   #usage: TokenUsage | undefined;
 
   constructor(options: SessionOptions, threadId: string) {
     this.#options = options;
     this.#threadId = threadId;
-    const { server, submissions, hooks } = options;
-    this.#leave = server.join(threadId, {
+    this.#server = options.server;
+    this.#lost = this.#join();
+  }
+
+  /** Takes part in the thread over the present connection. @returns the wait for its loss */
+  #join(): ReturnType<AgentConnection['lost']> {
+    const { submissions, hooks } = this.#options;
+    this.#leave = this.#server.join(this.#threadId, {
       onNotification: (notification) => this.#hear(notification),
       onTool: (call) => {
         hooks.onActivity();
-        return submissions.answer(call).catch((error: unknown) => notLookedAt(error, options));
+        return submissions.answer(call).catch((error: unknown) => notLookedAt(error, this.#options));
       },
     });
-    this.#lost = server.lost();
+    return this.#server.lost();
   }
 
   async run(): Promise<ReviewSubmission> {
@@ -122,9 +136,9 @@ class Session {
   async close(): Promise<void> {
     this.#leave();
     this.#lost.stop();
-    const { server, limits } = this.#options;
+    const { limits } = this.#options;
     // The thread of a server that is gone cannot be archived, and does no harm.
-    await endThread(server, this.#threadId, limits).catch(() => undefined);
+    await endThread(this.#server, this.#threadId, limits).catch(() => undefined);
   }
 
   /** Result of the session. The submitted draft counts, also when the turn failed after it. */
@@ -140,25 +154,19 @@ class Session {
 
   /** Runs one turn to its end. */
   async #ask(text: string): Promise<Turn> {
-    const { hooks, server } = this.#options;
+    const { hooks } = this.#options;
     const { signal } = hooks;
     const threadId = this.#threadId;
     await hooks.onTurn({ threadId, turnId: null });
     signal.throwIfAborted();
-    // Without an abort: a turn of unknown id could not be ended.
-    const answer = await server
-      .request('turn/start', { threadId, input: [{ type: 'text', text }] })
-      .catch((error: unknown) => {
-        throw asFailure(error);
-      });
-    const turnId = v.parse(Begun, answer).turn.id;
+    const turnId = await this.#start(text);
     const aborted = abortOf(signal);
     try {
       hooks.onActivity();
       const recorded = hooks.onTurn({ threadId, turnId });
       const ended = this.#end(turnId).promise;
       const failing = recorded.then(() => ended);
-      const { turn, tokenUsage } = await Promise.race([failing, this.#lost.promise, aborted.promise]);
+      const { turn, tokenUsage } = await Promise.race([this.#heard(turnId, failing), aborted.promise]);
       this.#addUsage(tokenUsage ?? turn.tokenUsage);
       return turn;
     } catch (reason) {
@@ -172,14 +180,66 @@ class Session {
     }
   }
 
+  /** Starts a turn, and returns its id. When the answer is lost, the turn may have started: then it is followed. @throws ReviewAgentError */
+  async #start(text: string): Promise<string> {
+    const params = { threadId: this.#threadId, input: [{ type: 'text', text }] };
+    for (;;) {
+      try {
+        // Without an abort: a turn of unknown id could not be ended.
+        const answer = await this.#server.request('turn/start', params);
+        this.#startedTurns += 1;
+        return v.parse(Begun, answer).turn.id;
+      } catch (error) {
+        if (!(error instanceof AppServerConnectionError)) throw asFailure(error);
+        const turn = (await this.#rejoin(error))[this.#startedTurns];
+        if (!turn) continue;
+        this.#startedTurns += 1;
+        return turn.id;
+      }
+    }
+  }
+
+  /** Waits for the end of a turn, over as many connections as its agent servers need. @throws Error of a connection that stays lost */
+  async #heard(turnId: string, end: Promise<TurnEnd>): Promise<TurnEnd> {
+    for (;;) {
+      const lost = await Promise.race([end.then(() => undefined), this.#lost.promise.catch((error: Error) => error)]);
+      if (!lost) return end;
+      const turn = (await this.#rejoin(lost)).find(({ id }) => id === turnId);
+      if (!turn || turn.interruptedBy === 'crash') throw lost;
+    }
+  }
+
+  /** Takes part in the thread over a new connection, with the tools: the agent server repeats an open call. @throws `lost`, as a failure */
+  async #rejoin(lost: Error): Promise<readonly Turn[]> {
+    const { connect, hooks, limits, logger, displayName } = this.#options;
+    const threadId = this.#threadId;
+    logger.info('a review reconnects', { review: displayName, reason: lost.message });
+    const signal = AbortSignal.any([hooks.signal, AbortSignal.timeout(limits.reconnectMs)]);
+    const answer = await untilReached(async () => {
+      const server = await connect(signal);
+      this.#leave();
+      this.#lost.stop();
+      this.#server = server;
+      this.#lost = this.#join();
+      return server.request('thread/resume', { threadId, dynamicTools: reviewTools() });
+    }, signal).catch(() => {
+      hooks.signal.throwIfAborted();
+      throw asFailure(lost);
+    });
+    hooks.onActivity();
+    const { turns } = v.parse(Resumed, answer).thread;
+    for (const turn of turns) if (!runningStates.has(turn.status)) this.#end(turn.id).resolve({ turn });
+    return turns;
+  }
+
   /** Interrupts a turn and waits for its end, for a limited time. */
   async #endTurn(turnId: string): Promise<void> {
-    const { server, limits } = this.#options;
+    const { limits } = this.#options;
     const threadId = this.#threadId;
     const deadline = AbortSignal.timeout(limits.endTurnMs);
     const over = abortOf(deadline);
     try {
-      await server.request('turn/interrupt', { threadId, turnId }, { signal: deadline });
+      await this.#server.request('turn/interrupt', { threadId, turnId }, { signal: deadline });
       await Promise.race([this.#end(turnId).promise, this.#lost.promise, over.promise]);
     } catch {
       // The turn or its server has already ended.
@@ -195,10 +255,10 @@ class Session {
     if (parsed.success) this.#end(parsed.output.turn.id).resolve(parsed.output);
   }
 
-  #end(turnId: string): PromiseWithResolvers<v.InferOutput<typeof Ended>> {
+  #end(turnId: string): PromiseWithResolvers<TurnEnd> {
     const known = this.#ended.get(turnId);
     if (known) return known;
-    const end = Promise.withResolvers<v.InferOutput<typeof Ended>>();
+    const end = Promise.withResolvers<TurnEnd>();
     this.#ended.set(turnId, end);
     return end;
   }

@@ -15,7 +15,7 @@ import {
 } from '../../fixtures/upstream/mock-upstream.ts';
 import { eventually, makeWorkspace, quick, startTestHub } from '../../hub/harness.ts';
 import { program } from '../../programs.ts';
-import { after, assignmentOf, hooksOf, writeFiles } from './harness.ts';
+import { after, assignmentOf, faulty, hooksOf, writeFiles } from './harness.ts';
 
 const agentServer = {
   command: process.execPath,
@@ -23,64 +23,103 @@ const agentServer = {
 };
 const draft = { summary: 'Fine.', findings: [] };
 
-t.test('the Hub starts the agent server of a workspace, and starts it again when it dies', async (t) => {
-  let hangs = false;
-  const upstream = await startMockUpstream(t, (request) => {
-    if (hangs) return [eventStream, write(event(delta({ role: 'assistant', content: 'Hm' }))), hang];
-    const isFirst = request.body.messages.at(-1).role === 'user';
-    const toolCalls = [{ id: `call_${request.number}`, name: 'SubmitReviewDraft', arguments: draft }];
-    return answered(request, isFirst ? { toolCalls } : { text: 'done' });
-  });
-  const workspace = makeWorkspace(t, {
-    ...quick,
-    EndPoint: upstream.url,
-    ApiKey: 'key',
-    Model: 'mock-model',
-    DashBoard: { Enabled: true },
-  });
-  const worktreePath = join(workspace, '.oratorio', 'worktrees', 'run-1');
-  writeFiles(worktreePath, after);
-  const hub = await startTestHub(t, { agentServer });
-  const agent = createReviewAgent({
-    settings: () => v.parse(BackendSettings, {}),
-    logger: createLogger({ name: 'test', level: 'silent' }),
-    env: { ORATORIO_HOME: hub.home },
-  });
-  t.teardown(() => agent.close());
-  const review = (hooks = hooksOf().hooks) =>
-    agent.review(assignmentOf(hub.home, { worktreePath, more: { workspacePath: workspace } }), hooks);
-
-  t.match(await agent.status(workspace), { state: 'unreachable' }, 'nothing is started only to be looked at');
-  t.match(await hub.record(workspace), { state: 'stopped' });
-  const [first, second] = await Promise.all([review(), review()]);
-  t.not(first.threadId, second.threadId, 'two reviews, one agent server');
-  t.strictSame(await agent.status(workspace), { state: 'reachable' });
-  const trace = new URL((await agent.traceUrl(workspace, first.threadId)) ?? 'none:');
-  const { dashboard } = (await hub.record(workspace)).endpoints;
-  t.equal(`${trace.origin}${trace.pathname}`, dashboard);
-  t.equal(trace.hash, `#/sessions/${first.threadId}`, 'the Dashboard asks for its token itself');
-
-  hangs = true;
-  const { hooks, turns } = hooksOf();
-  const rejected = t.rejects(review(hooks), { code: 'agentConnectionLost', isRetryable: true });
-  await eventually(() => turns.find(({ turnId }) => turnId !== null), 'the model is asked');
-  const { pid } = await hub.record(workspace);
-  process.kill(pid ?? 0, 'SIGKILL');
-  await rejected;
-  hangs = false;
-  const { threadId = '' } = turns[0] ?? {};
-  await eventually(
-    () =>
-      agent.interrupt(workspace, threadId).then(
-        () => true,
-        (error: { code: string }) => {
-          if (error.code !== 'agentUnavailable' && error.code !== 'agentConnectionLost') throw error;
+t.test(
+  'the Hub starts the agent server of a workspace, and the same turn of a review continues when it dies',
+  async (t) => {
+    let hangs = false;
+    let finding: object | undefined;
+    const upstream = await startMockUpstream(t, (request) => {
+      if (hangs) return [eventStream, write(event(delta({ role: 'assistant', content: 'Hm' }))), hang];
+      const isFirst = request.body.messages.at(-1).role === 'user';
+      const toolCalls = [
+        {
+          id: `call_${request.number}`,
+          name: 'SubmitReviewDraft',
+          arguments: finding ? { ...draft, findings: [finding] } : draft,
         },
-      ),
-    'the next agent server is there, and the turn of the dead one is over',
-  );
-  t.match(await review(), { findings: [] });
-});
+      ];
+      return answered(request, isFirst ? { toolCalls } : { text: 'done' });
+    });
+    const workspace = makeWorkspace(t, {
+      ...quick,
+      EndPoint: upstream.url,
+      ApiKey: 'key',
+      Model: 'mock-model',
+      DashBoard: { Enabled: true },
+    });
+    const worktreePath = join(workspace, '.oratorio', 'worktrees', 'run-1');
+    writeFiles(worktreePath, after);
+    const hub = await startTestHub(t, { agentServer });
+    const agent = createReviewAgent({
+      settings: () => v.parse(BackendSettings, {}),
+      logger: createLogger({ name: 'test', level: 'silent' }),
+      env: { ORATORIO_HOME: hub.home },
+    });
+    t.teardown(() => agent.close());
+    const assignment = () => assignmentOf(hub.home, { worktreePath, more: { workspacePath: workspace } });
+    const review = (hooks = hooksOf().hooks, asked = assignment()) => agent.review(asked, hooks);
+    const kill = async () => process.kill((await hub.record(workspace)).pid ?? 0, 'SIGKILL');
+
+    t.match(await agent.status(workspace), { state: 'unreachable' }, 'nothing is started only to be looked at');
+    t.match(await hub.record(workspace), { state: 'stopped' });
+    const [first, second] = await Promise.all([review(), review()]);
+    t.not(first.threadId, second.threadId, 'two reviews, one agent server');
+    t.strictSame(await agent.status(workspace), { state: 'reachable' });
+    const trace = new URL((await agent.traceUrl(workspace, first.threadId)) ?? 'none:');
+    const { dashboard } = (await hub.record(workspace)).endpoints;
+    t.equal(`${trace.origin}${trace.pathname}`, dashboard);
+    t.equal(trace.hash, `#/sessions/${first.threadId}`, 'the Dashboard asks for its token itself');
+
+    hangs = true;
+    const inAnswer = hooksOf();
+    const cut = review(inAnswer.hooks);
+    const before = upstream.requests.length;
+    await eventually(() => upstream.requests.length > before || undefined, 'the model is asked');
+    hangs = false;
+    await kill();
+    t.match(await cut, { findings: [], ...inAnswer.turns[1] }, 'killed in an answer: the same turn hands in');
+    t.equal(inAnswer.turns.length, 2, 'one turn, one attempt');
+
+    const started: (string | null)[] = [];
+    const beforeStart = hooksOf().hooks;
+    const onTurn: typeof beforeStart.onTurn = async ({ turnId }) => {
+      started.push(turnId);
+      if (turnId === null) await kill();
+    };
+    t.match(await review({ ...beforeStart, onTurn }), { findings: [] }, 'killed before the turn starts');
+    t.same(started, [null, 'turn_001'], 'one turn, one attempt');
+
+    // The server dies while the backend reads the file of a suggested change.
+    finding = {
+      severity: 'major',
+      title: 'Past the end',
+      body: 'Adds undefined.',
+      path: 'src/total.ts',
+      oldText: faulty,
+      newText: faulty.replace('<=', '<'),
+    };
+    const inCall = hooksOf();
+    const asked = assignment();
+    const reached = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    let placed = 0;
+    const readHeadBytes: typeof asked.prepared.readHeadBytes = async (paths) => {
+      placed += 1;
+      reached.resolve();
+      await gate.promise;
+      return asked.prepared.readHeadBytes(paths);
+    };
+    const held = review(inCall.hooks, { ...asked, prepared: { ...asked.prepared, readHeadBytes } });
+    await reached.promise;
+    const requests = upstream.requests.length;
+    await kill();
+    gate.resolve();
+    t.match(await held, { findings: [{ finding: { title: 'Past the end' } }], withdrawn: [], ...inCall.turns[1] });
+    t.equal(placed, 1, 'the repeated call is answered from memory');
+    t.equal(inCall.turns.length, 2, 'one turn, one attempt');
+    t.equal(upstream.requests.length, requests + 1, 'only the request after the call is sent');
+  },
+);
 
 t.test('without a Hub nothing is reachable, and asking starts none', async (t) => {
   const home = t.testdir();

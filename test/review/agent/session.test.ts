@@ -257,7 +257,9 @@ t.test('another process ends a turn that it did not begin', async (t) => {
 });
 
 t.test('an agent server that dies in mid-turn is a lost connection; the next one is found', async (t) => {
-  const { agent, assignment, server, upstream, workspace, home } = await stage(t, hanging);
+  const { agent, assignment, server, upstream, workspace, home } = await stage(t, hanging, {
+    limits: { reconnectMs: 300 },
+  });
   const { hooks, turns } = hooksOf();
   const rejected = t.rejects(agent.review(assignment(), hooks), { code: 'agentConnectionLost', isRetryable: true });
   await eventually(() => (upstream.requests.length > 0 && turns.length === 2) || undefined, 'the model is asked');
