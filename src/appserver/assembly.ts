@@ -199,6 +199,7 @@ function runtimeOptionsOf(
   return {
     workspacePath,
     workspace: options.workspace,
+    isTrusted: options.isTrusted,
     delegate,
     ...(options.isTrusted && {
       agentOf: (name: string) => agents.of(name),

@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path';
 import type { RuntimeSettings } from '../agent/index.ts';
 import type { AutomationsSettings } from '../automations/index.ts';
-import { type Config, directoryName, forksDirectories } from '../config/index.ts';
+import { apiApprovalPolicyOf, type Config, directoryName, forksDirectories } from '../config/index.ts';
 
 export function runtimeSettingsOf(config: Config): RuntimeSettings {
   const { Budget, Compaction, SubAgent, Permissions, Turns } = config;
@@ -24,6 +24,7 @@ export function runtimeSettingsOf(config: Config): RuntimeSettings {
       exploreModel: SubAgent.ExploreModel,
     },
     approvalPolicy: Permissions.DefaultApprovalPolicy,
+    apiApprovalPolicy: apiApprovalPolicyOf(config.Api),
     approvalTimeoutMs: Permissions.ApprovalTimeoutSeconds * 1_000,
     maxRetries: config.UpstreamRetries,
     fallbackModels: config.FallbackModels,

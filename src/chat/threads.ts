@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { AgentError, type Runtime, type TurnOptions } from '../agent/index.ts';
-import type { Config } from '../config/index.ts';
+import { apiApprovalPolicyOf, type Config } from '../config/index.ts';
 import { defaults, type InputPart, type Thread, type ThreadConfig, type Turn } from '../protocol/index.ts';
 import type { Plan } from './plan.ts';
 
@@ -101,13 +101,10 @@ export class Threads {
     };
   }
 
-  /** `Api.AutoApprove` decides, unless a client decides at /v1/approvals (specification §1, design §5a). */
   #policy() {
-    const { ApprovalMode, ApprovalTimeoutSeconds, AutoApprove } = this.#api;
-    if (ApprovalMode === 'interactive') {
-      return { approvalPolicy: 'default', approvalTimeoutMs: ApprovalTimeoutSeconds * 1000 } as const;
-    }
-    return { approvalPolicy: AutoApprove ? 'autoApprove' : 'interrupt' } as const;
+    const approvalPolicy = apiApprovalPolicyOf(this.#api);
+    const approvalTimeoutMs = this.#api.ApprovalTimeoutSeconds * 1000;
+    return approvalPolicy === 'default' ? { approvalPolicy, approvalTimeoutMs } : { approvalPolicy };
   }
 }
 

@@ -56,7 +56,7 @@ export {
   workspaceAbove,
 } from './open-workspace.ts';
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
-export { handOverMsOf, restartPolicyOf } from './restart-policy.ts';
+export { apiApprovalPolicyOf, handOverMsOf, restartPolicyOf } from './restart-policy.ts';
 export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
 export { Config, extraToolNames, toolNames } from './schema.ts';
 export { secretsIn } from './secrets.ts';

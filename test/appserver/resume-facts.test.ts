@@ -1,7 +1,7 @@
 /** The next agent server finds other facts than its predecessor left: foreign rows, a later day, another boot, files of the user. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { lockFile, type Message } from './harness.ts';
 import { KilledWorkspace, type Prepared } from './killed-turns.ts';
 import type { ScriptName } from './turn-scripts.ts';
@@ -95,6 +95,42 @@ t.test('a turn continues after a reboot: everything has ended, and the lock name
   await place.connect();
   t.match(await lastTurn(turn), { status: 'completed', resumes: 1 });
   t.equal(place.effectsOf(turn).length, 3);
+});
+
+/** Lets the server of a turn be killed, and changes a file with settings before the next one. @returns the ended turn */
+async function withSettings(t: Test, fileOf: (workspace: string) => string, changes: object) {
+  const own = new KilledWorkspace(t);
+  await own.connect();
+  const turn = await own.prepare('once');
+  own.arm(inRequest);
+  own.begin(turn);
+  await own.hasEnded;
+  const file = fileOf(own.path);
+  const settings = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+  writeFileSync(file, JSON.stringify({ ...settings, ...changes }));
+  await own.restart();
+  await own.connect();
+  const ended = (await own.ended(turn)).at(-1) ?? {};
+  t.same(own.effectsOf(turn), []);
+  return ended;
+}
+
+t.test('a call of a resumed turn is refused when the settings now refuse calls that need approval', async (t) => {
+  const Permissions = { DefaultApprovalPolicy: 'interrupt' };
+  const turn = await withSettings(t, (workspace) => join(workspace, '..', 'config.json'), { Permissions });
+  t.match(turn, { status: 'completed', resumes: 1 });
+  t.match(
+    turn.items.filter(({ type }: Message) => type === 'toolResult'),
+    [{ outcome: 'declined' }],
+  );
+});
+
+t.test('a turn fails with the remedy when new settings of its workspace are not trusted', async (t) => {
+  const PreToolUse = [{ Command: 'echo x >> effects' }];
+  const turn = await withSettings(t, (workspace) => join(workspace, '.oratorio', 'config.json'), {
+    Hooks: { PreToolUse },
+  });
+  t.match(turn, { status: 'failed', error: { code: 'resumeFailed', message: /withdrawn.*oratorio trust / } });
 });
 
 t.test(

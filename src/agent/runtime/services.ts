@@ -38,6 +38,8 @@ export interface RuntimeSettings {
     readonly model: string;
   };
   readonly approvalPolicy: ApprovalPolicy;
+  /** Policy of the chat API; absent: `approvalPolicy`. */
+  readonly apiApprovalPolicy?: ApprovalPolicy | undefined;
   readonly approvalTimeoutMs: number;
   /** Repetitions of one failed request to a model. */
   readonly maxRetries: number;
@@ -70,6 +72,8 @@ export interface RuntimeServices {
   readonly workspace?: PinnedDirectory | undefined;
   /** Absolute paths; a thread may work in a directory below one of them. They need not exist. */
   readonly worktreeRoots: readonly string[];
+  /** Settings and files of the workspace may run programs. Default: true. */
+  readonly isTrusted?: boolean | undefined;
   /** Threads on disk, and the permanent grants of the workspace. */
   readonly store: ThreadStore;
   /** Absent: nothing is traced. */

@@ -18,7 +18,7 @@ import {
   type ThreadStore,
 } from '../../../src/agent/index.ts';
 import type { TurnOptions } from '../../../src/agent/runtime/types.ts';
-import type { Turn } from '../../../src/protocol/index.ts';
+import type { ApprovalPolicy, ThreadConfig, Turn } from '../../../src/protocol/index.ts';
 import { temporaryDirectory } from '../../hub/harness.ts';
 import { call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 
@@ -557,4 +557,111 @@ t.test('a list of approvals names stored ones only', async (t) => {
   t.equal(seen[0]?.length, 1);
   t.same(seen[1], seen[0]);
   close();
+});
+
+interface Changed {
+  readonly started?: TurnOptions;
+  readonly channelName?: string;
+  /** Settings of the thread at the start of the turn, and changes of them in the turn. */
+  readonly config?: ThreadConfig;
+  readonly later?: ThreadConfig;
+}
+
+/** Runs a turn to a call of a tool that needs approval, then continues it in a process with other settings. */
+async function changed(
+  t: Test,
+  first: Partial<RuntimeOptions>,
+  second: Partial<RuntimeOptions>,
+  { started, channelName, config, later }: Changed = {},
+) {
+  const directory = temporaryDirectory(t);
+  const store = openStore(directory);
+  const asked = Promise.withResolvers<void>();
+  const { runtime } = service(
+    scripted(async function* () {
+      asked.resolve();
+      yield* [];
+      await dead;
+    }),
+    { store: store.threads, ...first },
+  );
+  const { thread } = runtime.threads.start({ config, ...(channelName && { identity: { channelName } }) });
+  runtime.turns.start(thread.id, text('x'), undefined, started).begin();
+  await asked.promise;
+  if (later) runtime.threads.updateConfig(thread.id, later);
+  store.close();
+  const next = openStore(directory);
+  t.teardown(() => next.close());
+  let written = 0;
+  const write = tool({
+    name: 'Write',
+    needsApproval: true,
+    run: () => {
+      written += 1;
+      return { text: 'written', isError: false };
+    },
+  });
+  const requests: ModelRequest[] = [];
+  const { runtime: following } = service(
+    scripted(async function* (request) {
+      requests.push({ ...request, messages: [...request.messages] });
+      yield hasResult(request) ? say('done') : call('c1', 'Write');
+    }),
+    { store: next.threads, tools: () => [write], ...second },
+  );
+  const hear = listening();
+  following.threads.subscribe(thread.id, (event) => {
+    hear.listener(event);
+    if (event.method === 'item/approval/request') accept(following, thread.id);
+  });
+  following.resume();
+  const run = following.turns.running(thread.id);
+  const turn = run ? await run.ended : following.threads.read(thread.id, { includeTurns: true }).turns?.[0];
+  const questions = hear.events.filter(({ method }) => method === 'item/approval/request').length;
+  return { turn, written, questions, requests };
+}
+
+t.test('a turn continues with its own policy, or with a present one that became stricter', async (t) => {
+  const policy = (approvalPolicy: ApprovalPolicy, apiApprovalPolicy?: ApprovalPolicy) => ({
+    settings: { ...settings, approvalPolicy, ...(apiApprovalPolicy && { apiApprovalPolicy }) },
+  });
+  const free = { started: { approvalPolicy: 'autoApprove' } } as const;
+  const same = await changed(t, {}, {}, free);
+  t.match(same, { turn: { status: 'completed' }, written: 1, questions: 0 }, 'control: the settings are the same');
+  const refused = await changed(t, {}, policy('interrupt'), free);
+  t.match(refused, { turn: { status: 'completed' }, written: 0, questions: 0 });
+  const asked = await changed(t, policy('autoApprove'), policy('default'));
+  t.match(asked, { turn: { status: 'completed' }, written: 1, questions: 1 });
+  const config = { approvalPolicy: 'autoApprove' } as const;
+  const inThread = await changed(t, policy('autoApprove'), policy('interrupt'), { config });
+  t.match(inThread, { written: 0, questions: 0 }, 'the settings also bind a thread with a policy of its own');
+  const ofThread = await changed(t, {}, {}, { config, later: { approvalPolicy: 'interrupt' } });
+  t.match(ofThread, { written: 0, questions: 0 }, 'the thread became stricter');
+  const looser = await changed(t, policy('interrupt'), policy('autoApprove'));
+  t.match(looser, { written: 0, questions: 0 }, 'a looser setting does not hold for the turn');
+  const api = { ...free, channelName: 'api' };
+  const ofApi = await changed(t, policy('default', 'autoApprove'), policy('default', 'interrupt'), api);
+  t.match(ofApi, { written: 0, questions: 0 }, 'the chat API became stricter');
+});
+
+t.test('a turn only plans when its thread was set to plan meanwhile, and the model reads that', async (t) => {
+  const config = { approvalPolicy: 'autoApprove' } as const;
+  const control = await changed(t, {}, {}, { config });
+  t.match(control, { turn: { status: 'completed' }, written: 1 });
+  const { turn, written, requests } = await changed(t, {}, {}, { config, later: { mode: 'plan' } });
+  t.match(turn, { status: 'completed' });
+  t.equal(written, 0);
+  t.match(JSON.stringify(requests[0]?.messages), /In this turn you only plan/);
+  t.equal(JSON.stringify(requests.at(-1)?.messages).split('In this turn you only plan').length, 2);
+});
+
+t.test('a turn of a workspace that became restricted fails with the reason and the remedy', async (t) => {
+  const { turn, written } = await changed(t, { isTrusted: true }, { isTrusted: false });
+  t.match(turn, {
+    status: 'failed',
+    error: { code: 'resumeFailed', message: /trust in the workspace was withdrawn.*oratorio trust \/work/ },
+  });
+  t.equal(written, 0);
+  const restricted = await changed(t, { isTrusted: false }, { isTrusted: false });
+  t.match(restricted, { turn: { status: 'completed' }, written: 1 }, 'control: it was restricted before');
 });

@@ -88,8 +88,9 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     for (const item of items) if (!turn.items.includes(item)) store.putItem(turn.threadId, item);
   });
   try {
-    turns.register(thread, { turn: { ...turn, items }, facts, at, awayMs: facts.awayMs + lastAwayMs, lastAwayMs });
-    return undefined;
+    const awayMs = facts.awayMs + lastAwayMs;
+    const problem = turns.register(thread, { turn: { ...turn, items }, facts, at, awayMs, lastAwayMs });
+    return problem === undefined ? undefined : resumeFailed(problem);
   } catch (error) {
     if (!(error instanceof AgentError)) throw error;
     return resumeFailed(error.message);

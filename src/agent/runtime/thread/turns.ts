@@ -18,6 +18,7 @@ import {
   ApprovalDecisions,
   type MadeDecision,
   type ResumedTurn,
+  resumedOptions,
   type SuspendOptions,
   type TurnPlace,
   TurnRun,
@@ -180,15 +181,20 @@ export class Turns {
     return run;
   }
 
-  /** Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resume` lets it continue. */
-  register(thread: StoredThread, resumed: ResumedTurn): void {
+  /**
+   * Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resume` lets it continue.
+   *
+   * @returns why the turn cannot continue; undefined: it does
+   */
+  register(thread: StoredThread, resumed: ResumedTurn): string | undefined {
     const { settings, workspace, worktreeRoots } = this.#services;
     const { turn, facts } = resumed;
     requireWorkspace(workspace, this.pathOf(thread));
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
     const prompt = turn.items.find((item) => item.type === 'userMessage');
-    const { options } = facts;
-    const parent = this.#parentOf({ thread, options });
+    const parent = this.#parentOf({ thread, options: facts.options });
+    const options = resumedOptions(facts.options, facts.rules, this.#services, thread, parent?.run.policy);
+    if (typeof options === 'string') return options;
     const depth = parent ? parent.depth + 1 : 0;
     const run = new TurnRun({
       services: this.#services,
@@ -201,6 +207,7 @@ export class Turns {
     const asker = undefined;
     this.#running.set(thread.id, { run, thread, asker, options, depth, subagents, release, isResumed: true });
     this.#registered.push({ run, resumes: facts.resumes });
+    return undefined;
   }
 
   /** Turns of an earlier process that have not continued yet. */
@@ -334,6 +341,7 @@ export class Turns {
     const delegate = this.#delegateOf(config.agent);
     return {
       ...{ id, config, store, journal, asker, delegate },
+      channel: thread.identity?.channelName,
       // The effects of an external agent's work are unknown.
       isResumable: isResumable && !delegate,
       workspacePath: this.pathOf(thread),

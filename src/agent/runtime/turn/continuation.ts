@@ -5,6 +5,7 @@ import type { TurnContext } from './context.ts';
 import type { TurnDriver } from './driver.ts';
 import { type Suspension, textOfFacts } from './facts.ts';
 import type { ModelTurn } from './model-turn.ts';
+import { rulesOf } from './rules.ts';
 
 /** Life of a resumed turn in which a finished step shows that it does not end its agent server, in milliseconds. */
 const soundMs = 60_000;
@@ -52,6 +53,7 @@ export class TurnContinuation {
     return textOfFacts({
       ...this.#saved,
       options,
+      rules: rulesOf(turn),
       steered: steered.map((input) => [...input]),
       notes: [...notes],
       resumes: this.#resumes,

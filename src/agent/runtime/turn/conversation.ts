@@ -60,6 +60,8 @@ export class TurnConversation {
   /** Tools left out since the last answer. */
   readonly #refusedTools: string[] = [];
   #notes: string[] = [];
+  /** Words of a resumed turn, which follow the results of its open calls. */
+  #unsaid: (() => void)[] = [];
 
   constructor({ turn, hooks, onSummaryUsed }: TurnConversationOptions) {
     this.#turn = turn;
@@ -105,7 +107,14 @@ export class TurnConversation {
     await this.#model.know(model);
     signal.throwIfAborted();
     await this.#begin(await this.#briefing(signal));
-    for (const note of notes) this.addNote(note);
+    this.#notes = [...notes];
+    this.#unsaid = notes.map((note) => () => this.#say(note));
+    if (this.#turn.isPlanning && !this.#has(modeNotice)) this.#unsaid.push(() => this.addModeText(planNote));
+  }
+
+  /** Adds the words that a resumed turn has for the model. Call it before a request. */
+  addUnsaid(): void {
+    for (const add of this.#unsaid.splice(0)) add();
   }
 
   async #begin(briefing: Briefing): Promise<void> {

@@ -3,6 +3,7 @@ import type { SavedTurn } from '../../../../machines/index.ts';
 import { messageOf } from '../../../lib/index.ts';
 import { approvalPolicies, InputPart, turnModes, version } from '../../../protocol/index.ts';
 import type { TurnOptions } from '../types.ts';
+import { Rules } from './rules.ts';
 
 /** Version of the shape below. A row of another version is not guessed. */
 export const factsVersion = 1;
@@ -68,6 +69,8 @@ const Facts = v.object({
     approvalTimeoutMs: v.optional(v.number()),
     hasDynamicTools: v.optional(v.boolean()),
   }),
+  /** Absent: an earlier version wrote the row. */
+  rules: v.optional(Rules),
   /** Input of users that waits for the next request. */
   steered: v.array(v.array(InputPart)),
   /** Words for the model that are not items, since the last answer. */

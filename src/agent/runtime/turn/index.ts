@@ -5,5 +5,6 @@ export type { SuspendOptions } from './continuation.ts';
 export { preloadTurnParts } from './driver.ts';
 export { factsOf, type Suspension, type TurnFacts } from './facts.ts';
 export { itemId } from './items.ts';
+export { resumedOptions } from './rules.ts';
 export { TurnRun } from './run.ts';
 export type { SpawningCall, TurnPlace, TurnThread } from './thread.ts';

@@ -81,6 +81,7 @@ export class TurnInference {
   async infer(signal: AbortSignal, { isFirstRequest, retries, isLast = false }: RequestPlace): Promise<Inference> {
     const { conversation, calls: turnCalls } = this.#options;
     const { services, thread, place, record } = this.#turn;
+    conversation.addUnsaid();
     for (let input = this.#steered.shift(); input; input = this.#steered.shift()) await this.#addSteered(input, signal);
     const answer: Answer = { text: '', calls: [], state: undefined, finish: 'stop', outputTokens: undefined };
     const provider = await services.provider();

@@ -7,7 +7,14 @@ import {
   type TurnInterrupter,
   type TurnTokens,
 } from '../../../../machines/index.ts';
-import type { ApprovalDecision, ApprovalRequest, InputPart, Item, Turn } from '../../../protocol/index.ts';
+import type {
+  ApprovalDecision,
+  ApprovalPolicy,
+  ApprovalRequest,
+  InputPart,
+  Item,
+  Turn,
+} from '../../../protocol/index.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { ExpectedChanges, RunningTurn, TurnOptions } from '../types.ts';
 import type { TurnWork } from './actor.ts';
@@ -181,6 +188,10 @@ export class TurnRun implements TurnWork, RunningTurn {
       return items.make<'toolResult'>({ type: 'toolResult', callId, tool: toolOfCall(thread, callId), outcome, text });
     });
     return input.length > 0 ? [...results, items.make(userMessage(input))] : results;
+  }
+
+  get policy(): ApprovalPolicy {
+    return this.#turn.policy;
   }
 
   get place(): TurnPlace {

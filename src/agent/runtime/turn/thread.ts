@@ -11,6 +11,8 @@ import type { FileCheckpoints } from '../types.ts';
 export interface TurnThread {
   readonly id: string;
   readonly config: ThreadConfig;
+  /** Channel of the thread's client. */
+  readonly channel: string | undefined;
   /** Directory of the conversation: the workspace of the server, or a worktree. */
   readonly workspacePath: string;
   /** Answers of the model that the turn may use. */
