@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { gitIn, repository, repositoryOf } from './repositories.ts';
@@ -165,6 +165,50 @@ t.test('a stash that the user changed since stays, named with the command that b
   t.equal(place.git('rev-parse', 'v1'), place.git('rev-parse', 'HEAD'), 'control: the tag is set back');
   place.git('stash', 'store', commit);
   t.equal(place.git('show', 'stash@{0}^3:b.txt'), 'precious', 'the command brings it back');
+});
+
+t.test('of more than 20,000 refs none is saved, and the undo of a commit names that they stay', async (t) => {
+  for (const count of [20_001, 100]) {
+    const { root, git, write, turn, undo } = repository(t);
+    const commit = git('rev-parse', 'HEAD');
+    const refs = Array.from({ length: count }, (_, n) => `${commit} refs/tags/t${String(n).padStart(5, '0')}\n`);
+    write('.git/packed-refs', `# pack-refs with: peeled fully-peeled sorted \n${refs.join('')}`);
+    await turn('turn_001', () => secondCommit({ write, git } as Place));
+    const result = await undo(['turn_001']);
+    t.equal(result.kind, 'restored');
+    t.equal(
+      gitIn(root)('rev-parse', 'HEAD') === commit,
+      count === 100,
+      JSON.stringify(result.kind === 'restored' && result.git),
+    );
+  }
+});
+
+t.test('an index of more than 64 MiB stays, and the undo names it', async (t) => {
+  for (const mib of [65, 1]) {
+    const { root, at, git, write, turn, undo } = repository(t);
+    write('b.txt', 'b');
+    const pad = () => {
+      // An extension that git skips, before the check sum, which a sum of zeros leaves unchecked.
+      const bytes = readFileSync(at('.git/index'));
+      const head = Buffer.alloc(8, 'ORAT');
+      head.writeUInt32BE(mib * 2 ** 20, 4);
+      const padded = Buffer.concat([bytes.subarray(0, -20), head, Buffer.alloc(mib * 2 ** 20), Buffer.alloc(20)]);
+      writeFileSync(at('.git/index'), padded);
+    };
+    pad();
+    await turn('turn_001', () => {
+      git('add', 'b.txt');
+      pad();
+    });
+    const result = await undo(['turn_001']);
+    t.equal(result.kind, 'restored');
+    t.equal(
+      gitIn(root)('ls-files', 'b.txt') === '',
+      mib === 1,
+      JSON.stringify(result.kind === 'restored' && result.git),
+    );
+  }
 });
 
 t.test('a ref that the user made since does not keep the others', async (t) => {
