@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   lstatSync,
@@ -17,9 +18,15 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
+import { hashOf } from '../../src/checkpoints/content-reader.ts';
+import type { Contents } from '../../src/checkpoints/contents.ts';
 import { CheckpointDatabase } from '../../src/checkpoints/database.ts';
 import type { Uncovered } from '../../src/checkpoints/entry.ts';
 import { defaultLimits } from '../../src/checkpoints/limits.ts';
+import { scan } from '../../src/checkpoints/scan.ts';
+import { storeCandidate } from '../../src/checkpoints/store-file.ts';
+import { Tree } from '../../src/checkpoints/tree.ts';
+import { otherUid } from '../other-user.ts';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
 
 t.test('a FIFO blocks nothing, and is named as not covered', async (t) => {
@@ -105,6 +112,93 @@ t.test('FIFOs, sockets and files above 64 MiB are named before and after an undo
   t.same([place.read('a.txt'), existsSync(at('covered'))], ['base', false], 'a file of 64 MiB is covered');
   t.same([lstatSync(at('became-pipe')).isFIFO(), lstatSync(at('made-socket')).isSocket()], [true, true]);
   t.same([lstatSync(at('grown')).size, place.read('shrunk')], [most + 2, 'small']);
+});
+
+t.test(
+  'a file and a directory that the server may not read are named before and after an undo, and stay',
+  async (t) => {
+    const place = bench(t);
+    place.write('a.txt', 'a');
+    place.write('closed/inner', 'inner');
+    place.write('closed.txt', 'closed');
+    const ownUid = process.geteuid?.() ?? 0;
+    if (ownUid === 0) {
+      // Root may read everything.
+      chmodSync(join(place.root, '..'), 0o777);
+      chmodSync(place.root, 0o777);
+      chmodSync(place.at('a.txt'), 0o666);
+    }
+    for (const name of ['closed', 'closed.txt']) chmodSync(place.at(name), 0);
+    const asServer = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (ownUid === 0) process.seteuid?.(otherUid);
+      try {
+        return await work();
+      } finally {
+        if (ownUid === 0) process.seteuid?.(ownUid);
+      }
+    };
+    const { turn, undo, checkpoints } = checkpointsOf(t, place);
+    const notCovered = [
+      { path: 'closed', reason: 'unreadable' },
+      { path: 'closed.txt', reason: 'unreadable' },
+    ];
+    await asServer(async () => {
+      await turn('turn_001', () => writeFileSync(place.at('a.txt'), 'b'));
+      t.match(await checkpoints.list('thread', place.root), [{ notCovered, notCoveredTotal: 2 }]);
+      t.match(await undo(['turn_001']), { kind: 'restored', restored: ['a.txt'] });
+      t.equal(place.read('a.txt'), 'a', 'control: what can be read is restored');
+    });
+    for (const name of ['closed', 'closed.txt']) chmodSync(place.at(name), 0o700);
+    t.same([place.read('closed/inner'), place.read('closed.txt')], ['inner', 'closed']);
+  },
+);
+
+t.test('a file that changes while it is read is read three times, and then named', async (t) => {
+  for (const changes of [1, 2, 3]) {
+    const place = bench(t);
+    place.write('log', 'x');
+    const tree = new Tree(place.root);
+    t.teardown(() => tree.close());
+    let reads = 0;
+    // Stores nothing, and writes to the file in the middle of its read.
+    const contents = {
+      put: (piece: Buffer) => {
+        reads += 1;
+        if (reads <= changes) appendFileSync(place.at('log'), 'y');
+        return hashOf(piece);
+      },
+    } as unknown as Contents;
+    const candidate = { path: 'log', kind: 'file', mode: 0o644, size: 1, mtime: 0, ctime: 0, ino: 0 } as const;
+    const stored = storeCandidate(candidate, { tree, contents, maxBytes: 100 });
+    const steady = { kind: 'file', size: 1 + changes, hash: hashOf(Buffer.from(`x${'y'.repeat(changes)}`)) };
+    t.match(stored, changes < 3 ? steady : { kind: 'skipped', target: 'changing' }, `${changes} changes`);
+    t.equal(reads, Math.min(3, changes + 1));
+  }
+});
+
+t.test('file systems that are mounted in a directory are named, and not entered', async (t) => {
+  const device = (path: string) => lstatSync(path).dev;
+  const mounted = existsSync('/dev/shm') && device('/dev/shm') !== device('/dev');
+  if (!mounted) return t.pass('no file system is mounted below /dev');
+  const tree = new Tree('/dev');
+  t.teardown(() => tree.close());
+  const { candidates } = scan({
+    tree,
+    known: new Map(),
+    limits: defaultLimits,
+    leftOut: new Map(),
+    omitted: new Set(),
+  });
+  t.match(
+    candidates.find(({ path }) => path === 'shm'),
+    { kind: 'skipped', reason: 'otherFileSystem' },
+  );
+  t.notOk(candidates.some(({ path }) => path.startsWith('shm/')));
+  t.match(
+    candidates.find(({ path }) => path === 'null'),
+    { reason: 'special' },
+    'control',
+  );
 });
 
 t.test('of many entries that are not covered the first are listed, and all counted', async (t) => {
@@ -330,6 +424,23 @@ t.test('old checkpoints go, and the store does not outgrow its limit', async (t)
   t.equal(saved.at(-1)?.turnId, 'turn_008');
   t.equal((await undo(['turn_008'])).kind, 'restored');
   t.same(readFileSync(place.at('noise')), noiseOf(7));
+});
+
+t.test('checkpoints older than the limit are deleted, except for the newest', async (t) => {
+  for (const [ageMs, left] of [
+    [-1, ['turn_002']],
+    [60_000, ['turn_001', 'turn_002']],
+  ] as const) {
+    const place = bench(t);
+    const { turn, checkpoints } = checkpointsOf(t, place, { ageMs });
+    for (const turnId of ['turn_001', 'turn_002']) await turn(turnId, () => place.write('a.txt', turnId));
+    const saved = await checkpoints.list('thread', place.root);
+    t.same(
+      saved.map(({ turnId }) => turnId),
+      left,
+    );
+  }
+  t.match(defaultLimits, { ageMs: 14 * 24 * 3_600_000, storeBytes: 5 * 2 ** 30 }, 'the documented limits');
 });
 
 t.test('a damaged database is named with the remedy, and stays unchanged', async (t) => {
