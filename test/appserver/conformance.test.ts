@@ -128,6 +128,13 @@ scenario(t, 'a turn can be shown, taken back with its files, and restored', {}, 
   });
   t.same([read('made/b.txt'), read('a.txt')], ['new\n', 'one\n']);
   t.equal((await session.refused('checkpoint/restore', { threadId, turnId: 'turn_009' })).name, 'turnNotFound');
+
+  t.notOk('runningProcesses' in undone, 'control: no command ran in the background');
+  await session.say(threadId, 'call Exec {"command":"touch c.txt; sleep 1000","background":true}');
+  await session.until('turn/completed', undefined, 2);
+  t.match(await session.call('thread/rollback', { threadId, numTurns: 1, restoreFiles: true }), {
+    runningProcesses: [{ command: 'touch c.txt; sleep 1000' }],
+  });
 });
 
 scenario(t, 'a conversation can be forked, also into a worktree of its own', {}, async (t, { open, path, read }) => {

@@ -26,6 +26,7 @@ for (const kind of ['node', 'ws'] as const) {
       threadSubscriptions: true,
       approvalFlow: true,
       mcpManagement: true,
+      extensions: { checkpoints: true },
     });
     client.send({ jsonrpc: '2.0', method: 'initialized', params: {} });
     const { thread } = await client.call('thread/start', {

@@ -15,7 +15,7 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   const chat = await run('chat', '--yes', 'run: echo two > a.txt; echo new > b.txt');
   t.equal(chat.code, 0, chat.stderr);
 
-  const diff = await run('diff');
+  const diff = await run('diff', '--turn', 'turn_001');
   t.equal(diff.code, 0, diff.stderr);
   t.match(diff.stdout, '-one\n+two\n');
 
@@ -37,7 +37,7 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   await run('undo', '--restore', 'restore_1');
   t.ok(existsSync(at('b.txt')), 'and this was taken back');
 
-  const undone = await run('undo', '--force', '--json');
+  const undone = await run('undo', '--turns', '3', '--force', '--json');
   t.equal(undone.code, 0, undone.stderr);
   t.match(JSON.parse(undone.stdout), {
     uncovered: { entries: [{ path: 'pipe', reason: 'special' }], total: 1 },
