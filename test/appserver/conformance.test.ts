@@ -137,6 +137,23 @@ scenario(t, 'a turn can be shown, taken back with its files, and restored', {}, 
   });
 });
 
+scenario(t, 'files are not restored while another conversation works on them', {}, async (t, { open, read }) => {
+  const session = await open({ ledger });
+  const config = { approvalPolicy: 'autoApprove' } as const;
+  const { id: threadId } = (await session.call('thread/start', { config })).thread;
+  await session.call('thread/subscribe', { threadId });
+  await session.say(threadId, 'run: echo new > a.txt');
+  await session.until('turn/completed');
+  const { threadId: other, turnId } = await session.begin('count to 5000');
+  const rollback = { threadId, numTurns: 1, restoreFiles: true } as const;
+  t.match(await session.refused('thread/rollback', rollback), { name: 'turnInProgress', data: { threadId: other } });
+  t.match(await session.refused('checkpoint/restore', { threadId, turnId: 'turn_001' }), { name: 'turnInProgress' });
+  t.equal(read('a.txt'), 'new\n');
+  await session.call('turn/interrupt', { threadId: other, turnId });
+  await session.until('turn/cancelled');
+  t.match(await session.call('thread/rollback', rollback), { restored: ['a.txt'] }, 'control');
+});
+
 scenario(t, 'a conversation can be forked, also into a worktree of its own', {}, async (t, { open, path, read }) => {
   const git = (directory: string, ...args: string[]) =>
     execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', ...args], { cwd: directory }).toString();

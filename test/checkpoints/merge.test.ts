@@ -16,6 +16,7 @@ async function forked(t: Test, work: (at: (name: string) => string) => void) {
   mkdirSync(target, { mode: 0o700 });
   await all.checkpoints.copyTo(target, place.root, undefined);
   t.same(stateOf(target), stateOf(place.root), 'a fork begins with the same files');
+  t.equal(lstatSync(join(target, 'same.bin')).nlink, 1, 'copied, never linked');
   const fork = { threadId: 'fork', turnId: 'turn_001', workspacePath: target };
   all.checkpoints.begin(fork);
   await all.checkpoints.secure(fork);
