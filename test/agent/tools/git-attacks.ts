@@ -20,6 +20,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { Rooms } from '../../../src/agent/index.ts';
 import { createExec } from '../../../src/agent/tools/exec/exec.ts';
+import { removeTree } from '../../../src/review/git/index.ts';
 import { call } from './run-tool.ts';
 
 /** A user with a workspace, an upstream repository and a home, all in one directory. */
@@ -95,7 +96,8 @@ export class Scene {
 
   async close(): Promise<void> {
     await this.#rooms?.close();
-    rmSync(this.root, { recursive: true, force: true });
+    // Some attacks, and checkouts of reviews, leave directories that only root can change.
+    await removeTree(this.root);
   }
 }
 

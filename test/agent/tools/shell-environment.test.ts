@@ -25,6 +25,9 @@ interface Scene {
   readonly hasOwnPrograms?: boolean;
 }
 
+/** `PATH` with the directories that a log-in adds on this machine, such as `/usr/games`. */
+const loginPath = `${process.env['PATH']}:${spawnSync('/bin/bash', ['-lc', 'echo "$PATH"'], { env: {}, encoding: 'utf8' }).stdout.trim()}`;
+
 /** A workspace, a home with a profile, and the variables that its commands get. */
 function stage(t: Test, scene: Scene) {
   const { profile = '', setup = '', files = {}, secrets = [], timeoutMs = 600_000 } = scene;
@@ -38,7 +41,7 @@ function stage(t: Test, scene: Scene) {
     chmodSync(join(workspacePath, path), 0o755);
   }
   const marker = `test-of-shell-${process.pid}`;
-  const PATH = `${hasOwnPrograms ? `${workspacePath}/bin:` : ''}${process.env['PATH']}`;
+  const PATH = `${hasOwnPrograms ? `${workspacePath}/bin:` : ''}${loginPath}`;
   const environment = { PATH, HOME: home, SHELL: '/bin/bash', [markerVariable]: marker };
   const problems: string[] = [];
   const pathRules = { blockedPaths: [], protectedDirectories: [] };
