@@ -10,6 +10,7 @@ import {
   LockError,
   readAppServer,
   readHolder,
+  removeStaleTemps,
   type WorkspaceFiles,
   withoutTokens,
   workspaceFiles,
@@ -49,6 +50,7 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
   const files = workspaceFiles(home, path);
   const lock = takeLock(files, path);
   const stateDirectory = makeState(home, path, lock);
+  for (const each of [directory, stateDirectory]) removeLitter(each);
   const pinned = new PinnedDirectory(path);
   const found = readAppServer(files);
   let published: AppServerLock | undefined;
@@ -76,6 +78,14 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
       lock.release();
     },
   };
+}
+
+function removeLitter(directory: string): void {
+  try {
+    removeStaleTemps(directory);
+  } catch {
+    // A file system that is read-only keeps its litter.
+  }
 }
 
 /** Names in `.oratorio` that Oratorio alone writes, for git. */

@@ -235,7 +235,7 @@ export function startHub(options: HubOptions): Hub {
       claim: fromPromise(async () => {
         const lock = claimHome(join(statePath, 'hub.mutex'));
         if (lock === 'held') return { won: false };
-        removeStaleTemps(statePath);
+        for (const directory of [home, statePath]) removeStaleTemps(directory);
         claimedHub = claimHub(lock);
         return { won: true };
       }),

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { writerOfTemporary } from '../lib/index.ts';
 import { readIdentity } from './identity.ts';
@@ -15,9 +15,10 @@ export function removeStaleTemps(directory: string): void {
     const writer = writerOfTemporary(name);
     if (writer === undefined) continue;
     const path = join(directory, name);
-    if (readIdentity(writer) === 'gone' || ageMs(path) > longestWriteMs) rmSync(path, { force: true });
+    const facts = lstatSync(path, { throwIfNoEntry: false });
+    // A repository may bring a directory of such a name.
+    if (!facts?.isFile()) continue;
+    // File times are on the wall clock.
+    if (readIdentity(writer) === 'gone' || Date.now() - facts.mtimeMs > longestWriteMs) rmSync(path, { force: true });
   }
 }
-
-/** File times are on the wall clock. */
-const ageMs = (path: string): number => Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());

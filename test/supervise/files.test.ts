@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   statSync,
   symlinkSync,
   utimesSync,
@@ -71,10 +72,13 @@ t.test('removeStaleTemps removes only temporary files of ended processes', async
   const { child, pid } = await startPlain(t, 'waits');
   const live = `.a.json.${pid}.0123456789ab.tmp`;
   const old = `.b.json.${pid}.0123456789ab.tmp`;
+  const foreign = '.c.json.1.0123456789ab.tmp';
   for (const name of [live, old, 'x.tmp', '.hidden']) writeFileSync(join(directory, name), '');
-  utimesSync(join(directory, old), 1, 1);
+  mkdirSync(join(directory, foreign));
+  for (const name of [old, foreign]) utimesSync(join(directory, name), 1, 1);
   removeStaleTemps(directory);
-  t.strictSame(readdirSync(directory).sort(), [live, '.hidden', 'x.tmp'].sort());
+  t.strictSame(readdirSync(directory).sort(), [live, foreign, '.hidden', 'x.tmp'].sort());
+  rmdirSync(join(directory, foreign));
   child.kill('SIGKILL');
   await once(child, 'exit');
   removeStaleTemps(directory);
