@@ -13,7 +13,7 @@ import { root } from './toolchain.mjs';
 
 const patterns = [
   'test/fixtures/mcp/stdio-server.mjs',
-  'test/fixtures/process/{first-lock,holds-stack-lock,keeps-command,spawns-counter,takes-lock,trusts-workspaces}.mjs',
+  'test/fixtures/process/{changes-settings,first-lock,holds-stack-lock,keeps-command,spawns-counter,takes-lock,trusts-workspaces}.mjs',
   'test/agent/store/{appender,counter,writer}.ts',
   'test/appserver/turn-victim.ts',
   'test/checkpoints/victim.ts',

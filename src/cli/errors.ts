@@ -1,3 +1,4 @@
+import { ConfigChangeError, ConfigError, LockedFileError, type PlannedUserChange } from '../config/index.ts';
 import type { ExitName } from './exit-codes.ts';
 
 /** A failure that the user can correct: one line with the problem, one with the next step. */
@@ -31,5 +32,19 @@ export const usageError = (message: string, command = ''): CliError =>
 /** A configuration file that cannot be used. @param error names the file and the setting */
 export const invalidConfig = ({ message }: Error): CliError =>
   new CliError('failure', message, 'Correct the file, then try again.', 'invalidConfig');
+
+/**
+ * Writes a planned change of the user's configuration.
+ * @throws CliError when another process has damaged the file, or holds it
+ */
+export function saveUserChange(change: PlannedUserChange): void {
+  try {
+    change.apply();
+  } catch (error) {
+    if (error instanceof LockedFileError) throw new CliError('failure', error.message, 'Nothing was changed.');
+    if (!(error instanceof ConfigError || error instanceof ConfigChangeError)) throw error;
+    throw invalidConfig(error);
+  }
+}
 
 export { quotedPath as quoted } from '../config/index.ts';

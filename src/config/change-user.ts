@@ -4,6 +4,7 @@ import { ConfigChangeError } from './change.ts';
 import { userConfigFile } from './home.ts';
 import { canonical, type Layer } from './layers.ts';
 import { configIssues, resolveConfig } from './load.ts';
+import { whileLocked } from './lock-file.ts';
 import { parseConfig } from './parse.ts';
 import { readUserText } from './read-layer.ts';
 import type { Config } from './schema.ts';
@@ -19,33 +20,43 @@ export interface PlannedUserChange {
   readonly file: string;
   /** Configuration of the user alone, as it will be. */
   readonly config: Config;
-  /** Writes the file, mode 0600. */
+  /**
+   * Writes the file, mode 0600.
+   * @throws LockedFileError when another process changes the file for too long, and like `planUserChange`
+   */
   apply(): void;
 }
 
 /**
- * Plans a change of the user's own configuration file; everything else in it stays unchanged.
+ * Plans a change of the user's own configuration file; everything else in it stays unchanged, also a change that another process makes
+ * until `apply`.
  * @throws ConfigError for a file that cannot be read, ConfigChangeError for a change that makes the configuration invalid
  */
-export function planUserChange({ home, env, set }: UserChange): PlannedUserChange {
+export function planUserChange(change: UserChange): PlannedUserChange {
+  const { home, env } = change;
   const file = userConfigFile(home);
-  const before = readUserText(home) ?? '';
-  const text = set.reduce(
-    (changed, { path: [key, ...inner], value }) =>
-      setMember(changed, [spellingIn(file, changed, key), ...inner], value),
-    before.trim() === '' ? '{}\n' : before,
-  );
-  const layer = layerOf(file, text);
-  const issues = configIssues([layer], env);
-  if (issues.length > 0) throw new ConfigChangeError(issues);
+  const { layer } = changed(file, change);
   return {
     file,
     config: resolveConfig([layer], env).config,
     apply() {
       ensurePrivateDirectory(home);
-      writeFileAtomic(linkTarget(file), text, { mode: 0o600 });
+      whileLocked(file, () => writeFileAtomic(linkTarget(file), changed(file, change).text, { mode: 0o600 }));
     },
   };
+}
+
+/** The present text of the file with the change. */
+function changed(file: string, { home, env, set }: UserChange) {
+  const before = readUserText(home) ?? '';
+  const text = set.reduce(
+    (now, { path: [key, ...inner], value }) => setMember(now, [spellingIn(file, now, key), ...inner], value),
+    before.trim() === '' ? '{}\n' : before,
+  );
+  const layer = layerOf(file, text);
+  const issues = configIssues([layer], env);
+  if (issues.length > 0) throw new ConfigChangeError(issues);
+  return { text, layer };
 }
 
 const layerOf = (file: string, text: string): Layer =>

@@ -42,6 +42,7 @@ export {
   userLayers,
   workspaceLayer,
 } from './load.ts';
+export { LockedFileError } from './lock-file.ts';
 export { type FactsOfModel, type NamedProvider, type ProviderKind, providerKinds } from './model-settings.ts';
 export { changedFiles, type NamedFiles, namedFiles, startedFileRemedy } from './named-files.ts';
 export {

@@ -208,7 +208,7 @@ function overwriteMount(error: unknown, temporary: string, path: string, data: s
 }
 
 /** Names the writer, so that the litter of a crash can be distinguished from work under way. */
-function temporaryName(path: string): string {
+export function temporaryName(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`);
 }
 

@@ -21,6 +21,7 @@ export {
   type JsonFile,
   readJson,
   readUntrustedJson,
+  temporaryName,
   type WriteOptions,
   writeFileAtomic,
   writeFileAtomicAsync,

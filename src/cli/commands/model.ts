@@ -2,7 +2,7 @@ import { CatalogueError, catalogueUrl, ModelError, refreshCatalogue } from '../.
 import { type Config, ConfigChangeError, ConfigError, planUserChange, userConfigFile } from '../../config/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError, invalidConfig, usageError } from '../errors.ts';
+import { CliError, invalidConfig, saveUserChange, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during } from '../hub.ts';
 import { exitOf, liveTest, restartHint, showTest, withModels } from '../login/index.ts';
@@ -61,9 +61,10 @@ export async function set(context: CommandContext): Promise<number> {
     ...(argument === undefined ? [] : [{ path: ['Model'] as const, value: argument }]),
     ...(effort === undefined ? [] : [{ path: ['ReasoningEffort'] as const, value: effort }]),
   ];
-  const { file, config, apply } = await explained(async () => planUserChange({ home, env, set: changes }));
+  const change = await explained(async () => planUserChange({ home, env, set: changes }));
+  const { file, config } = change;
   if (argument !== undefined) await warnUnlisted(context, config, argument);
-  apply();
+  saveUserChange(change);
   const state = effective(context);
   for (const { path } of changes) {
     const source = sourceIn(state, path[0]);

@@ -2,7 +2,7 @@ import { ConfigChangeError, ConfigError, type PlannedUserChange, planUserChange 
 import { isHttpUrl, maskedAddress, messageOf } from '../../lib/index.ts';
 import { askChoice, askText, askYesNo, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError, invalidConfig, usageError } from '../errors.ts';
+import { CliError, invalidConfig, saveUserChange, usageError } from '../errors.ts';
 import { during } from '../hub.ts';
 import { givenKey, type KeySettings } from './api-key.ts';
 import { type KeptSettings, keptSettings } from './kept.ts';
@@ -48,7 +48,7 @@ export async function logIn(context: CommandContext): Promise<Login> {
   reportKept(context, account);
   const change = planned(context, account, model);
   const test = context.options['test'] === false ? undefined : await tested(context, change);
-  change.apply();
+  saveUserChange(change);
   return { provider: name, model: test?.ok === true ? test.model : model, file: change.file, test };
 }
 
