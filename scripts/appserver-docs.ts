@@ -89,6 +89,39 @@ JSON-RPC 2.0 over WebSocket, one message per text frame, at the address in \`end
 | questions that wait for one client | ${openQuestions} | approvals are not asked of it; its tools fail |
 | a call of a client's tool | ${dynamicToolCallMs} ms | the call fails |
 | turns on a page of a thread | ${turnPage} unless asked for otherwise | \`hasOlderTurns\` |
+
+## Notices and events
+
+A notice is an item (\`systemNotice\`) of the conversation and stays in it; an event (\`system/event\`) is sent once. Each has a \`kind\`. Kinds are open: show
+the text of an unknown one.
+
+| Kind | | Meaning |
+|---|---|---|
+| \`retrying\` | event | A request to the model is repeated: \`attempt\`, \`waitMs\`, \`reason\`. |
+| \`requestRepeated\` | notice | The answer before it is withdrawn, and it is requested again. |
+| \`fallback\` | event | A fallback model continues: \`model\`, \`reason\`. |
+| \`modelReplaced\` | notice | The answer before it is withdrawn, and a fallback model continues. |
+| \`budgetReached\` | event | A budget is used up; the turn waits for an approval or fails. |
+| \`compacting\` | event | The older part of a long conversation is being summarised. |
+| \`compacted\`, \`compactSkipped\`, \`compactFailed\` | event | End of that work, or of \`thread/compact\`. |
+| \`contextCompacted\` | notice | The model gets a summary of the turns before it. |
+| \`callPrinted\` | both | The model printed a call as text; nothing was run. |
+| \`repeatedCall\` | event | A call with the same arguments was repeated too often, and is refused. |
+| \`callLimitReached\` | notice | The turn ended at a limit of requests, repetitions or cut answers. |
+| \`endedSilently\` | notice | The turn ended without a closing text. |
+| \`notConcluded\` | notice | The turn has no closing answer, with the reason. |
+| \`pictureRefused\`, \`toolRefused\` | notice | The service refused \`itemIds\` or \`tools\`: the model no longer gets them. |
+| \`toolProblem\` | event | A tool of a client is left out, or offered in part. |
+| \`hookContext\` | notice | Text of hooks, which the model gets. |
+| \`promptBlocked\` | notice | A hook blocked the prompt before it: the model never gets it. |
+| \`hookFailed\` | event | A hook failed; the turn continues. |
+| \`turnMode\` | notice | Mode of a turn, which the model gets. |
+| \`agentHasNotSeen\` | notice | An external agent does not know the turns before it. |
+| \`turnResumed\` | both | The turn continues after the end of its agent server. |
+| \`turnSuspended\` | event | The turn stops with its agent server and continues with the next one: \`reason\`. |
+| \`queueBlocked\` | event | The next queued input could not start; it stays in the queue. |
+| \`checkpointFailed\` | event | The files could not be saved: the turn cannot be taken back with them. |
+| \`filesRestored\` | event | Files were restored by an undo or a merge. |
 `;
 
 /** `docs/app-server-protocol.md`. */
