@@ -1,54 +1,17 @@
-import { randomBytes } from 'node:crypto';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { hubMachine } from '../../machines/index.ts';
-import type { Config } from '../config/index.ts';
-import type { HttpServer } from '../http/index.ts';
 import { projections } from '../inspect/index.ts';
-import type { Logger } from '../log/index.ts';
 import { defaults, HubLock, type HubStatus } from '../protocol/index.ts';
-import {
-  ensurePrivateDirectory,
-  lockHolder,
-  lostList,
-  ownIdentity,
-  PortAllocator,
-  readJson,
-  removeStaleTemps,
-} from '../supervise/index.ts';
-import { type HubTelemetry, startHubTelemetry } from '../telemetry/index.ts';
+import { ensurePrivateDirectory, lockHolder, lostList, readJson, removeStaleTemps } from '../supervise/index.ts';
+import { startHubTelemetry } from '../telemetry/index.ts';
 import { watchAddress } from './actors/watch-address.ts';
-import { createAddress, type PublishedAddress } from './address.ts';
-import { type Claim, claimHome } from './claim.ts';
-import { type Credentials, createToken, loadCredentials, type OwnedFile } from './credentials.ts';
-import { createEvents, type HubEvents } from './events.ts';
-import type { HubServices } from './facts.ts';
-import { DecisionLog, Inbox, inboxFollower } from './inbox/index.ts';
-import { createInspection, type Inspection } from './inspection.ts';
-import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
-import { normaliseNotification } from './notifications.ts';
-import { configuredPolicy, policyOf } from './policy.ts';
-import { portFile, rememberPort } from './port.ts';
-import { type Recovered, restoreKnown, resumeWorkspaces } from './recovery.ts';
-import { createRegistry, type Registry } from './registry.ts';
-import { ScopedTokens } from './scoped-tokens.ts';
+import { claimHome } from './claim.ts';
+import { addressOf, type ClaimedHub, closeHub, createClaimedHub, type HubOptions, ownedFiles } from './claimed-hub.ts';
+import { createInspection } from './inspection.ts';
+import { policyOf } from './policy.ts';
+import { restoreKnown, resumeWorkspaces } from './recovery.ts';
 import { openServer } from './server.ts';
-import { createStore, type WorkspaceStore } from './store.ts';
-import { createPathResolver } from './workspace-path.ts';
-
-export interface HubOptions {
-  /** User home, `$ORATORIO_HOME`; the Hub's state is in `hub` in it. */
-  readonly home: string;
-  readonly version: string;
-  /** Merged configuration of the user (no workspace). */
-  readonly config: Config;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Command line that runs an agent server. */
-  readonly agentServer: HubServices['agentServer'];
-  /** Parts of the supervision policy that override the configuration. */
-  readonly policy?: HubServices['policy'];
-  readonly logger: Logger;
-}
 
 /** Outcome of a run of the Hub. */
 export type HubOutcome =
@@ -74,29 +37,6 @@ const capabilities = {
   tray: false,
 };
 
-/** Everything the Hub has once it has won the claim. */
-interface ClaimedHub {
-  readonly lock: Claim;
-  readonly token: string;
-  readonly startedAt: string;
-  readonly credentials: Credentials;
-  readonly events: HubEvents;
-  readonly inbox: Inbox;
-  readonly decisions: DecisionLog;
-  readonly notices: Notices;
-  readonly push: WebPush;
-  readonly tokens: ScopedTokens;
-  readonly inspection: Inspection;
-  readonly telemetry: HubTelemetry;
-  readonly registry: Registry;
-  readonly services: HubServices;
-  readonly store: WorkspaceStore;
-  recoveries: readonly Promise<Recovered>[];
-  server: HttpServer | null;
-  apiBaseUrl: string;
-  address: PublishedAddress | null;
-}
-
 /**
  * Runs a Hub in this process until it is shut down. The `hub` machine decides the order of the steps; this function
  * provides its actors. Never throws: the outcome reports a failure.
@@ -104,7 +44,6 @@ interface ClaimedHub {
 export function startHub(options: HubOptions): Hub {
   const { home, logger, policy = {} } = options;
   const statePath = join(home, 'hub');
-  const lockFile = join(statePath, 'hub.lock');
   const inspection = createInspection(logger);
   const telemetry = startHubTelemetry({ settings: options.config.Telemetry, projections, logger });
   let claimedHub: ClaimedHub | null = null;
@@ -112,118 +51,6 @@ export function startHub(options: HubOptions): Hub {
   function claimed(): ClaimedHub {
     if (!claimedHub) throw new Error('the Hub has not claimed its home');
     return claimedHub;
-  }
-
-  function claimHub(lock: Claim): ClaimedHub {
-    const events = createEvents(logger);
-    const store: WorkspaceStore = createStore(statePath, () =>
-      [...registry.workspaces.values()].map(({ facts }) => facts.stored),
-    );
-    const credentials = loadCredentials(statePath);
-    const services: HubServices = {
-      home,
-      statePath,
-      environment: options.environment,
-      agentServer: options.agentServer,
-      policy,
-      credentials,
-      ports: new PortAllocator(),
-      logger,
-      publish: events.publish,
-      save: store.save,
-    };
-    const seed = () => randomBytes(4).readInt32LE();
-    const decisions = new DecisionLog(statePath, logger);
-    const notices = new Notices({
-      pageUrl: () => options.config.Notifications.PageUrl || (claimedHub?.apiBaseUrl ?? ''),
-      seed,
-      observe: inspection.observeChannel,
-      logger,
-    });
-    openChannels(notices, options);
-    const subject = options.config.Notifications.PushSubject;
-    const push = new WebPush({ statePath, notices, subject, logger });
-    const inbox = new Inbox({
-      publish(kind, workspacePath, data) {
-        events.publish(kind, workspacePath, data);
-        // Both kinds of the inbox have an id; only one of them an address.
-        if ('actionUrl' in data) notices.added(basename(workspacePath), data);
-        else notices.resolved(data);
-      },
-      record: (entry) => decisions.add(entry),
-      observe: (actor, path, { requestId, tool }) => inspection.observeInboxRequest(actor, path, requestId, tool),
-      onFault: (error) => logger.error('the actor of a request failed', { error }),
-    });
-    const followInbox = inboxFollower({
-      logger,
-      factsOf(path) {
-        const known = registry.workspaces.get(path);
-        if (!known) throw new Error(`nothing is known of ${path}`);
-        return known.facts;
-      },
-      inbox,
-      onReport: (path, report) => registry.workspaces.get(path)?.takeReport(report),
-      notify: (path, notification) =>
-        events.publish('notification.requested', path, normaliseNotification(notification, path)),
-      seed,
-      observe: inspection.observeInboxFeed,
-    });
-    const registry = createRegistry({
-      hub: services,
-      resolvePath: createPathResolver(home),
-      policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
-      seed,
-      observe(actor, path) {
-        inspection.observeWorkspace(actor, path);
-        followInbox(actor, path);
-        telemetry.observe(actor, 'agent-server', path);
-      },
-    });
-    const startedAt = new Date().toISOString();
-    return {
-      lock,
-      token: createToken(),
-      startedAt,
-      credentials,
-      events,
-      inbox,
-      decisions,
-      notices,
-      push,
-      tokens: new ScopedTokens(statePath, credentials, logger),
-      inspection,
-      telemetry,
-      registry,
-      services,
-      store,
-      recoveries: [],
-      server: null,
-      apiBaseUrl: '',
-      address: null,
-    };
-  }
-
-  function addressOf({ lock, token, startedAt, apiBaseUrl }: ClaimedHub): PublishedAddress {
-    const identity = ownIdentity();
-    const { version } = options;
-    return createAddress(lockFile, lock, { pid: identity.pid, apiBaseUrl, token, startedAt, version, identity });
-  }
-
-  function ownedFiles({ credentials, store, tokens, push, apiBaseUrl }: ClaimedHub): OwnedFile[] {
-    const port = {
-      file: portFile(statePath),
-      save: () => rememberPort(port.file, Number(new URL(apiBaseUrl).port), logger),
-    };
-    return [credentials, store, tokens, ...push.ownedFiles(), port];
-  }
-
-  function status(): HubStatus {
-    const { startedAt, apiBaseUrl } = claimed();
-    const lost = lostList(home);
-    return {
-      ...{ hubVersion: options.version, pid: process.pid, startedAt, statePath, apiBaseUrl, capabilities },
-      ...(lost && { problems: [lost] }),
-    };
   }
 
   const machine = hubMachine.provide({
@@ -236,37 +63,16 @@ export function startHub(options: HubOptions): Hub {
         const lock = claimHome(join(statePath, 'hub.mutex'));
         if (lock === 'held') return { won: false };
         for (const directory of [home, statePath]) removeStaleTemps(directory);
-        claimedHub = claimHub(lock);
+        claimedHub = createClaimedHub(lock, options, { inspection, telemetry });
         return { won: true };
       }),
       listen: fromPromise(async () => {
         const hub = claimed();
-        hub.recoveries = restoreKnown(hub, logger);
-        hub.server = await openServer({
-          home,
-          host: options.config.Hub.Host,
-          port: options.config.Hub.Port,
-          allowedHosts: options.config.Hub.AllowedHosts,
-          token: hub.token,
-          credentials: hub.credentials,
-          registry: hub.registry,
-          events: hub.events,
-          inbox: hub.inbox,
-          decisions: hub.decisions,
-          push: hub.push,
-          tokens: hub.tokens,
-          inspection: hub.inspection,
-          telemetry: hub.telemetry,
-          status,
+        await listen(hub, options, {
+          status: () => statusOf(hub, options),
           isStopping: () => ['draining', 'closing', 'stopped'].includes(String(actor.getSnapshot().value)),
           shutdown,
-          logger,
-          onListening: (apiBaseUrl) => {
-            hub.apiBaseUrl = apiBaseUrl;
-          },
         });
-        hub.address = addressOf(hub);
-        await hub.address.publish();
         return { apiBaseUrl: hub.apiBaseUrl };
       }),
       recover: fromPromise(async ({ signal }) => {
@@ -285,7 +91,7 @@ export function startHub(options: HubOptions): Hub {
       drain: fromPromise<void, { mode: 'stop' | 'detach' }>(async ({ input }) => {
         if (input.mode === 'stop') await claimed().registry.stopAll();
       }),
-      close: fromPromise(async () => close(claimed())),
+      close: fromPromise(async () => closeHub(claimed())),
     },
   });
 
@@ -313,13 +119,35 @@ export function startHub(options: HubOptions): Hub {
   return { serving, outcome, shutdown };
 }
 
-/** Opens the channels that the user has configured. */
-function openChannels(notices: Notices, { config, environment, logger }: HubOptions): void {
-  const { Ntfy, Desktop } = config.Notifications;
-  if (Ntfy.Token !== '') logger.protect(Ntfy.Token);
-  if (Ntfy.Url !== '') notices.open({ name: 'ntfy', deliver: (notice, signal) => sendToNtfy(Ntfy, notice, signal) });
-  if (Desktop)
-    notices.open({ name: 'desktop', deliver: (notice, signal) => showOnDesktop(notice, environment, signal) });
+/** Restores the known workspaces, serves the API and publishes its address. */
+async function listen(
+  hub: ClaimedHub,
+  { home, config, version, logger }: HubOptions,
+  control: Pick<Parameters<typeof openServer>[0], 'status' | 'isStopping' | 'shutdown'>,
+): Promise<void> {
+  const { token, credentials, registry, events, inbox, decisions, push, tokens, inspection, telemetry } = hub;
+  hub.recoveries = restoreKnown(hub, logger);
+  hub.server = await openServer({
+    ...{ home, token, credentials, registry, events, inbox, decisions, push, tokens, inspection, telemetry, logger },
+    ...control,
+    host: config.Hub.Host,
+    port: config.Hub.Port,
+    allowedHosts: config.Hub.AllowedHosts,
+    onListening: (apiBaseUrl) => {
+      hub.apiBaseUrl = apiBaseUrl;
+    },
+  });
+  hub.address = addressOf(hub, version);
+  await hub.address.publish();
+}
+
+function statusOf({ startedAt, apiBaseUrl, services }: ClaimedHub, { home, version }: HubOptions): HubStatus {
+  const { statePath } = services;
+  const lost = lostList(home);
+  return {
+    ...{ hubVersion: version, pid: process.pid, startedAt, statePath, apiBaseUrl, capabilities },
+    ...(lost && { problems: [lost] }),
+  };
 }
 
 /** The Hub that holds the lock of this home. The kernel knows its process on Linux, also when its lock file is damaged. */
@@ -346,19 +174,4 @@ function follow(actor: ActorRefFrom<typeof hubMachine>, winner: () => ReturnType
     void outcome.then(resolve);
   });
   return { serving, outcome };
-}
-
-/** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is released last. */
-async function close(hub: ClaimedHub): Promise<void> {
-  hub.registry.releaseAll();
-  hub.events.end();
-  hub.notices.closeAll();
-  hub.inspection.end();
-  await hub.server?.close(defaults.http.closeGraceMs);
-  await hub.store.end();
-  await hub.decisions.flush();
-  await hub.push.flush();
-  await hub.telemetry.stop();
-  hub.address?.withdraw();
-  hub.lock.release();
 }

@@ -2,7 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { ConfigError, loadConfig } from '../config/index.ts';
 import type { Logger } from '../log/index.ts';
 import { version } from '../protocol/index.ts';
-import { type Hub, type HubOptions, type HubOutcome, startHub } from './hub.ts';
+import type { HubOptions } from './claimed-hub.ts';
+import { type Hub, type HubOutcome, startHub } from './hub.ts';
 
 export interface RunHubOptions {
   readonly home: string;

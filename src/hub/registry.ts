@@ -48,39 +48,6 @@ export interface RegistryOptions {
   readonly observe: WorkspaceOptions['observe'];
 }
 
-/** The workspaces of this Hub, by canonical path. */
-export interface Registry {
-  readonly workspaces: ReadonlyMap<string, Workspace>;
-  /** The workspace of an address `/w/<id>/`. */
-  byId(id: string): Workspace | undefined;
-  /** Puts a workspace that an earlier Hub knew under supervision, at rest. */
-  restore(stored: StoredWorkspace): Workspace;
-  /** Adopts the running processes of a restored workspace. */
-  adopt(workspace: Workspace): void;
-  /** `POST /v1/appservers/ensure`. Synchronous when the server already runs. */
-  ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord>;
-  /** `GET /v1/appservers/by-workspace`: changes nothing. */
-  inspect(path: unknown): Promise<AppServerRecord> | AppServerRecord;
-  /** Records of all known workspaces as this Hub supervises them. */
-  list(): AppServerRecord[];
-  /** Records of all known workspaces, with the servers that run without this Hub. */
-  listAll(): Promise<AppServerRecord[]>;
-  /** `POST /v1/appservers/stop`. A workspace whose directory is gone is not listed afterwards. */
-  stop(path: unknown, endsTurns: boolean): Promise<AppServerRecord>;
-  restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord>;
-  find(path: unknown): Workspace | undefined;
-  /**
-   * Canonical path of a workspace.
-   *
-   * @throws HttpError `workspaceNotFound` unless `path` is a workspace, or was one that is known
-   */
-  canonical(path: unknown): string;
-  /** Stops every managed agent server; resolves when all are at rest. */
-  stopAll(): Promise<void>;
-  /** Stops watching; every process lives on. */
-  releaseAll(): void;
-}
-
 export interface EnsureOptions {
   readonly workspacePath: unknown;
   readonly startIfMissing: boolean;
@@ -128,42 +95,154 @@ function sidecarFailure(error: string | null, workspacePath: string) {
   return hubError('appServerStartFailed', message, { workspacePath, stage: 'apiProxy', error: message });
 }
 
-export function createRegistry(options: RegistryOptions): Registry {
-  const { hub, resolvePath } = options;
-  const workspaces = new Map<string, Workspace>();
-  const allFacts = new Map<string, WorkspaceFacts>();
-  const byId = new Map<string, Workspace>();
-  const machine = provideMachine(hub, (path) => {
-    const facts = allFacts.get(path);
-    if (!facts) throw new Error(`nothing is known of ${path}`);
-    return facts;
-  });
+/** The workspaces of this Hub, by canonical path. */
+export class Registry {
+  readonly workspaces = new Map<string, Workspace>();
+  readonly #options: RegistryOptions;
+  readonly #hub: HubServices;
+  readonly #facts = new Map<string, WorkspaceFacts>();
+  readonly #byId = new Map<string, Workspace>();
+  readonly #machine: ReturnType<typeof provideMachine>;
 
-  function add(stored: StoredWorkspace): Workspace {
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    this.#hub = options.hub;
+    this.#machine = provideMachine(options.hub, (path) => {
+      const facts = this.#facts.get(path);
+      if (!facts) throw new Error(`nothing is known of ${path}`);
+      return facts;
+    });
+  }
+
+  /** The workspace of an address `/w/<id>/`. */
+  byId(id: string): Workspace | undefined {
+    return this.#byId.get(id);
+  }
+
+  find(path: unknown): Workspace | undefined {
+    return this.workspaces.get(this.canonical(path));
+  }
+
+  /**
+   * Canonical path of a workspace.
+   *
+   * @throws HttpError `workspaceNotFound` unless `path` is a workspace, or was one that is known
+   */
+  canonical(path: unknown): string {
+    return this.#resolveKnown(path).canonical;
+  }
+
+  /** Records of all known workspaces as this Hub supervises them. */
+  list(): AppServerRecord[] {
+    return [...this.workspaces.values()]
+      .map((workspace) => workspace.record())
+      .sort((left, right) => (left.canonicalWorkspacePath < right.canonicalWorkspacePath ? -1 : 1));
+  }
+
+  /** Records of all known workspaces, with the servers that run without this Hub. */
+  listAll(): Promise<AppServerRecord[]> {
+    return Promise.all(this.list().map((record) => this.#inspectKnown(record)));
+  }
+
+  /** `GET /v1/appservers/by-workspace`: changes nothing. */
+  inspect(path: unknown): Promise<AppServerRecord> | AppServerRecord {
+    return this.#inspectPath(this.#resolveKnown(path));
+  }
+
+  /** Puts a workspace that an earlier Hub knew under supervision, at rest. */
+  restore(stored: StoredWorkspace): Workspace {
     const path = stored.canonicalWorkspacePath;
-    const facts = createFacts(hub, stored);
-    allFacts.set(path, facts);
-    const workspace = createWorkspace(hub, {
+    const facts = createFacts(this.#hub, stored);
+    this.#facts.set(path, facts);
+    const workspace = createWorkspace(this.#hub, {
       facts,
-      machine,
-      policy: options.policyOf(path),
-      seed: options.seed(),
-      observe: options.observe,
+      machine: this.#machine,
+      policy: this.#options.policyOf(path),
+      seed: this.#options.seed(),
+      observe: this.#options.observe,
     });
     // Without the sidecar's key its old log cannot be shown safely.
     if (!stored.proxy) rmSync(join(workspace.facts.logDirectory, 'sidecar'), { recursive: true, force: true });
-    workspaces.set(path, workspace);
-    byId.set(facts.id, workspace);
+    this.workspaces.set(path, workspace);
+    this.#byId.set(facts.id, workspace);
     return workspace;
   }
 
-  function open({ requested, canonical }: WorkspacePath): Workspace {
-    const known = workspaces.get(canonical);
+  /** Adopts the running processes of a restored workspace. */
+  adopt(workspace: Workspace): void {
+    const sidecar = sidecarOf(workspace.facts.stored) ?? 'none';
+    workspace.send({ type: 'ADOPT', ...this.#choice(workspace, sidecar) });
+  }
+
+  /** `POST /v1/appservers/ensure`. Synchronous when the server already runs. */
+  ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord> {
+    const sidecar = parseSidecarRequest(request.apiProxy);
+    const path = this.#resolveLive(request.workspacePath);
+    if (!request.startIfMissing) return this.#inspectPath(path);
+    const workspace = this.#open(path);
+    const before = workspace.snapshot();
+    if (sidecar === undefined && isServing(before)) return workspace;
+    workspace.send({ type: 'ENSURE', ...this.#choice(workspace, sidecar) });
+    const shares = sidecar === undefined && isStarting(before);
+    return isServing(workspace.snapshot()) ? workspace : this.#reachServing(workspace, path.requested, shares);
+  }
+
+  async restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord> {
+    const sidecar = parseSidecarRequest(apiProxy);
+    const { requested, canonical } = this.#resolveLive(path);
+    const workspace = this.#open({ requested, canonical });
+    const before = workspace.snapshot();
+    refuseExternal(workspace, requested);
+    if (isServing(before)) refuseUnusable(workspace, requested);
+    workspace.send({ type: 'RESTART', ...this.#choice(workspace, sidecar) });
+    await this.#reachServing(workspace, requested);
+    // The adoption that was under way may have found a server that a restart does not touch.
+    if (isAdopting(before)) refuseExternal(workspace, requested);
+    return workspace.record(requested);
+  }
+
+  /** `POST /v1/appservers/stop`. A workspace whose directory is gone is not listed afterwards. */
+  async stop(path: unknown, endsTurns: boolean): Promise<AppServerRecord> {
+    const resolved = this.#resolveKnown(path);
+    const { requested, canonical } = resolved;
+    const workspace = this.workspaces.get(canonical);
+    const before = workspace?.snapshot();
+    if (!before?.context.hasProcess && !(before && isStarting(before))) this.#refuseForeign(canonical, requested);
+    if (!workspace || !before) {
+      await endWaitingCommands(this.#hub, canonical);
+      return this.#inspectPath(resolved);
+    }
+    workspace.send({ type: 'STOP', reason: 'user', endsTurns });
+    const snapshot = await workspace.over(before);
+    if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
+    // A Hub that is killed now must not start the workspace again. Failed writes are logged with the state that they miss.
+    await this.#hub.save().catch(() => undefined);
+    // A later request has begun another run: the answer describes the end of the one that this request stopped.
+    if (isSuperseded(snapshot, before)) return restingRecord(this.#hub, resolved, workspace.facts);
+    await endWaitingCommands(this.#hub, canonical);
+    const record = workspace.record(requested);
+    const isHeld = probeLock(workspaceFiles(this.#hub.home, canonical).mutexPath) === 'held';
+    if (isStopped(snapshot) && !isHeld && isGone(canonical)) this.#forget(workspace);
+    return record;
+  }
+
+  /** Stops every managed agent server; resolves when all are at rest. */
+  async stopAll(): Promise<void> {
+    await Promise.all([...this.workspaces.values()].map(stopForGood));
+  }
+
+  /** Stops watching; every process lives on. The workspaces stay known: a queued write of the state collects them after this. */
+  releaseAll(): void {
+    for (const workspace of this.workspaces.values()) workspace.release();
+  }
+
+  #open({ requested, canonical }: WorkspacePath): Workspace {
+    const known = this.workspaces.get(canonical);
     if (known) {
       known.lastRequested(requested);
       return known;
     }
-    return add({
+    return this.restore({
       workspacePath: requested,
       canonicalWorkspacePath: canonical,
       directory: null,
@@ -182,21 +261,21 @@ export function createRegistry(options: RegistryOptions): Registry {
   }
 
   /** A workspace whose directory has been deleted or moved is still known by the path it had. */
-  function find(path: unknown): Workspace | undefined {
-    const byName = typeof path === 'string' ? workspaces.get(path) : undefined;
+  #find(path: unknown): Workspace | undefined {
+    const byName = typeof path === 'string' ? this.workspaces.get(path) : undefined;
     if (byName) return byName;
-    for (const workspace of workspaces.values()) {
+    for (const workspace of this.workspaces.values()) {
       if (workspace.facts.stored.workspacePath === path) return workspace;
     }
     return undefined;
   }
 
   /** @throws HttpError `workspaceNotFound`; for a known workspace whose directory is gone with its new place */
-  function resolveLive(path: unknown): WorkspacePath {
+  #resolveLive(path: unknown): WorkspacePath {
     try {
-      return resolvePath(path);
+      return this.#options.resolvePath(path);
     } catch (error) {
-      const known = find(path);
+      const known = this.#find(path);
       if (!known || !isGone(known.path)) throw error;
       const { message, movedTo } = goneWorkspace(known.facts.stored);
       throw hubError('workspaceNotFound', message, { workspacePath: path, movedTo }, 404);
@@ -204,26 +283,26 @@ export function createRegistry(options: RegistryOptions): Registry {
   }
 
   /** Ends the supervision of a workspace whose directory is gone. Its state in the home stays. */
-  function forget(workspace: Workspace): void {
+  #forget(workspace: Workspace): void {
     workspace.release();
-    workspaces.delete(workspace.path);
-    allFacts.delete(workspace.path);
-    byId.delete(workspace.facts.id);
-    void hub.save();
+    this.workspaces.delete(workspace.path);
+    this.#facts.delete(workspace.path);
+    this.#byId.delete(workspace.facts.id);
+    void this.#hub.save();
   }
 
-  function resolveKnown(path: unknown): WorkspacePath {
+  #resolveKnown(path: unknown): WorkspacePath {
     try {
-      return resolvePath(path);
+      return this.#options.resolvePath(path);
     } catch (error) {
-      const known = find(path);
+      const known = this.#find(path);
       if (known) return { requested: String(path), canonical: known.path };
       throw error;
     }
   }
 
   /** The request as the machine takes it: by number, for the key stays outside. */
-  function choice({ facts, snapshot }: Workspace, request: SidecarRequest): { sidecar?: SidecarReference } {
+  #choice({ facts, snapshot }: Workspace, request: SidecarRequest): { sidecar?: SidecarReference } {
     if (request === undefined) return {};
     if (request === 'none') return { sidecar: 'none' };
     facts.secrets.add(request.apiKey);
@@ -231,62 +310,26 @@ export function createRegistry(options: RegistryOptions): Registry {
   }
 
   /** @param shares the caller named no sidecar and waits for a start that another request began */
-  async function reachServing(workspace: Workspace, requested: string, shares = false): Promise<Workspace> {
+  async #reachServing(workspace: Workspace, requested: string, shares = false): Promise<Workspace> {
     const snapshot = await workspace.settled(isDecided);
     if (isServing(snapshot)) return workspace;
     // The sidecar that failed was requested by another caller: this one starts without it.
     if (shares && hasUnprovenSidecar(snapshot)) {
       workspace.send({ type: 'ENSURE' });
-      return reachServing(workspace, requested);
+      return this.#reachServing(workspace, requested);
     }
     throw failureOf(workspace, snapshot, requested);
   }
 
-  function ensure(request: EnsureOptions): Workspace | AppServerRecord | Promise<Workspace | AppServerRecord> {
-    const sidecar = parseSidecarRequest(request.apiProxy);
-    const path = resolveLive(request.workspacePath);
-    if (!request.startIfMissing) return inspectPath(path);
-    const workspace = open(path);
-    const before = workspace.snapshot();
-    if (sidecar === undefined && isServing(before)) return workspace;
-    workspace.send({ type: 'ENSURE', ...choice(workspace, sidecar) });
-    const shares = sidecar === undefined && isStarting(before);
-    return isServing(workspace.snapshot()) ? workspace : reachServing(workspace, path.requested, shares);
-  }
-
-  function inspectPath(path: WorkspacePath): Promise<AppServerRecord> | AppServerRecord {
-    const workspace = workspaces.get(path.canonical);
+  #inspectPath(path: WorkspacePath): Promise<AppServerRecord> | AppServerRecord {
+    const workspace = this.workspaces.get(path.canonical);
     if (workspace && !isStopped(workspace.snapshot())) return workspace.record(path.requested);
-    return inspectUnmanaged(hub, path, workspace?.record(path.requested));
-  }
-
-  async function stop(path: unknown, endsTurns: boolean): Promise<AppServerRecord> {
-    const resolved = resolveKnown(path);
-    const { requested, canonical } = resolved;
-    const workspace = workspaces.get(canonical);
-    const before = workspace?.snapshot();
-    if (!before?.context.hasProcess && !(before && isStarting(before))) refuseForeign(canonical, requested);
-    if (!workspace || !before) {
-      await endWaitingCommands(hub, canonical);
-      return inspectPath(resolved);
-    }
-    workspace.send({ type: 'STOP', reason: 'user', endsTurns });
-    const snapshot = await workspace.over(before);
-    if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
-    // A Hub that is killed now must not start the workspace again. Failed writes are logged with the state that they miss.
-    await hub.save().catch(() => undefined);
-    // A later request has begun another run: the answer describes the end of the one that this request stopped.
-    if (isSuperseded(snapshot, before)) return restingRecord(hub, resolved, workspace.facts);
-    await endWaitingCommands(hub, canonical);
-    const record = workspace.record(requested);
-    const isHeld = probeLock(workspaceFiles(hub.home, canonical).mutexPath) === 'held';
-    if (isStopped(snapshot) && !isHeld && isGone(canonical)) forget(workspace);
-    return record;
+    return inspectUnmanaged(this.#hub, path, workspace?.record(path.requested));
   }
 
   /** @throws HttpError `workspaceLocked` when a process of another home owns the workspace: it is not this Hub's to stop */
-  function refuseForeign(canonical: string, requested: string): void {
-    const files = workspaceFiles(hub.home, canonical);
+  #refuseForeign(canonical: string, requested: string): void {
+    const files = workspaceFiles(this.#hub.home, canonical);
     const owner = foreignHolder(files);
     if (!owner) return;
     const { pid } = owner;
@@ -294,84 +337,37 @@ export function createRegistry(options: RegistryOptions): Registry {
     throw hubError('workspaceLocked', ownedMessage(owner), { workspacePath: requested, pid, lockPath });
   }
 
-  async function restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord> {
-    const sidecar = parseSidecarRequest(apiProxy);
-    const { requested, canonical } = resolveLive(path);
-    const workspace = open({ requested, canonical });
-    const before = workspace.snapshot();
-    refuseExternal(workspace, requested);
-    if (isServing(before)) refuseUnusable(workspace, requested);
-    workspace.send({ type: 'RESTART', ...choice(workspace, sidecar) });
-    await reachServing(workspace, requested);
-    // The adoption that was under way may have found a server that a restart does not touch.
-    if (isAdopting(before)) refuseExternal(workspace, requested);
-    return workspace.record(requested);
-  }
-
-  /** A server that serves is not stopped for settings that cannot be started. @throws HttpError `invalidConfig` */
-  function refuseUnusable(workspace: Workspace, requested: string): void {
-    const { problem } = workspace.settings();
-    if (problem === null) return;
-    const { message, file, key } = problem;
-    throw hubError('invalidConfig', `${message}. The running server was not changed.`, {
-      workspacePath: requested,
-      error: message,
-      file,
-      key: key === '' ? null : key,
-    });
-  }
-
-  /** @throws HttpError `workspaceLocked` when the live server was started outside the Hub */
-  function refuseExternal(workspace: Workspace, requested: string): void {
-    const snapshot = workspace.snapshot();
-    if (!hasExternalProcess(snapshot)) return;
-    throw hubError('workspaceLocked', 'The agent server was started outside the Hub; restart it there.', {
-      workspacePath: requested,
-      pid: snapshot.context.pid,
-      lockPath: workspaceLockPath(workspace.path),
-    });
-  }
-
-  function list(): AppServerRecord[] {
-    return [...workspaces.values()]
-      .map((workspace) => workspace.record())
-      .sort((left, right) => (left.canonicalWorkspacePath < right.canonicalWorkspacePath ? -1 : 1));
-  }
-
-  function inspectKnown(record: AppServerRecord): Promise<AppServerRecord> | AppServerRecord {
+  #inspectKnown(record: AppServerRecord): Promise<AppServerRecord> | AppServerRecord {
     const { state, workspacePath: requested, canonicalWorkspacePath: canonical } = record;
-    return state === 'stopped' ? inspectUnmanaged(hub, { requested, canonical }, record) : record;
+    return state === 'stopped' ? inspectUnmanaged(this.#hub, { requested, canonical }, record) : record;
   }
+}
 
-  async function stopForGood(workspace: Workspace): Promise<void> {
-    workspace.send({ type: 'STOP', reason: 'hub' });
-    await workspace.settled();
-  }
+/** A server that serves is not stopped for settings that cannot be started. @throws HttpError `invalidConfig` */
+function refuseUnusable(workspace: Workspace, requested: string): void {
+  const { problem } = workspace.settings();
+  if (problem === null) return;
+  const { message, file, key } = problem;
+  throw hubError('invalidConfig', `${message}. The running server was not changed.`, {
+    workspacePath: requested,
+    error: message,
+    file,
+    key: key === '' ? null : key,
+  });
+}
 
-  async function stopAll(): Promise<void> {
-    await Promise.all([...workspaces.values()].map(stopForGood));
-  }
+/** @throws HttpError `workspaceLocked` when the live server was started outside the Hub */
+function refuseExternal(workspace: Workspace, requested: string): void {
+  const snapshot = workspace.snapshot();
+  if (!hasExternalProcess(snapshot)) return;
+  throw hubError('workspaceLocked', 'The agent server was started outside the Hub; restart it there.', {
+    workspacePath: requested,
+    pid: snapshot.context.pid,
+    lockPath: workspaceLockPath(workspace.path),
+  });
+}
 
-  return {
-    workspaces,
-    byId: (id) => byId.get(id),
-    restore: add,
-    adopt(workspace) {
-      const sidecar = sidecarOf(workspace.facts.stored) ?? 'none';
-      workspace.send({ type: 'ADOPT', ...choice(workspace, sidecar) });
-    },
-    ensure,
-    inspect: (path) => inspectPath(resolveKnown(path)),
-    list,
-    listAll: () => Promise.all(list().map(inspectKnown)),
-    stop,
-    restart,
-    canonical: (path) => resolveKnown(path).canonical,
-    find: (path) => workspaces.get(resolveKnown(path).canonical),
-    stopAll,
-    releaseAll() {
-      // The workspaces stay known: a queued write of the state collects them after this.
-      for (const workspace of workspaces.values()) workspace.release();
-    },
-  };
+async function stopForGood(workspace: Workspace): Promise<void> {
+  workspace.send({ type: 'STOP', reason: 'hub' });
+  await workspace.settled();
 }

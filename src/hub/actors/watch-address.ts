@@ -1,7 +1,7 @@
 import { existsSync, type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { fromCallback } from 'xstate';
-import type { AddressCommand } from '../../../machines/index.ts';
+import type { AddressCommand, HubMachineEvent } from '../../../machines/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { defaults } from '../../protocol/index.ts';
@@ -20,108 +20,133 @@ const settleMs = 50;
  */
 export function watchAddress(addressOf: () => PublishedAddress, filesOf: () => readonly OwnedFile[], logger: Logger) {
   return fromCallback<AddressCommand>(({ sendBack, receive }) => {
-    const address = addressOf();
-    const files = filesOf();
-    const seen = new Set<string>();
-    let watcher: FSWatcher | undefined;
-    let resting: NodeJS.Timeout | undefined;
-    let publishedAt = Number.NEGATIVE_INFINITY;
-    let lastFailure = '';
+    const watched = new AddressWatch(addressOf(), filesOf(), logger, sendBack);
+    receive(() => watched.publish());
+    return () => watched.close();
+  });
+}
 
-    function checkIn(ms: number): void {
-      resting ??= setTimeout(() => {
-        resting = undefined;
-        check();
-      }, ms).unref();
+/** Checks the lock file and the other files of one Hub, until it is closed. */
+class AddressWatch {
+  readonly #address: PublishedAddress;
+  readonly #files: readonly OwnedFile[];
+  readonly #logger: Logger;
+  readonly #sendBack: (event: HubMachineEvent) => void;
+  readonly #seen = new Set<string>();
+  readonly #timer: NodeJS.Timeout;
+  #watcher: FSWatcher | undefined;
+  #resting: NodeJS.Timeout | undefined;
+  #publishedAt = Number.NEGATIVE_INFINITY;
+  #lastFailure = '';
+
+  constructor(
+    address: PublishedAddress,
+    files: readonly OwnedFile[],
+    logger: Logger,
+    sendBack: (event: HubMachineEvent) => void,
+  ) {
+    this.#address = address;
+    this.#files = files;
+    this.#logger = logger;
+    this.#sendBack = sendBack;
+    this.#watchDirectory();
+    this.#timer = setInterval(() => this.#check(), addressCheckMs).unref();
+    this.#check();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    clearTimeout(this.#resting);
+    this.#watcher?.close();
+  }
+
+  #checkIn(ms: number): void {
+    this.#resting ??= setTimeout(() => {
+      this.#resting = undefined;
+      this.#check();
+    }, ms).unref();
+  }
+
+  #check(): void {
+    const rest = this.#publishedAt + addressRestMs - monotonicMs();
+    if (rest > 0) {
+      this.#checkIn(rest);
+      return;
     }
+    const problem = this.#problemNow();
+    if (problem !== null) this.#sendBack({ type: 'ADDRESS.LOST', problem });
+  }
 
-    function check(): void {
-      const rest = publishedAt + addressRestMs - monotonicMs();
-      if (rest > 0) {
-        checkIn(rest);
+  #problemNow(): string | null {
+    const [lost] = this.#lostFiles();
+    return this.#address.problem() ?? (lost ? `${basename(lost.file)} is missing` : null);
+  }
+
+  #lostFiles(): OwnedFile[] {
+    return this.#files.filter(({ file }) => {
+      if (!existsSync(file)) return this.#seen.has(file);
+      this.#seen.add(file);
+      return false;
+    });
+  }
+
+  async #saveLost(): Promise<void> {
+    for (const lost of this.#lostFiles()) {
+      const { file } = lost;
+      try {
+        await lost.save();
+        this.#logger.warn('saved a missing file again', { file });
+      } catch (error) {
+        this.#logger.error('could not save a missing file again', { file, error });
+      }
+    }
+  }
+
+  /** Publishes the address again unless it is intact. */
+  publish(): void {
+    const problem = this.#problemNow();
+    if (problem === null) return;
+    this.#publishedAt = monotonicMs();
+    try {
+      if (!this.#address.publishAgain()) {
+        this.#sendBack({ type: 'CLAIM.LOST' });
         return;
       }
-      const problem = problemNow();
-      if (problem !== null) sendBack({ type: 'ADDRESS.LOST', problem });
+      this.#lastFailure = '';
+      this.#watchDirectory();
+      // The whole directory may be new.
+      void this.#saveLost();
+      this.#logger.warn('published hub.lock again', { file: this.#address.file, problem });
+      this.#sendBack({ type: 'ADDRESS.PUBLISHED' });
+    } catch (error) {
+      this.#reportFailure(messageOf(error));
     }
+  }
 
-    function problemNow(): string | null {
-      const [lost] = lostFiles();
-      return address.problem() ?? (lost ? `${basename(lost.file)} is missing` : null);
-    }
-
-    function lostFiles(): OwnedFile[] {
-      return files.filter(({ file }) => {
-        if (!existsSync(file)) return seen.has(file);
-        seen.add(file);
-        return false;
+  /** The check continues, so the same failure is logged once. */
+  #reportFailure(failure: string): void {
+    if (failure !== this.#lastFailure)
+      this.#logger.error('could not publish hub.lock again; clients do not find this Hub', {
+        file: this.#address.file,
+        failure,
       });
-    }
+    this.#lastFailure = failure;
+    this.#sendBack({ type: 'ADDRESS.UNPUBLISHED', error: failure });
+  }
 
-    async function saveLost(): Promise<void> {
-      for (const lost of lostFiles()) {
-        const { file } = lost;
-        try {
-          await lost.save();
-          logger.warn('saved a missing file again', { file });
-        } catch (error) {
-          logger.error('could not save a missing file again', { file, error });
-        }
-      }
+  /** Watches the present directory: a watcher of a removed one reports nothing more. */
+  #watchDirectory(): void {
+    this.#watcher?.close();
+    try {
+      const directory = dirname(this.#address.file);
+      // The kernel reports the removal of the directory with the directory's own name.
+      const names: (string | null)[] = [basename(this.#address.file), basename(directory), null];
+      this.#watcher = watch(directory, { persistent: false }, (_, changed) => {
+        this.#lostFiles();
+        if (names.includes(changed)) this.#checkIn(settleMs);
+      }).on('error', () => this.#watcher?.close());
+    } catch (error) {
+      this.#logger.debug('hub.lock is checked now and then only', { error });
     }
-
-    function publish(): void {
-      const problem = problemNow();
-      if (problem === null) return;
-      publishedAt = monotonicMs();
-      try {
-        if (!address.publishAgain()) {
-          sendBack({ type: 'CLAIM.LOST' });
-          return;
-        }
-        lastFailure = '';
-        watchDirectory();
-        // The whole directory may be new.
-        void saveLost();
-        logger.warn('published hub.lock again', { file: address.file, problem });
-        sendBack({ type: 'ADDRESS.PUBLISHED' });
-      } catch (error) {
-        reportFailure(messageOf(error));
-      }
-    }
-
-    /** The check continues, so the same failure is logged once. */
-    function reportFailure(failure: string): void {
-      if (failure !== lastFailure)
-        logger.error('could not publish hub.lock again; clients do not find this Hub', { file: address.file, failure });
-      lastFailure = failure;
-      sendBack({ type: 'ADDRESS.UNPUBLISHED', error: failure });
-    }
-
-    /** Watches the present directory: a watcher of a removed one reports nothing more. */
-    function watchDirectory(): void {
-      watcher?.close();
-      try {
-        const directory = dirname(address.file);
-        // The kernel reports the removal of the directory with the directory's own name.
-        const names: (string | null)[] = [basename(address.file), basename(directory), null];
-        watcher = watch(directory, { persistent: false }, (_, changed) => {
-          lostFiles();
-          if (names.includes(changed)) checkIn(settleMs);
-        }).on('error', () => watcher?.close());
-      } catch (error) {
-        logger.debug('hub.lock is checked now and then only', { error });
-      }
-    }
-
-    watchDirectory();
-    const timer = setInterval(check, addressCheckMs).unref();
-    receive(publish);
-    check();
-    return () => {
-      clearInterval(timer);
-      clearTimeout(resting);
-      watcher?.close();
-    };
-  });
+  }
 }

@@ -31,91 +31,57 @@ const StartedAnswer = v.looseObject({ thread: v.looseObject({ id: v.string() }) 
 
 /** Routes of scoped tokens: a program leads workspaces without the token of the Hub or of an agent server. */
 export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): AnyRoute[] {
-  const { registry, inbox, tokens, isStopping, logger } = options;
+  const { tokens } = options;
+  const actions = new DelegatedActions(options);
+  return [
+    bind(hubRoutes.issueToken, (context) => issue(options, context)),
+    bind(hubRoutes.listTokens, () => json(200, tokens.list(), [['cache-control', 'no-store']])),
+    bind(hubRoutes.revokeToken, (context) => revoke(options, context)),
+    {
+      ...bind(hubRoutes.delegate, async (context: RequestContext<Delegate>) =>
+        json(200, await actions.perform(context)),
+      ),
+      auth: tokens.auth,
+    },
+  ];
+}
 
-  async function issue(context: RequestContext<never>): Promise<Reply> {
-    const request = await context.json(TokenRequest);
-    const { cwd, marker } = request;
-    const own = [...registry.workspaces.values()].filter(
-      ({ path, facts }) =>
-        (cwd !== undefined && isWithin(path, cwd)) || (marker !== undefined && facts.marker === marker),
-    );
-    const issued = await tokens.issue(
-      request,
-      own.map(({ path, facts }) => ({ id: facts.id, path })),
-    );
-    const { tokenId, scopes } = issued;
-    logger.info('a scoped token was issued', { holder: request.name, tokenId, scopes });
-    return json(200, issued, [['cache-control', 'no-store']]);
+async function issue(
+  { registry, tokens, logger }: DelegatedRoutesOptions,
+  context: RequestContext<never>,
+): Promise<Reply> {
+  const request = await context.json(TokenRequest);
+  const { cwd, marker } = request;
+  const own = [...registry.workspaces.values()].filter(
+    ({ path, facts }) =>
+      (cwd !== undefined && isWithin(path, cwd)) || (marker !== undefined && facts.marker === marker),
+  );
+  const issued = await tokens.issue(
+    request,
+    own.map(({ path, facts }) => ({ id: facts.id, path })),
+  );
+  const { tokenId, scopes } = issued;
+  logger.info('a scoped token was issued', { holder: request.name, tokenId, scopes });
+  return json(200, issued, [['cache-control', 'no-store']]);
+}
+
+async function revoke({ tokens, logger }: DelegatedRoutesOptions, context: RequestContext<never>): Promise<Reply> {
+  const { tokenId } = await context.json(TokenRevocation);
+  const revoked = await tokens.revoke(tokenId);
+  logger.info('a scoped token was revoked', { holder: revoked.name, tokenId });
+  return json(200, revoked);
+}
+
+/** Actions of the holder of a scoped token. */
+class DelegatedActions {
+  readonly #options: DelegatedRoutesOptions;
+
+  constructor(options: DelegatedRoutesOptions) {
+    this.#options = options;
   }
 
-  async function revoke(context: RequestContext<never>): Promise<Reply> {
-    const { tokenId } = await context.json(TokenRevocation);
-    const revoked = await tokens.revoke(tokenId);
-    logger.info('a scoped token was revoked', { holder: revoked.name, tokenId });
-    return json(200, revoked);
-  }
-
-  function workspaceOf(id: string): Workspace {
-    const workspace = registry.byId(id);
-    if (!workspace) throw hubError('notFound', 'There is no such workspace.');
-    return workspace;
-  }
-
-  async function prompt(delegate: Delegate, request: Extract<DelegatedRequest, { do: 'prompt' }>) {
-    const { workspaceId, text } = request;
-    return withServer(workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
-      const threadId = request.threadId ?? v.parse(StartedAnswer, await server.request('thread/start', {})).thread.id;
-      await server.request('turn/enqueue', { threadId, input: [{ type: 'text', text }], sender: delegate.name });
-      return { workspaceId, threadId };
-    });
-  }
-
-  async function read(delegate: Delegate, { workspaceId, threadId }: Extract<DelegatedRequest, { do: 'read' }>) {
-    return withServer(workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
-      if (threadId === undefined) {
-        const { data } = v.parse(ThreadsAnswer, await server.request('thread/list', {}));
-        return {
-          threads: data.slice(0, 100).map(({ id, displayName, lastActiveAt }) => ({ id, displayName, lastActiveAt })),
-        };
-      }
-      const answer = await server.request('thread/read', { threadId, includeTurns: true, turnLimit });
-      const { thread } = v.parse(ThreadAnswer, answer);
-      return { threadId, turns: (thread.turns ?? []).map(shownTurn) };
-    });
-  }
-
-  async function approve(
-    delegate: Delegate,
-    request: Extract<DelegatedRequest, { do: 'approve' }>,
-    context: RequestContext<Delegate>,
-  ) {
-    const { workspaceId, requestId, decision } = request;
-    if (delegate.ownWorkspaceIds.includes(workspaceId))
-      throw hubError('scopeMissing', 'An agent cannot decide about a request of its own workspace.', {
-        scope: 'approve',
-      });
-    inbox.requireOpen(workspaceId, requestId);
-    const workspace = workspaceOf(workspaceId);
-    const endpoint = workspace.facts.endpoints['appServerWebSocket'];
-    if (endpoint === undefined) throw unavailable(workspace);
-    const about = { id: workspaceId, path: workspace.path, secrets: workspace.facts.secrets };
-    const client = clientOf(delegate.name);
-    const sender = { client, token: delegate.name, remoteAddress: context.remoteAddress ?? null };
-    const outcome = await inbox
-      .carry(about, requestId, sender, () => answerRequest(endpoint, requestId, { decision, client }, context.signal))
-      .catch((): never => {
-        throw unavailable(workspace);
-      });
-    if (outcome.kind === 'unknown') throw hubError('notFound', 'No such request waits for a decision.');
-    if (outcome.kind === 'alreadyDecided') throw alreadyDecided(outcome.made);
-    logger.info('a request of the inbox was decided', {
-      ...{ workspacePath: workspace.path, requestId, decision, by: client },
-    });
-    return outcome.made;
-  }
-
-  async function perform(context: RequestContext<Delegate>): Promise<unknown> {
+  async perform(context: RequestContext<Delegate>): Promise<unknown> {
+    const { registry, inbox, isStopping } = this.#options;
     const request = await context.json(DelegatedRequest);
     const delegate = context.principal;
     requireScope(delegate, request.do === 'requests' ? 'approve' : request.do);
@@ -133,25 +99,75 @@ export function delegatedRoutes(bind: Bind, options: DelegatedRoutesOptions): An
         return { workspaceId: page?.split('/')[2] ?? null, displayName, state };
       }
       case 'prompt':
-        return prompt(delegate, request);
+        return this.#prompt(delegate, request);
       case 'read':
-        return read(delegate, request);
+        return this.#read(delegate, request);
       case 'requests':
         return inbox.list().filter(({ workspaceId }) => !delegate.ownWorkspaceIds.includes(workspaceId));
       case 'approve':
-        return approve(delegate, request, context);
+        return this.#approve(delegate, request, context);
     }
   }
 
-  return [
-    bind(hubRoutes.issueToken, issue),
-    bind(hubRoutes.listTokens, () => json(200, tokens.list(), [['cache-control', 'no-store']])),
-    bind(hubRoutes.revokeToken, revoke),
-    {
-      ...bind(hubRoutes.delegate, async (context: RequestContext<Delegate>) => json(200, await perform(context))),
-      auth: tokens.auth,
-    },
-  ];
+  #workspaceOf(id: string): Workspace {
+    const workspace = this.#options.registry.byId(id);
+    if (!workspace) throw hubError('notFound', 'There is no such workspace.');
+    return workspace;
+  }
+
+  async #prompt(delegate: Delegate, request: Extract<DelegatedRequest, { do: 'prompt' }>) {
+    const { workspaceId, text } = request;
+    return withServer(this.#workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
+      const threadId = request.threadId ?? v.parse(StartedAnswer, await server.request('thread/start', {})).thread.id;
+      await server.request('turn/enqueue', { threadId, input: [{ type: 'text', text }], sender: delegate.name });
+      return { workspaceId, threadId };
+    });
+  }
+
+  async #read(delegate: Delegate, { workspaceId, threadId }: Extract<DelegatedRequest, { do: 'read' }>) {
+    return withServer(this.#workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
+      if (threadId === undefined) {
+        const { data } = v.parse(ThreadsAnswer, await server.request('thread/list', {}));
+        return {
+          threads: data.slice(0, 100).map(({ id, displayName, lastActiveAt }) => ({ id, displayName, lastActiveAt })),
+        };
+      }
+      const answer = await server.request('thread/read', { threadId, includeTurns: true, turnLimit });
+      const { thread } = v.parse(ThreadAnswer, answer);
+      return { threadId, turns: (thread.turns ?? []).map(shownTurn) };
+    });
+  }
+
+  async #approve(
+    delegate: Delegate,
+    request: Extract<DelegatedRequest, { do: 'approve' }>,
+    context: RequestContext<Delegate>,
+  ) {
+    const { inbox, logger } = this.#options;
+    const { workspaceId, requestId, decision } = request;
+    if (delegate.ownWorkspaceIds.includes(workspaceId))
+      throw hubError('scopeMissing', 'An agent cannot decide about a request of its own workspace.', {
+        scope: 'approve',
+      });
+    inbox.requireOpen(workspaceId, requestId);
+    const workspace = this.#workspaceOf(workspaceId);
+    const endpoint = workspace.facts.endpoints['appServerWebSocket'];
+    if (endpoint === undefined) throw unavailable(workspace);
+    const about = { id: workspaceId, path: workspace.path, secrets: workspace.facts.secrets };
+    const client = clientOf(delegate.name);
+    const sender = { client, token: delegate.name, remoteAddress: context.remoteAddress ?? null };
+    const outcome = await inbox
+      .carry(about, requestId, sender, () => answerRequest(endpoint, requestId, { decision, client }, context.signal))
+      .catch((): never => {
+        throw unavailable(workspace);
+      });
+    if (outcome.kind === 'unknown') throw hubError('notFound', 'No such request waits for a decision.');
+    if (outcome.kind === 'alreadyDecided') throw alreadyDecided(outcome.made);
+    logger.info('a request of the inbox was decided', {
+      ...{ workspacePath: workspace.path, requestId, decision, by: client },
+    });
+    return outcome.made;
+  }
 }
 
 /** Name of the holder as a client of an agent server, and in `decidedBy`. */

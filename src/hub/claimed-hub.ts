@@ -1,0 +1,189 @@
+import { randomBytes } from 'node:crypto';
+import { basename, join } from 'node:path';
+import type { Config } from '../config/index.ts';
+import type { HttpServer } from '../http/index.ts';
+import type { Logger } from '../log/index.ts';
+import { defaults } from '../protocol/index.ts';
+import { ownIdentity, PortAllocator } from '../supervise/index.ts';
+import type { HubTelemetry } from '../telemetry/index.ts';
+import { createAddress, type PublishedAddress } from './address.ts';
+import type { Claim } from './claim.ts';
+import { type Credentials, createToken, loadCredentials, type OwnedFile } from './credentials.ts';
+import { createEvents, type HubEvents } from './events.ts';
+import type { HubServices } from './facts.ts';
+import { DecisionLog, Inbox, inboxFollower } from './inbox/index.ts';
+import type { Inspection } from './inspection.ts';
+import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
+import { normaliseNotification } from './notifications.ts';
+import { configuredPolicy, policyOf } from './policy.ts';
+import { portFile, rememberPort } from './port.ts';
+import type { Recovered } from './recovery.ts';
+import { Registry } from './registry.ts';
+import { ScopedTokens } from './scoped-tokens.ts';
+import { createStore, type WorkspaceStore } from './store.ts';
+import { createPathResolver } from './workspace-path.ts';
+
+export interface HubOptions {
+  /** User home, `$ORATORIO_HOME`; the Hub's state is in `hub` in it. */
+  readonly home: string;
+  readonly version: string;
+  /** Merged configuration of the user (no workspace). */
+  readonly config: Config;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Command line that runs an agent server. */
+  readonly agentServer: HubServices['agentServer'];
+  /** Parts of the supervision policy that override the configuration. */
+  readonly policy?: HubServices['policy'];
+  readonly logger: Logger;
+}
+
+/** Everything the Hub has once it has won the claim. */
+export interface ClaimedHub {
+  readonly lock: Claim;
+  readonly token: string;
+  readonly startedAt: string;
+  readonly credentials: Credentials;
+  readonly events: HubEvents;
+  readonly inbox: Inbox;
+  readonly decisions: DecisionLog;
+  readonly notices: Notices;
+  readonly push: WebPush;
+  readonly tokens: ScopedTokens;
+  readonly inspection: Inspection;
+  readonly telemetry: HubTelemetry;
+  readonly registry: Registry;
+  readonly services: HubServices;
+  readonly store: WorkspaceStore;
+  recoveries: readonly Promise<Recovered>[];
+  server: HttpServer | null;
+  apiBaseUrl: string;
+  address: PublishedAddress | null;
+}
+
+/**
+ * Makes the parts of a Hub that has claimed its home.
+ *
+ * @param process parts that live as long as the process
+ */
+export function createClaimedHub(
+  lock: Claim,
+  options: HubOptions,
+  { inspection, telemetry }: Pick<ClaimedHub, 'inspection' | 'telemetry'>,
+): ClaimedHub {
+  const { home, logger, policy = {} } = options;
+  const statePath = join(home, 'hub');
+  const events = createEvents(logger);
+  const store: WorkspaceStore = createStore(statePath, () =>
+    [...registry.workspaces.values()].map(({ facts }) => facts.stored),
+  );
+  const credentials = loadCredentials(statePath);
+  const { environment, agentServer } = options;
+  const services: HubServices = {
+    ...{ home, statePath, environment, agentServer, policy, credentials, logger },
+    ports: new PortAllocator(),
+    publish: events.publish,
+    save: store.save,
+  };
+  const seed = () => randomBytes(4).readInt32LE();
+  const decisions = new DecisionLog(statePath, logger);
+  const notices = new Notices({
+    pageUrl: () => options.config.Notifications.PageUrl || hub.apiBaseUrl,
+    seed,
+    observe: inspection.observeChannel,
+    logger,
+  });
+  openChannels(notices, options);
+  const subject = options.config.Notifications.PushSubject;
+  const push = new WebPush({ statePath, notices, subject, logger });
+  const inbox = new Inbox({
+    publish(kind, workspacePath, data) {
+      events.publish(kind, workspacePath, data);
+      // Both kinds of the inbox have an id; only one of them an address.
+      if ('actionUrl' in data) notices.added(basename(workspacePath), data);
+      else notices.resolved(data);
+    },
+    record: (entry) => decisions.add(entry),
+    observe: (actor, path, { requestId, tool }) => inspection.observeInboxRequest(actor, path, requestId, tool),
+    onFault: (error) => logger.error('the actor of a request failed', { error }),
+  });
+  const followInbox = inboxFollower({
+    logger,
+    factsOf(path) {
+      const known = registry.workspaces.get(path);
+      if (!known) throw new Error(`nothing is known of ${path}`);
+      return known.facts;
+    },
+    inbox,
+    onReport: (path, report) => registry.workspaces.get(path)?.takeReport(report),
+    notify: (path, notification) =>
+      events.publish('notification.requested', path, normaliseNotification(notification, path)),
+    seed,
+    observe: inspection.observeInboxFeed,
+  });
+  const registry = new Registry({
+    hub: services,
+    resolvePath: createPathResolver(home),
+    policyOf: (path) => configuredPolicy(services, path) ?? policyOf(options.config, policy),
+    seed,
+    observe(actor, path) {
+      inspection.observeWorkspace(actor, path);
+      followInbox(actor, path);
+      telemetry.observe(actor, 'agent-server', path);
+    },
+  });
+  const hub: ClaimedHub = {
+    ...{ lock, credentials, events, inbox, decisions, notices, push, inspection, telemetry, registry, services, store },
+    token: createToken(),
+    startedAt: new Date().toISOString(),
+    tokens: new ScopedTokens(statePath, credentials, logger),
+    recoveries: [],
+    server: null,
+    apiBaseUrl: '',
+    address: null,
+  };
+  return hub;
+}
+
+/** Opens the channels that the user has configured. */
+function openChannels(notices: Notices, { config, environment, logger }: HubOptions): void {
+  const { Ntfy, Desktop } = config.Notifications;
+  if (Ntfy.Token !== '') logger.protect(Ntfy.Token);
+  if (Ntfy.Url !== '') notices.open({ name: 'ntfy', deliver: (notice, signal) => sendToNtfy(Ntfy, notice, signal) });
+  if (Desktop)
+    notices.open({ name: 'desktop', deliver: (notice, signal) => showOnDesktop(notice, environment, signal) });
+}
+
+/** Address to publish in `hub.lock`. */
+export function addressOf(
+  { lock, token, startedAt, apiBaseUrl, services }: ClaimedHub,
+  version: string,
+): PublishedAddress {
+  const lockFile = join(services.statePath, 'hub.lock');
+  const identity = ownIdentity();
+  return createAddress(lockFile, lock, { pid: identity.pid, apiBaseUrl, token, startedAt, version, identity });
+}
+
+/** Files of the Hub that are written again when they are lost. */
+export function ownedFiles({ credentials, store, tokens, push, apiBaseUrl, services }: ClaimedHub): OwnedFile[] {
+  const { statePath, logger } = services;
+  const port = {
+    file: portFile(statePath),
+    save: () => rememberPort(port.file, Number(new URL(apiBaseUrl).port), logger),
+  };
+  return [credentials, store, tokens, ...push.ownedFiles(), port];
+}
+
+/** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is released last. */
+export async function closeHub(hub: ClaimedHub): Promise<void> {
+  hub.registry.releaseAll();
+  hub.events.end();
+  hub.notices.closeAll();
+  hub.inspection.end();
+  await hub.server?.close(defaults.http.closeGraceMs);
+  await hub.store.end();
+  await hub.decisions.flush();
+  await hub.push.flush();
+  await hub.telemetry.stop();
+  hub.address?.withdraw();
+  hub.lock.release();
+}
