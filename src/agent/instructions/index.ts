@@ -3,7 +3,6 @@
  * tools, approvals.
  */
 export { nestedInstructionsFor } from './agents-md.ts';
-export { makeBriefing } from './briefing.ts';
 export { NestedInstructions } from './nested.ts';
 export { brief, describeCommands, type Surroundings } from './surroundings.ts';
 export { ownSystemPrompt, type PromptInput, type PromptPart, promptParts, systemPrompt } from './system-prompt.ts';

@@ -1,7 +1,13 @@
+import { dirname, join, resolve } from 'node:path';
 import { type Library, listDescribed } from '../library/index.ts';
 import type { Briefing } from '../thread-store.ts';
 import type { ReadText, SandboxStatus } from '../tools/index.ts';
-import { makeBriefing } from './briefing.ts';
+import { rootInstructions } from './agents-md.ts';
+
+const branchWords = /^ref: refs\/heads\/([\w./+-]{1,200})\s*$/;
+const worktreeWords = /^gitdir: (\S[^\n]{0,1000})\s*$/;
+/** Longest file of git that is read, in bytes. */
+const maxBytes = 4_096;
 
 /** Machine and user that all threads of a workspace share. */
 export interface Surroundings {
@@ -25,8 +31,21 @@ export async function brief(
   const known = hasProjectInstructions ? library : undefined;
   const skills = known ? listDescribed(known.skills(workspacePath).data) : '';
   const agents = known ? listDescribed(known.agentTypes(workspacePath).data) : '';
-  return makeBriefing({ home, read, workspacePath, hasProjectInstructions, skills, agents, now: new Date() });
+  const [branch, instructions] = await Promise.all([
+    gitBranch(read, workspacePath),
+    hasProjectInstructions ? rootInstructions(read, { home, workspacePath }) : [],
+  ]);
+  return {
+    day: dayOf(new Date()),
+    ...(branch !== undefined && { branch }),
+    instructions,
+    ...(skills !== '' && { skills }),
+    ...(agents !== '' && { agents }),
+  };
 }
+
+const dayOf = (now: Date): string =>
+  [now.getFullYear(), now.getMonth() + 1, now.getDate()].map((part) => String(part).padStart(2, '0')).join('-');
 
 const nothing: ReadText = { inWorkspace: async () => undefined, ofUser: async () => undefined };
 
@@ -35,4 +54,22 @@ export function describeCommands({ available }: Pick<SandboxStatus, 'available'>
   if (!available) return 'Commands run with the rights of the user.';
   const walls = 'Commands run in a sandbox: they write only to the workspace and /tmp';
   return network === 'allow' ? `${walls}; the network is open.` : `${walls}, without network.`;
+}
+
+/** Branch that is checked out in a workspace; undefined outside of git, and without one. Runs no program: a repository configures git. */
+async function gitBranch(read: ReadText, workspacePath: string): Promise<string | undefined> {
+  const head =
+    (await read.inWorkspace(join('.git', 'HEAD'), workspacePath, maxBytes)) ??
+    (await headOfWorktree(read, workspacePath));
+  return branchWords.exec(head?.text ?? '')?.[1];
+}
+
+/** Reads the HEAD of a worktree, whose `.git` is a file that names the directory of its HEAD. */
+async function headOfWorktree(read: ReadText, workspacePath: string) {
+  const file = await read.inWorkspace('.git', workspacePath, maxBytes);
+  const [, directory] = worktreeWords.exec(file?.text ?? '') ?? [];
+  if (directory === undefined) return undefined;
+  const place = resolve(workspacePath, directory);
+  // Only where git itself puts it: the file could name any other.
+  return dirname(place).endsWith(join('.git', 'worktrees')) ? read.ofUser(join(place, 'HEAD'), maxBytes) : undefined;
 }

@@ -13,7 +13,7 @@ import {
   namesOf,
   nearestEffort,
 } from '../../../src/agent/providers/catalogue/index.ts';
-import { vendorOf } from '../../../src/agent/providers/vendors.ts';
+import { vendorOf } from '../../../src/agent/providers/router.ts';
 import { type ModelPrice, reasoningEfforts } from '../../../src/protocol/index.ts';
 
 const empty: Catalogue = { released: '2026-01-01', providers: {} };
