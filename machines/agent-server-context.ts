@@ -1,8 +1,8 @@
 /** Pure parts of the agent-server machine: its first context, and the computations of its guards and actions. */
-import type { AgentServerContext, AgentServerEmitted, AgentServerInput, Ownership } from './agent-server-types.ts';
+import type { AgentServerContext, AgentServerEmitted, AgentServerInput } from './agent-server-types.ts';
 import type { FailureKind, HandOverOrder, ProcessFailure, ProcessMode } from './process-events.ts';
 import { wantsRestart } from './restart-policy.ts';
-import { emptySlot } from './sidecar-slot.ts';
+import { emptySlot, type Ownership } from './sidecar-slot.ts';
 
 /** Exit code by which an agent server reports that another process holds the workspace lock (sysexits EX_TEMPFAIL). */
 export const lockHeldExitCode = 75;

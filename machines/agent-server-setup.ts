@@ -31,7 +31,6 @@ import type {
   AgentServerEmitted,
   AgentServerEvent,
   AgentServerInput,
-  Ownership,
   Preparation,
   PrepareInput,
   Readiness,
@@ -39,7 +38,7 @@ import type {
 } from './agent-server-types.ts';
 import type { OfWorkspace, ProcessCommand, ProcessFailure, ProcessInput } from './process-events.ts';
 import { addFailure, exceedsFailureLimit } from './restart-policy.ts';
-import { isSameSlot, sidecarSlotMachine } from './sidecar-slot.ts';
+import { isSameSlot, type Ownership, sidecarSlotMachine } from './sidecar-slot.ts';
 import {
   isThisIncarnation,
   probedActions,

@@ -1,7 +1,13 @@
 /** Input, context, events and emitted events of the agent-server machine. The chart is in `agent-server.ts`. */
 import type { ApiProxyPolicy } from './api-proxy.ts';
 import type { FailureKind, OfWorkspace, ProcessEvent } from './process-events.ts';
-import type { SidecarSlot, SidecarSlotEventToParent } from './sidecar-slot.ts';
+import type {
+  Ownership,
+  SidecarEmitted,
+  SidecarReference,
+  SidecarSlot,
+  SidecarSlotEventToParent,
+} from './sidecar-slot.ts';
 import type { ProbedContext } from './supervised-process.ts';
 
 /** Durations that shape the chart, in milliseconds, and the restart policy. Data: it comes from configuration. */
@@ -12,9 +18,6 @@ export interface SupervisionPolicy extends ApiProxyPolicy {
   /** Stop a server that has been idle this long; 0 means never. */
   readonly idleStopMs: number;
 }
-
-/** Starter of the process: this Hub (`managed`), an earlier Hub of the same user (`adopted`), another program (`external`). */
-export type Ownership = 'managed' | 'adopted' | 'external';
 
 /** Why a stop is under way. A stop for `restart` or `unhealthy` is followed by a start. */
 export type StopReason = 'user' | 'idle' | 'hub' | 'restart' | 'unhealthy';
@@ -82,9 +85,6 @@ export interface AgentServerContext extends ProbedContext {
   readonly mustEmitExit: boolean;
 }
 
-/** Number of a sidecar request, which the Hub holds because it contains a key; `none`: without a sidecar. */
-export type SidecarReference = number | 'none';
-
 /** Sidecar that a request names; absent: the choice does not change. */
 type SidecarChoice = { readonly sidecar?: SidecarReference };
 
@@ -129,20 +129,4 @@ export type AgentServerEmitted =
       readonly stopReason: StopReason | null;
       readonly delayMs: number | null;
     }
-  | { readonly type: 'apiProxy.running'; readonly sidecar: number; readonly pid: number }
-  | {
-      readonly type: 'apiProxy.unhealthy';
-      readonly sidecar: number;
-      readonly pid: number | null;
-      readonly error: string;
-      readonly consecutiveFailures: number;
-    }
-  | {
-      readonly type: 'apiProxy.exited';
-      readonly sidecar: number;
-      readonly pid: number | null;
-      readonly exitCode: number | null;
-      readonly signal: string | null;
-      readonly error: string | null;
-      readonly stopped: boolean;
-    };
+  | SidecarEmitted;

@@ -11,8 +11,13 @@
  * 5. A stopped sidecar is released when its process group is empty, which `SLOT.EMPTIED` reports.
  */
 import { assertEvent, assign, enqueueActions, sendParent, sendTo, setup, stopChild } from 'xstate';
-import type { AgentServerEmitted, Ownership, SidecarReference } from './agent-server-types.ts';
 import { type ApiProxyEventToParent, type ApiProxyPolicy, apiProxyMachine } from './api-proxy.ts';
+
+/** Starter of the process: this Hub (`managed`), an earlier Hub of the same user (`adopted`), another program (`external`). */
+export type Ownership = 'managed' | 'adopted' | 'external';
+
+/** Number of a sidecar request, which the Hub holds because it contains a key; `none`: without a sidecar. */
+export type SidecarReference = number | 'none';
 
 /** Public state of the slot. Sidecars are named by the number of their request, which the Hub holds because it contains a key. */
 export interface SidecarSlot {
@@ -73,7 +78,24 @@ export type SidecarSlotEvent =
   | ApiProxyEventToParent;
 
 /** Domain event of a sidecar. */
-export type SidecarEmitted = Extract<AgentServerEmitted, { readonly type: `apiProxy.${string}` }>;
+export type SidecarEmitted =
+  | { readonly type: 'apiProxy.running'; readonly sidecar: number; readonly pid: number }
+  | {
+      readonly type: 'apiProxy.unhealthy';
+      readonly sidecar: number;
+      readonly pid: number | null;
+      readonly error: string;
+      readonly consecutiveFailures: number;
+    }
+  | {
+      readonly type: 'apiProxy.exited';
+      readonly sidecar: number;
+      readonly pid: number | null;
+      readonly exitCode: number | null;
+      readonly signal: string | null;
+      readonly error: string | null;
+      readonly stopped: boolean;
+    };
 
 export type SidecarSlotEventToParent =
   | { readonly type: 'SLOT.CHANGED'; readonly slot: SidecarSlot; readonly emitted: SidecarEmitted | null }

@@ -1,6 +1,7 @@
 import type { Readable, Writable } from 'node:stream';
 import { createLogger, type Logger } from '../log/index.ts';
-import { type AppServer, type AppServerOptions, startAppServer } from './app-server.ts';
+import type { AppServer, AppServerOptions } from './app-server.ts';
+import { startAppServer } from './start-app-server.ts';
 import { exitCodes, StartupError } from './startup-error.ts';
 
 export interface RunOptions extends Omit<AppServerOptions, 'logger'> {

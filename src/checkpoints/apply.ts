@@ -17,10 +17,10 @@ import {
 } from 'node:fs';
 import { type BytePath, depthOf, systemPath } from './byte-path.ts';
 import type { Contents } from './contents.ts';
+import type { RestoreOp } from './directories.ts';
 import type { PathEntry } from './entry.ts';
 import { CheckpointError, codeOf } from './errors.ts';
 import { hashOfFile } from './hash-file.ts';
-import type { RestoreOp } from './plan.ts';
 import { linkTarget, Tree } from './tree.ts';
 
 export interface ApplyOptions {

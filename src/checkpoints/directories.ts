@@ -1,7 +1,23 @@
 import { type BytePath, depthOf, parentOf, shownPath } from './byte-path.ts';
-import type { PathEntry } from './entry.ts';
+import type { PathEntry, StampedEntry } from './entry.ts';
 import type { History } from './history.ts';
-import type { Conflict, RestoreOp } from './plan.ts';
+
+/** One path that a restore changes. */
+export interface RestoreOp {
+  readonly path: BytePath;
+  /** Present entry; null: missing. */
+  readonly have: StampedEntry | null;
+  /** Wanted entry; null: missing. */
+  readonly want: PathEntry | null;
+}
+
+/** A change of the user or of another thread that a restore would overwrite. */
+export interface Conflict {
+  readonly path: string;
+  readonly change: 'created' | 'modified' | 'deleted';
+  /** `user`, or the thread whose turn made it. */
+  readonly by: string;
+}
 
 export interface PlannedTree {
   readonly history: History;

@@ -9,6 +9,7 @@ import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type KnownWork, markDeath } from './death.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
+import type { RestoreOp } from './directories.ts';
 import { databaseIn, type EngineOptions, packsIn } from './engine-options.ts';
 import { firstOf, repositoryNotCovered } from './entry.ts';
 import type { GitMove, GitRestore } from './git-move.ts';
@@ -18,7 +19,7 @@ import { type CheckpointInfo, checkpointsOf, turnsFrom } from './list.ts';
 import { changesOf, changesSince, type ForkSpan, planMerge } from './merge.ts';
 import { movesOf } from './moves.ts';
 import { type Owner, ownerOf } from './owner.ts';
-import { closedParents, findingsOf, planRestore, type RestoreOp, type RestorePlan } from './plan.ts';
+import { closedParents, findingsOf, planRestore, type RestorePlan } from './plan.ts';
 import { prune } from './prune.ts';
 import { Repositories } from './repositories.ts';
 import type {

@@ -6,6 +6,7 @@
 export type { Engines } from './calls.ts';
 export type { KnownWork } from './death.ts';
 export type { ChangedFile, TurnDiff } from './diff.ts';
+export type { Conflict } from './directories.ts';
 export { EngineThread, type EngineThreadOptions } from './engine-thread.ts';
 export type { NotCovered, SkipReason } from './entry.ts';
 export { CheckpointError } from './errors.ts';
@@ -13,7 +14,6 @@ export { excludeFromGit } from './git-exclude.ts';
 export { type CheckpointLimits, defaultLimits } from './limits.ts';
 export type { CheckpointInfo } from './list.ts';
 export { LocalEngines } from './local-engines.ts';
-export type { Conflict } from './plan.ts';
 export type { RestoreOutcome } from './requests.ts';
 export { type RestoreResult, TreeCheckpoints, type TreeCheckpointsOptions } from './tree-checkpoints.ts';
 export {

@@ -5,12 +5,12 @@ import { runGit } from '../git/index.ts';
 import { type BytePath, isOfRepository, shownPath } from './byte-path.ts';
 import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
+import type { Conflict, RestoreOp } from './directories.ts';
 import { fitDirectories } from './directories.ts';
 import { isSame, type NotCovered, type PathEntry, type StampedEntry } from './entry.ts';
 import { CheckpointError } from './errors.ts';
 import { type History, notCoveredOf, plainEntry } from './history.ts';
 import { slicesOf } from './pieces.ts';
-import type { Conflict, RestoreOp } from './plan.ts';
 
 /** A path that a fork has changed since it was made. */
 export interface ForkChange {

@@ -1,7 +1,7 @@
 import { type BytePath, childOf } from './byte-path.ts';
+import type { RestoreOp } from './directories.ts';
 import { moveOf } from './git-move.ts';
 import type { History, SavedTurn } from './history.ts';
-import type { RestoreOp } from './plan.ts';
 import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
 import type { NestedMove, StoredRestore } from './restores.ts';
 import { spansOf } from './spans.ts';

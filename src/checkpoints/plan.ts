@@ -1,10 +1,9 @@
 import { type BytePath, isWithin, parentOf, repositoryOf, shownPath } from './byte-path.ts';
-import { fitDirectories } from './directories.ts';
+import { type Conflict, fitDirectories, type RestoreOp } from './directories.ts';
 import {
   firstOf,
   isSame,
   type NotCovered,
-  type PathEntry,
   type SkipReason,
   type StampedEntry,
   type Uncovered,
@@ -12,23 +11,6 @@ import {
 } from './entry.ts';
 import { type History, type MarkEdge, plainEntry } from './history.ts';
 import { type Owner, ownerKey } from './owner.ts';
-
-/** One path that a restore changes. */
-export interface RestoreOp {
-  readonly path: BytePath;
-  /** Present entry; null: missing. */
-  readonly have: StampedEntry | null;
-  /** Wanted entry; null: missing. */
-  readonly want: PathEntry | null;
-}
-
-/** A change of the user or of another thread that a restore would overwrite. */
-export interface Conflict {
-  readonly path: string;
-  readonly change: 'created' | 'modified' | 'deleted';
-  /** `user`, or the thread whose turn made it. */
-  readonly by: string;
-}
 
 /** Changes of others that a restore meets, bounded for clients. Its `notCovered` changed, and is in no checkpoint. */
 export interface RestoreFindings extends Uncovered {

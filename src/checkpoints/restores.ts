@@ -1,9 +1,10 @@
 import type { BytePath } from './byte-path.ts';
 import type { CheckpointDatabase } from './database.ts';
+import type { RestoreOp } from './directories.ts';
 import { CheckpointError } from './errors.ts';
 import type { GitMove, GitRestore } from './git-move.ts';
 import type { SavedTurn } from './history.ts';
-import { type RestoreFindings, type RestoreOp, restorePrefix } from './plan.ts';
+import { type RestoreFindings, restorePrefix } from './plan.ts';
 
 /** A restore, written down before it is applied. */
 export interface StoredRestore extends RestoreFindings {

@@ -4,7 +4,6 @@ import { type DashboardSession, defaults, type SessionPage, type TraceSession } 
 import type { Caller } from './access.ts';
 import type { DashboardOptions } from './options.ts';
 import { parseQuery, searchText, shortText, wholeNumber } from './query.ts';
-import type { EventStream } from './stream.ts';
 
 const { sessionsPerPage, maxSessionsPerPage } = defaults.dashboard;
 
@@ -47,7 +46,7 @@ export function sessionList({ traces, flush, isRunning }: DashboardOptions): (co
 }
 
 /** The two routes that delete. Every deletion is sent to the readers of the stream, and logged. */
-export function sessionDeletion(options: DashboardOptions, stream: EventStream) {
+export function sessionDeletion(options: DashboardOptions, stream: { deleted(sessionKey: string | null): void }) {
   const { deletion, logger } = options;
 
   function possible() {

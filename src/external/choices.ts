@@ -6,11 +6,10 @@ import type { Peer } from '../rpc/index.ts';
 import { AgentFailure } from './failure.ts';
 import { SessionState } from './messages.ts';
 import type { Session } from './session.ts';
-import type { AgentSettings } from './sessions.ts';
 
 /** Has the agent use the model, effort and mode of the turn, where it offers them. @throws JsonRpcError; the reason of `signal` */
 export async function useChoices(
-  { name: agent, mayUse }: Pick<AgentSettings, 'name' | 'mayUse'>,
+  { name: agent, mayUse }: { readonly name: string; readonly mayUse: (mode: string) => boolean },
   peer: Peer,
   session: Session,
   { model, effort, mode, report }: DelegatedOrder,

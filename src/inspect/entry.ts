@@ -1,8 +1,7 @@
 import type { Ring } from '../lib/index.ts';
 import type { ActorRecord, InspectionRecord } from '../protocol/index.ts';
 import type { PlainFact } from './facts.ts';
-import type { Configuration, Step } from './steps.ts';
-import type { Watched } from './watched.ts';
+import type { Configuration, MachineKnowledge, Step } from './steps.ts';
 
 /**
  * One occurrence in a ring: references to existing objects, and numbers. The record that leaves the process is made when it
@@ -11,7 +10,7 @@ import type { Watched } from './watched.ts';
 export class RingEntry {
   /** Position among all entries of a recorder, from 1. */
   sequence = 0;
-  watched: Watched | undefined;
+  watched: { readonly id: string; readonly knowledge: MachineKnowledge } | undefined;
   /** The record of any other occurrence than a transition: rare enough to be made at once. */
   made: InspectionRecord | undefined;
   number = 0;

@@ -179,7 +179,7 @@ export class Journal {
 
   /** Records in the ring, and for each actor at least its share of history, however busy the other actors are. */
   #historyRecords(actors: readonly Watched[]): InspectionRecord[] {
-    const shown = new Set<Watched | undefined>(actors);
+    const shown = new Set<RingEntry['watched']>(actors);
     const records = new Map<number, InspectionRecord>();
     for (const entry of this.#ring.last()) {
       // The snapshot begins with the actors. The recipient of a dead letter may not be shown any more.

@@ -1,8 +1,13 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync, writeSync } from 'node:fs';
-import type { LogStream } from './logger.ts';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
 const deletedMark = / \(deleted\)$/;
+
+/** Where lines go: `process.stderr`, or anything that takes text. */
+export interface LogStream {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+}
 
 /**
  * Appends to an open file. On Linux a file that was deleted is made again (0600) with the next line, once its directory is there:

@@ -1,13 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import { fstatSync } from 'node:fs';
-import { appendingTo } from './log-file.ts';
+import { appendingTo, type LogStream } from './log-file.ts';
 import { prettyLine } from './pretty.ts';
-import type { LogRecord } from './recent.ts';
 import { Secrets } from './redact.ts';
 
 export const logLevels = ['silent', 'error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
 export type Fields = Readonly<Record<string, unknown>>;
+
+/** One written record, without secrets. */
+export interface LogRecord {
+  readonly at: string;
+  readonly level: Exclude<LogLevel, 'silent'>;
+  readonly name: string;
+  readonly msg: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
 
 export interface Logger {
   readonly level: LogLevel;
@@ -23,12 +31,6 @@ export interface Logger {
   tap(listener: (record: LogRecord) => void): () => void;
   /** `secret` is taken out of everything this logger, its parents and its children write from now on. */
   protect(secret: string): void;
-}
-
-/** Where lines go: `process.stderr`, or anything that takes text. */
-export interface LogStream {
-  write(text: string): unknown;
-  readonly isTTY?: boolean | undefined;
 }
 
 export interface LoggerOptions {

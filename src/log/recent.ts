@@ -1,13 +1,4 @@
-import type { LogLevel } from './logger.ts';
-
-/** One written record, without secrets. */
-export interface LogRecord {
-  readonly at: string;
-  readonly level: Exclude<LogLevel, 'silent'>;
-  readonly name: string;
-  readonly msg: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-}
+import type { LogRecord } from './logger.ts';
 
 export interface NumberedLogRecord extends LogRecord {
   /** Counts up from 1. */

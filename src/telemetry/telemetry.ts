@@ -1,24 +1,13 @@
 import type { TraceStore } from '../agent/index.ts';
-import type { Config } from '../config/index.ts';
-import type { Logger } from '../log/index.ts';
 import type { Automation } from '../protocol/index.ts';
-import type { Described } from './gen-ai.ts';
 import type { Family } from './metric.ts';
 import { RunNumbers } from './run-numbers.ts';
-import { TurnExport } from './turn-export.ts';
+import { TurnExport, type TurnExportOptions } from './turn-export.ts';
 import { TurnFollower } from './turn-follower.ts';
 import { TurnNumbers } from './turn-numbers.ts';
 
-export interface TelemetryOptions {
-  readonly settings: Config['Telemetry'];
-  /** Canonical; it leaves the process only with `IncludeContent`. */
-  readonly workspacePath: string;
+export interface TelemetryOptions extends TurnExportOptions {
   readonly traces: Pick<TraceStore, 'subscribe'>;
-  /** See `Runtime.describe`; asked once, if anything is exported, and not before this function has returned. */
-  readonly describe: () => Promise<Described>;
-  readonly logger: Logger;
-  /** See `SpanExportOptions`. */
-  readonly flushMs?: number | undefined;
 }
 
 /** The numbers of an agent server, and its spans on their way out. */

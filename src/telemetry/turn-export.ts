@@ -1,9 +1,22 @@
+import type { Config } from '../config/index.ts';
+import type { Logger } from '../log/index.ts';
 import { defaults, type TraceEvent, version } from '../protocol/index.ts';
+import type { Described } from './gen-ai.ts';
 import type { Family } from './metric.ts';
 import { SpanExport } from './span-export.ts';
-import type { TelemetryOptions } from './telemetry.ts';
 import { TurnFollower } from './turn-follower.ts';
 import { workspaceId } from './workspace-id.ts';
+
+export interface TurnExportOptions {
+  readonly settings: Config['Telemetry'];
+  /** Canonical; it leaves the process only with `IncludeContent`. */
+  readonly workspacePath: string;
+  /** See `Runtime.describe`; asked once, if anything is exported, and not before this function has returned. */
+  readonly describe: () => Promise<Described>;
+  readonly logger: Logger;
+  /** See `SpanExportOptions`. */
+  readonly flushMs?: number | undefined;
+}
 
 /** Exports turns as spans. Events wait while the SDK is being loaded. */
 export class TurnExport {
@@ -11,7 +24,7 @@ export class TurnExport {
   #follower: TurnFollower | undefined;
   #early: TraceEvent[] = [];
 
-  constructor(options: Omit<TelemetryOptions, 'traces'>) {
+  constructor(options: TurnExportOptions) {
     const { settings, workspacePath, describe, logger, flushMs } = options;
     this.#export = new SpanExport({
       settings,

@@ -44,12 +44,6 @@ const failedWith = (code: string, message: string): End => ({ status: 'failed', 
 const resumeFailed = (reason: string): End =>
   failedWith('resumeFailed', `The turn could not continue after the end of its agent server: ${reason}.`);
 
-const lostCodes: readonly (string | undefined)[] = ['agentInterrupted', 'resumeFailed', 'resumedTooOften'];
-
-/** Whether a turn ended because it could not continue after its process. */
-export const endedWithProcess = ({ interruptedBy, error }: StoredTurn): boolean =>
-  interruptedBy === 'crash' || interruptedBy === 'shutdown' || lostCodes.includes(error?.code);
-
 /** End of a turn that cannot continue, with any facts. */
 function endOf({ services, turns }: Recovery, turn: Turn, thread: StoredThread): End | undefined {
   if (services.settings.turns.resume === 'never') return crashed;

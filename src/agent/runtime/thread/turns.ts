@@ -9,7 +9,7 @@ import {
 } from '../../../protocol/index.ts';
 import { type Delegate, unknownAgent } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
-import { StorageError, type StoredThread } from '../../thread-store.ts';
+import { StorageError, type StoredThread, type StoredTurn } from '../../thread-store.ts';
 import type { StartedSubagent } from '../../turn-actor-store.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import { PendingTurnWrites } from '../journal.ts';
@@ -25,7 +25,6 @@ import {
   type TurnThread,
 } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
-import { endedWithProcess } from './recovery.ts';
 import type { ThreadRegistry } from './registry.ts';
 import { type RunningParent, Subagents } from './subagents.ts';
 import type { ThreadTools } from './tools.ts';
@@ -428,3 +427,9 @@ function inStore(threadId: string, work: () => void): void {
     throw error;
   }
 }
+
+const lostCodes: readonly (string | undefined)[] = ['agentInterrupted', 'resumeFailed', 'resumedTooOften'];
+
+/** Whether a turn ended because it could not continue after its process. */
+const endedWithProcess = ({ interruptedBy, error }: StoredTurn): boolean =>
+  interruptedBy === 'crash' || interruptedBy === 'shutdown' || lostCodes.includes(error?.code);

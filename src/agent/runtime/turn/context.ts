@@ -1,7 +1,7 @@
-import type { ApprovalPolicy, InputPart, Turn } from '../../../protocol/index.ts';
+import type { ApprovalPolicy, InputPart } from '../../../protocol/index.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { TurnOptions } from '../types.ts';
-import type { TurnFacts } from './facts.ts';
+import type { ResumedTurn } from './facts.ts';
 import type { TurnRecord } from './record.ts';
 import type { TurnPlace, TurnThread } from './thread.ts';
 
@@ -20,16 +20,4 @@ export interface TurnContext {
   readonly record: TurnRecord;
   /** Present: an earlier process began the turn. */
   readonly resumed?: ResumedTurn | undefined;
-}
-
-/** A turn that an earlier process began. */
-export interface ResumedTurn {
-  /** The stored turn, with completed items. */
-  readonly turn: Turn;
-  readonly facts: TurnFacts;
-  /** Time of this start, in milliseconds since the epoch. */
-  readonly at: number;
-  /** Time in which no agent server lived, in milliseconds: of all pauses of the turn, and of the last one. */
-  readonly awayMs: number;
-  readonly lastAwayMs: number;
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { SavedTurn } from '../../../../machines/index.ts';
 import { messageOf } from '../../../lib/index.ts';
-import { approvalPolicies, InputPart, turnModes, version } from '../../../protocol/index.ts';
+import { approvalPolicies, InputPart, type Turn, turnModes, version } from '../../../protocol/index.ts';
 import type { TurnOptions } from '../types.ts';
 import { Rules } from './rules.ts';
 
@@ -86,6 +86,18 @@ const Facts = v.object({
 
 export interface TurnFacts extends Omit<v.InferOutput<typeof Facts>, keyof SavedTurn | 'options'>, SavedTurn {
   readonly options: TurnOptions;
+}
+
+/** A turn that an earlier process began. */
+export interface ResumedTurn {
+  /** The stored turn, with completed items. */
+  readonly turn: Turn;
+  readonly facts: TurnFacts;
+  /** Time of this start, in milliseconds since the epoch. */
+  readonly at: number;
+  /** Time in which no agent server lived, in milliseconds: of all pauses of the turn, and of the last one. */
+  readonly awayMs: number;
+  readonly lastAwayMs: number;
 }
 
 /** Writes facts as JSON; undefined: they are too long to be saved with each step. */

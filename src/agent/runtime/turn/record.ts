@@ -7,7 +7,7 @@ import { timestamp } from '../clock.ts';
 import type { Listener, ThreadEvent } from '../feed.ts';
 import type { JournalOwner } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
-import type { ResumedTurn } from './context.ts';
+import type { ResumedTurn } from './facts.ts';
 import { TurnItems } from './items.ts';
 import type { TurnThread } from './thread.ts';
 

@@ -2,19 +2,9 @@ import { count } from '../../../lib/index.ts';
 import { cutLine } from '../text.ts';
 import { type FoundEdit, findEdit } from './edit-find.ts';
 import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
+import type { Change, Edit } from './edit-lines.ts';
 import { maxPlaces, placesOf, type Span } from './edit-match.ts';
 import { nearestText } from './edit-nearest.ts';
-
-export interface Edit {
-  readonly oldText: string;
-  readonly newText: string;
-  readonly replaceAll: boolean;
-}
-
-/** A piece of the old text and its replacement. */
-export interface Change extends Span {
-  readonly replacement: string;
-}
 
 export type EditResult =
   | {

@@ -1,7 +1,6 @@
-import type { Change, Edit } from './edit-apply.ts';
 import { composedPlacesOf } from './edit-composed.ts';
 import { lineEndOf, toLineEnd } from './edit-line-ends.ts';
-import { distinctiveChars, linePlaces, plain } from './edit-lines.ts';
+import { type Change, distinctiveChars, type Edit, linePlaces, plain } from './edit-lines.ts';
 import { placesOf, type Span, tolerantPlacesOf } from './edit-match.ts';
 import { readingsOf } from './edit-unwrap.ts';
 

@@ -1,4 +1,15 @@
-import type { Change, Edit } from './edit-apply.ts';
+import type { Span } from './edit-match.ts';
+
+export interface Edit {
+  readonly oldText: string;
+  readonly newText: string;
+  readonly replaceAll: boolean;
+}
+
+/** A piece of the old text and its replacement. */
+export interface Change extends Span {
+  readonly replacement: string;
+}
 
 /** Characters that models write in the place of others, one for one: typographic quotes, dashes, odd blanks. */
 const lookAlikes: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { cutLine } from '../text.ts';
-import type { Change } from './edit-apply.ts';
+import type { Change } from './edit-lines.ts';
 import { limits } from './settings.ts';
 
 /** Lines shown around a change. */

@@ -1,0 +1,49 @@
+import { ownSystemPrompt } from '../agent/index.ts';
+import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
+import { RecentLog } from '../log/index.ts';
+import { defaults } from '../protocol/index.ts';
+import { processRecords } from '../supervise/index.ts';
+import type { AppServer, AppServerOptions } from './app-server.ts';
+import { importOldState } from './import-state.ts';
+import { endLeftovers } from './incarnation.ts';
+import { RunningServer } from './running-server.ts';
+import { StartupError } from './startup-error.ts';
+import { type HeldWorkspace, hideFromGit, holdWorkspace } from './workspace.ts';
+
+/**
+ * Starts serving one workspace. Its OS lock comes first: a process without the lock changes nothing.
+ *
+ * @throws StartupError for everything that the user or the Hub can do something about
+ */
+export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
+  const workspace = holdWorkspace(options.workspacePath, homeDirectory(options.env));
+  const recentLog = new RecentLog(defaults.dashboard.logLines);
+  const untap = options.logger.tap(recentLog.add);
+  try {
+    const { launch } = options;
+    if (launch && launch.workspacePath !== workspace.path) {
+      throw new StartupError('config', `the launch document is for another workspace, ${launch.workspacePath}`);
+    }
+    await hideFromGit(workspace);
+    const loaded = await readConfig(workspace, options);
+    const records = processRecords(homeDirectory(options.env), workspace.path);
+    await endLeftovers(workspace.predecessor, records, options.logger);
+    importOldState(workspace, loaded.trust, options.logger);
+    return await RunningServer.start(workspace, loaded, options, { recentLog, untap });
+  } catch (error) {
+    untap();
+    workspace.release();
+    throw error;
+  }
+}
+
+async function readConfig(workspace: HeldWorkspace, { env, logger }: AppServerOptions): Promise<LoadedConfig> {
+  try {
+    const loaded = loadConfig({ home: homeDirectory(env), workspace: workspace.path, env });
+    for (const warning of loaded.warnings) logger.warn(warning);
+    return { ...loaded, config: { ...loaded.config, SystemPrompt: ownSystemPrompt(loaded) } };
+  } catch (error) {
+    if (error instanceof ConfigError) throw new StartupError('config', error.message, { cause: error });
+    throw error;
+  }
+}
