@@ -250,15 +250,39 @@ function orderProblemOf(room: string, file: string, target: string): string | un
   return target === face ? undefined : `${room}/${other} is entered through ${face}, not ${target}`;
 }
 
+/** First cycle of static imports, types included, from each file that begins one. @param imported files that each file imports */
+export function cyclesOf(imported: ReadonlyMap<string, readonly string[]>): string[][] {
+  const cycles: string[][] = [];
+  const done = new Set<string>();
+  const path: string[] = [];
+  const follow = (file: string) => {
+    const start = path.indexOf(file);
+    if (start !== -1) cycles.push([...path.slice(start), file]);
+    if (start !== -1 || done.has(file)) return;
+    path.push(file);
+    for (const next of imported.get(file) ?? []) follow(next);
+    path.pop();
+    done.add(file);
+  };
+  for (const file of imported.keys()) follow(file);
+  return cycles;
+}
+
 /** All problems of the checkout, one per line: `file:line  what`. */
 export function checkImports(base: string = root): string[] {
   const files = globSync(['src/**/*.{ts,tsx}', 'machines/**/*.ts'], { cwd: base }).sort();
-  return files.flatMap((file) =>
-    importsOf(file, readFileSync(join(base, file), 'utf8')).flatMap((each) => {
-      const problem = problemOf(relative('.', file), each);
-      return problem === undefined ? [] : [`${file}:${each.line}  ${problem}`];
+  const imports = files.map((file) => [file, importsOf(file, readFileSync(join(base, file), 'utf8'))] as const);
+  const problems = imports.flatMap(([file, each]) =>
+    each.flatMap((one) => {
+      const problem = problemOf(relative('.', file), one);
+      return problem === undefined ? [] : [`${file}:${one.line}  ${problem}`];
     }),
   );
+  const loaded = imports.map(([file, each]) => {
+    const ofFile = each.filter(({ isDynamic, specifier }) => !isDynamic && specifier.startsWith('.'));
+    return [file, ofFile.map(({ specifier }) => join(dirname(file), specifier))] as const;
+  });
+  return [...problems, ...cyclesOf(new Map(loaded)).map((cycle) => `import cycle: ${cycle.join(' → ')}`)];
 }
 
 if (process.argv[1]?.endsWith('check-imports.ts')) {

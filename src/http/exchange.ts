@@ -1,13 +1,37 @@
 import { Body, parseJson } from './body.ts';
-import type { Core } from './core.ts';
 import { type Header, HttpError } from './http-error.ts';
 import { noParams, type Params } from './router.ts';
-import { sseHeaders } from './sse.ts';
-import type { BodyAccount, BodyGate, Method, Reply, RequestContext, Schema, SseSource } from './types.ts';
+import { type SseChannels, sseHeaders } from './sse.ts';
+import type { StreamHost } from './stream.ts';
+import type {
+  BodyAccount,
+  BodyGate,
+  Method,
+  Reply,
+  RequestContext,
+  Schema,
+  ServerOptions,
+  SseSource,
+} from './types.ts';
 
 export type BytesReply = Extract<Reply, { kind: 'bytes' }>;
 export type StreamReply = Extract<Reply, { kind: 'stream' }>;
 export type PipeReply = Extract<Reply, { kind: 'pipe' }>;
+
+/** Part of `Core` that an exchange uses. */
+export interface ExchangeHost {
+  readonly options: Pick<ServerOptions, 'limits'>;
+  readonly channels: SseChannels;
+  readonly streamHost: StreamHost;
+  readonly bodyWindowMs: number;
+  readonly draining: boolean;
+  now(): number;
+  bug(error: unknown): HttpError;
+  errorReply(error: HttpError, path: string | undefined): BytesReply;
+  withHeaders(own: readonly Header[], path: string | undefined): readonly Header[];
+  streamOpened(): void;
+  release(x: Exchange): void;
+}
 
 /** 20 kB/s: uWebSockets.js itself cuts a body slower than that after 8 to 12 s, without an answer. */
 const bodyBytesPerMs = 20;
@@ -17,7 +41,7 @@ const bodyBytesPerMs = 20;
  * the client is gone; from then on nothing is written any more, and results of handlers are ignored.
  */
 export abstract class Exchange implements RequestContext<never> {
-  protected readonly core: Core;
+  protected readonly core: ExchangeHost;
   readonly method: Method;
   readonly path: string;
   /** HEAD is routed as GET and answered without the body. */
@@ -39,7 +63,7 @@ export abstract class Exchange implements RequestContext<never> {
   #isWriting = false;
   #abort: AbortController | undefined;
 
-  constructor(core: Core, method: Method, path: string, head: boolean) {
+  constructor(core: ExchangeHost, method: Method, path: string, head: boolean) {
     this.core = core;
     this.method = method;
     this.path = path;

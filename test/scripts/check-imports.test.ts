@@ -1,5 +1,5 @@
 import t from 'tap';
-import { importsOf, problemOf } from '../../scripts/check-imports.ts';
+import { cyclesOf, importsOf, problemOf } from '../../scripts/check-imports.ts';
 
 t.test('every form of import is found', async (t) => {
   const source = `
@@ -51,4 +51,10 @@ t.test('parts of an ordered room import lower parts only, through their index.ts
   t.match(problem('src/review/runs/publish.ts', '../api/index.ts'), 'src/review/runs must not import src/review/api');
   t.match(problem('src/review/jobs/lane.ts', '../store/types.ts'), 'entered through src/review/store/index.ts');
   t.match(problem('src/review/attic/x.ts', '../store/index.ts'), 'src/review/attic is not in the order');
+});
+
+t.test('a file that imports itself through others is a cycle, and a shared import is not', async (t) => {
+  const imports = (...rows: [string, string[]][]) => cyclesOf(new Map(rows));
+  t.same(imports(['a.ts', ['b.ts', 'c.ts']], ['b.ts', ['c.ts']], ['c.ts', []]), []);
+  t.same(imports(['a.ts', ['b.ts']], ['b.ts', ['c.ts']], ['c.ts', ['b.ts']]), [['b.ts', 'c.ts', 'b.ts']]);
 });

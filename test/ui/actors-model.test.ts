@@ -191,7 +191,7 @@ const shape = ({ states, steps, since, projection, ending, ...actor }: Actor) =>
   ending: ending?.at ?? null,
   projection: steps === 0 ? {} : projection,
   statistics: Object.fromEntries(
-    Object.entries(statisticsAt({ ...actor, states, steps, since, projection, ending }, epoch + 1_000_000)).filter(
+    Object.entries(statisticsAt({ ...actor, states, ending }, epoch + 1_000_000)).filter(
       ([, { visits }]) => visits > 0,
     ),
   ),

@@ -4,8 +4,10 @@ import { userHome } from '../../lib/index.ts';
 import { DeployError } from '../errors.ts';
 import type { Environment } from './child-environment.ts';
 import type { FoundEngine } from './engine.ts';
-import type { Ask } from './find-engine.ts';
 import type { RunResult } from './types.ts';
+
+/** Runs a program and returns its result. */
+export type Ask = (program: string, args: readonly string[], extra?: Environment) => Promise<RunResult>;
 
 type FoundCompose = Pick<FoundEngine, 'compose' | 'composeProgram'>;
 

@@ -4,7 +4,7 @@ import { defaults } from '../defaults.ts';
 import { DeployError } from '../errors.ts';
 import { childEnvironment, type Environment } from './child-environment.ts';
 import { engineOf, type FoundEngine } from './engine.ts';
-import { findCompose } from './find-compose.ts';
+import { type Ask, findCompose } from './find-compose.ts';
 import { lastLines } from './last-lines.ts';
 import { parseJson } from './parse-json.ts';
 import { runProgram } from './run.ts';
@@ -15,9 +15,6 @@ export interface FindOptions {
   readonly env: Environment;
   readonly signal?: AbortSignal;
 }
-
-/** Asks a program something. */
-export type Ask = (program: string, args: readonly string[], extra?: Environment) => Promise<RunResult>;
 
 /**
  * Looks for a container engine that answers, and for a composition tool: docker, else podman's socket, each with

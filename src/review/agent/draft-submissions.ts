@@ -3,8 +3,8 @@ import { type DynamicToolCall, type DynamicToolResult, ResolvedFinding, Submitte
 import { suggestionObstacles } from '../anchors/index.ts';
 import { type PlacedFinding, placeFindings } from './placing.ts';
 import { resolveTool, submitTool } from './tools.ts';
-import type { ReviewAssignment, ReviewSubmission } from './types.ts';
-import { SubmittedFindings, type WithdrawnFinding } from './withdrawn.ts';
+import type { ReviewAssignment, ReviewSubmission, WithdrawnFinding } from './types.ts';
+import { SubmittedFindings } from './withdrawn.ts';
 
 type HandedIn = Pick<ReviewSubmission, 'summary' | 'findings' | 'warnings'>;
 type Handler = (args: Readonly<Record<string, unknown>>) => Promise<DynamicToolResult> | DynamicToolResult;

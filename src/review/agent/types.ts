@@ -1,8 +1,7 @@
-import type { ReviewFinding, Severity, SubmittedFinding, TokenUsage } from '../../protocol/index.ts';
+import type { DroppedFinding, ReviewFinding, Severity, SubmittedFinding, TokenUsage } from '../../protocol/index.ts';
 import type { Anchor, DiffFile, Selection, SuggestionObstacle } from '../anchors/index.ts';
 import type { PreparedReview } from '../git/index.ts';
 import type { StoredFinding, StoredItem, StoredRun } from '../store/index.ts';
-import type { WithdrawnFinding } from './withdrawn.ts';
 
 /** Task of the agent, with all facts about the change. */
 export interface ReviewAssignment {
@@ -32,6 +31,9 @@ export interface AnchoredFinding {
   /** Reason for publishing its change without a suggestion. */
   readonly obstacle?: SuggestionObstacle;
 }
+
+/** Finding of a draft that the last valid draft lacks. */
+export type WithdrawnFinding = Omit<DroppedFinding, 'sameAs'> & { readonly reason: 'withdrawn' | 'notTaken' };
 
 /** Submission of the model; the last one of a turn counts. */
 export interface ReviewSubmission {

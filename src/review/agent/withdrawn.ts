@@ -1,11 +1,10 @@
 import * as v from 'valibot';
 import { type DroppedFinding, SubmittedFinding } from '../../protocol/index.ts';
 import { areOneReport, type FindingIdentity, placeOf } from '../anchors/index.ts';
-import type { PlacedFinding } from './placing.ts';
+import type { AnchoredFinding, WithdrawnFinding } from './types.ts';
 
 /** Finding of a draft in the form that the comparison of drafts needs. */
 type Reported = FindingIdentity & Pick<DroppedFinding, 'line' | 'startLine'>;
-export type WithdrawnFinding = Omit<DroppedFinding, 'sameAs'> & { readonly reason: 'withdrawn' | 'notTaken' };
 
 /** Findings of one draft, and of all refused drafts of a review, that are compared at most. */
 const comparedFindings = 200;
@@ -30,7 +29,7 @@ export class SubmittedFindings {
   readonly #drafts: Reported[][] = [];
   #taken = -1;
 
-  take(findings: readonly PlacedFinding[]): void {
+  take(findings: readonly AnchoredFinding[]): void {
     this.#taken = this.#drafts.push(findings.map(reported)) - 1;
   }
 
@@ -59,7 +58,7 @@ export class SubmittedFindings {
   }
 }
 
-function reported({ finding, anchor }: PlacedFinding): Reported {
+function reported({ finding, anchor }: AnchoredFinding): Reported {
   const { severity, title, body, path, oldText } = finding;
   return { ...{ severity, title, body, path, oldText }, ...placeOf(anchor) };
 }

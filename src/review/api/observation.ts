@@ -1,10 +1,8 @@
 import { type AnyRoute, bearer, bytes, json, type SseSource, sse } from '../../http/index.ts';
 import { apiError } from './errors.ts';
-import { type ReviewOperation, reviewRoutes } from './route-table.ts';
-import { bound } from './routes.ts';
+import { reviewRoutes } from './route-table.ts';
+import { bound, type ObservedOperation } from './routes.ts';
 import type { ApiHandler } from './service.ts';
-
-export type ObservedOperation = Extract<ReviewOperation, 'streamInspection' | 'listMachines' | 'getMetrics'>;
 
 export interface ObservationOptions {
   readonly token: () => string;

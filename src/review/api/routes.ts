@@ -14,13 +14,14 @@ import { draftHandlers } from './drafts.ts';
 import { apiError } from './errors.ts';
 import { itemHandlers } from './items.ts';
 import { limits } from './limits.ts';
-import type { ObservedOperation } from './observation.ts';
 import { type ReviewOperation, type ReviewRoute, reviewRoutes } from './route-table.ts';
 import type { ApiHandler, ReviewApiOptions } from './service.ts';
 import { sourceHandlers } from './sources.ts';
 import type { EventFeed } from './stream.ts';
 import { systemHandlers } from './system.ts';
 
+/** Routes for observing a process, with handlers in `observation.ts`. */
+export type ObservedOperation = Extract<ReviewOperation, 'streamInspection' | 'listMachines' | 'getMetrics'>;
 /** Routes with handlers in `webhook` and `observation.ts`. */
 type Elsewhere = 'takeWebhook' | ObservedOperation;
 

@@ -1,5 +1,3 @@
-import { addressAt } from './server.ts';
-
 /** Requests to the server that served this page. */
 export interface Api {
   /** JSON of `path` (from the root). Rejects with `ApiError` when the server refuses the request or does not answer. */
@@ -90,4 +88,10 @@ export function createApi(token: () => Promise<string | null>, onRefused: () => 
     curl: (path) =>
       `curl -H "authorization: Bearer $ORATORIO_TOKEN" '${new URL(addressAt(base, path), location.origin).href.replaceAll("'", '%27')}'`,
   };
+}
+
+/** Address of `path` at a server. Below a base, the server serves only paths that begin with `/dashboard/`. */
+function addressAt(base: string, path: string): string {
+  if (base === '') return path;
+  return path.toLowerCase().startsWith('/dashboard/') ? `${base}${path}` : `${base}/dashboard${path}`;
 }

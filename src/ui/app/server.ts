@@ -106,12 +106,6 @@ function onHub(base: string): Server {
   };
 }
 
-/** Address of `path` at a server. Below a base, the server serves only paths that begin with `/dashboard/`. */
-export function addressAt(base: string, path: string): string {
-  if (base === '') return path;
-  return path.toLowerCase().startsWith('/dashboard/') ? `${base}${path}` : `${base}/dashboard${path}`;
-}
-
 /** The server of this page, by the page's path. */
 export function serverOf({ baseURI }: Pick<Document, 'baseURI'>): Server {
   const { pathname } = new URL(baseURI);

@@ -14,11 +14,8 @@ import { KeySheet } from './key-sheet.tsx';
 import { useKeys } from './keys.ts';
 import { Outlet } from './outlet.tsx';
 import { Palette } from './palette.tsx';
-import { shellCommands, shellFinders } from './shell-commands.ts';
+import { type Overlay, shellCommands, shellFinders } from './shell-commands.ts';
 import { views } from './views.ts';
-
-/** Overlay that the shell shows over the views. */
-export type Overlay = 'none' | 'palette' | 'keys';
 
 /**
  * Frame around every view: navigation and the state of the connection. The view is inside the only `<main>` and adds

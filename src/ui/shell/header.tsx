@@ -6,9 +6,9 @@ import { splitPath } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 import { Logo } from '../parts/icons.tsx';
 import { clockTime } from '../parts/time.ts';
-import type { Overlay } from './frame.tsx';
 import { modKey } from './keys.ts';
 import { PreferencesDialog } from './preferences-dialog.tsx';
+import type { Overlay } from './shell-commands.ts';
 
 /** Header of the page: its server or workspace, the state of the connection, search and preferences. */
 export function Header({

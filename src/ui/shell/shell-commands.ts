@@ -6,9 +6,11 @@ import type { Command, Finder, Finding } from '../app/commands.ts';
 import { densities, themes } from '../app/preferences.ts';
 import type { Page } from '../app/server.ts';
 import { copyText } from '../parts/copy.tsx';
-import type { Overlay } from './frame.tsx';
 import { views } from './views.ts';
 import { workspaceFindings } from './workspace-findings.ts';
+
+/** Overlay that the shell shows over the views. */
+export type Overlay = 'none' | 'palette' | 'keys';
 
 const findingsPerFinder = 8;
 

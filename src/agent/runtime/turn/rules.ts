@@ -3,7 +3,7 @@ import { type ApprovalPolicy, approvalPolicies, type ThreadConfig, turnModes } f
 import type { StoredThread } from '../../thread-store.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { TurnOptions } from '../types.ts';
-import type { TurnContext } from './context.ts';
+import type { TurnThread } from './thread.ts';
 
 /** Rules of a turn, and those of its settings and thread at its start, in its facts. */
 export const Rules = v.object({
@@ -41,8 +41,16 @@ function presentRules(
   };
 }
 
+/** Part of a turn from which its rules follow. */
+interface RuledTurn {
+  readonly services: RuntimeServices;
+  readonly thread: Pick<TurnThread, 'config' | 'channel'>;
+  readonly policy: ApprovalPolicy;
+  readonly isPlanning: boolean;
+}
+
 /** The rules of a turn for the next process. */
-export function rulesOf({ services, thread, policy, isPlanning }: TurnContext): TurnRules {
+export function rulesOf({ services, thread, policy, isPlanning }: RuledTurn): TurnRules {
   const { config, channel } = thread;
   return { policy, mode: isPlanning ? 'plan' : 'default', ...presentRules(services, config, channel) };
 }

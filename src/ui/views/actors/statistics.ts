@@ -1,5 +1,4 @@
 import type { StateStatistics, TransitionRecord } from '../../../protocol/index.ts';
-import type { Actor } from './model.ts';
 
 export type Statistics = Readonly<Record<string, StateStatistics>>;
 
@@ -24,8 +23,16 @@ export function counted(
   return next;
 }
 
+/** Fields of an actor that its statistics need. */
+interface Counted {
+  readonly states: readonly string[];
+  readonly statistics: Statistics;
+  readonly countedAt: number;
+  readonly ending: { readonly at: number } | null;
+}
+
 /** Statistics of an actor up to `now`, including the time in its active states. */
-export function statisticsAt(actor: Actor, now: number): Statistics {
+export function statisticsAt(actor: Counted, now: number): Statistics {
   const running = Math.max(0, Math.min(now, actor.ending?.at ?? now) - actor.countedAt);
   return counted(actor.statistics, { from: [...actor.states], to: [] }, running, 1);
 }

@@ -81,6 +81,15 @@ export interface Store {
   close(): void;
 }
 
+/** Props of a panel. */
+export interface PanelProps {
+  readonly store: Store;
+  /** The actor at the selected moment. */
+  readonly actor: Actor;
+  /** The actor with its whole log. */
+  readonly whole: Actor;
+}
+
 export function createStore(app: App): Store {
   const feed = createFeed(app.live);
   const opened = signal<Opened | null>(null);

@@ -2,7 +2,7 @@ import { humanName, timeOfDay } from '../../../parts/format.ts';
 import { type Difference, factsBetween, situationOf, statesBetween } from '../diff.ts';
 import { factText } from '../facts.ts';
 import type { LogEntry } from '../model.ts';
-import type { PanelProps } from './panel.tsx';
+import type { PanelProps } from '../store.ts';
 
 const words: Readonly<Record<Difference['sign'], string>> = {
   '+': 'added',

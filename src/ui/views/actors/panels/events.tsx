@@ -3,7 +3,7 @@ import { timeOfDay } from '../../../parts/format.ts';
 import { fullState } from '../../../parts/tone.ts';
 import { VirtualList } from '../../../parts/virtual-list.tsx';
 import type { LogEntry } from '../model.ts';
-import type { PanelProps } from './panel.tsx';
+import type { PanelProps } from '../store.ts';
 
 /** In CSS pixels, as in actors.css: two lines, and a third for the actions. */
 const rowHeight = 42;

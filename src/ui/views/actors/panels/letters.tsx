@@ -1,8 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { splitPath, timeOfDay } from '../../../parts/format.ts';
 import type { DeadLetter } from '../model.ts';
-import type { Store } from '../store.ts';
-import type { PanelProps } from './panel.tsx';
+import type { PanelProps, Store } from '../store.ts';
 
 /** Events that arrived after their actor had ended. No actor will handle them. */
 export function LettersPanel({ store, actor }: PanelProps) {

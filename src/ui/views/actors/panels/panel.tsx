@@ -1,8 +1,7 @@
 import type { ComponentType } from 'preact';
 import { useId } from 'preact/hooks';
 import { type Tab, tabs } from '../link.ts';
-import type { Actor } from '../model.ts';
-import type { Store } from '../store.ts';
+import type { PanelProps } from '../store.ts';
 import { useCommands } from '../use-commands.ts';
 import { DiffPanel } from './diff.tsx';
 import { EventsPanel } from './events.tsx';
@@ -11,14 +10,6 @@ import { SequencePanel } from './sequence.tsx';
 import { SnapshotPanel } from './snapshot.tsx';
 import { StatesPanel } from './states.tsx';
 import { WhyPanel } from './why.tsx';
-
-export interface PanelProps {
-  readonly store: Store;
-  /** The actor at the selected moment. */
-  readonly actor: Actor;
-  /** The actor with its whole log. */
-  readonly whole: Actor;
-}
 
 const panels: Readonly<Record<Tab, { readonly title: string; readonly Panel: ComponentType<PanelProps> }>> = {
   events: { title: 'Events', Panel: EventsPanel },

@@ -3,7 +3,7 @@ import { fullState } from '../../../parts/tone.ts';
 import { VirtualList } from '../../../parts/virtual-list.tsx';
 import { countUntil } from '../moments.ts';
 import { type Lane, type Message, sequenceOf } from '../sequence.ts';
-import type { PanelProps } from './panel.tsx';
+import type { PanelProps } from '../store.ts';
 
 /** In CSS pixels. */
 const size = { time: 82, lane: 84, row: 46 } as const;

@@ -3,7 +3,7 @@ import { copyText } from '../../../parts/copy.tsx';
 import { humanName } from '../../../parts/format.ts';
 import { leavesOf } from '../../../parts/tone.ts';
 import { factText } from '../facts.ts';
-import type { PanelProps } from './panel.tsx';
+import type { PanelProps } from '../store.ts';
 
 /** Visible data of the actor: the machine's allow-listed projection, and its states. */
 export function SnapshotPanel({ store, actor }: PanelProps) {

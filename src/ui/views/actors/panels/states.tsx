@@ -6,8 +6,7 @@ import { lookOf } from '../../../parts/tone.ts';
 import type { LogEntry } from '../model.ts';
 import { edgeTitle, possibleEdges } from '../states.ts';
 import { heatOf, statisticsAt } from '../statistics.ts';
-import type { Store } from '../store.ts';
-import type { PanelProps } from './panel.tsx';
+import type { PanelProps, Store } from '../store.ts';
 
 /** The chart in words: the picked state or arrow, the possible events, and every state with its counts. */
 export function StatesPanel({ store, actor }: PanelProps) {

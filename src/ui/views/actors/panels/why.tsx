@@ -1,10 +1,9 @@
 import { actionWords, clauseWords, noWords } from '../../../../inspect/browser.ts';
 import { duration, timeOfDay } from '../../../parts/format.ts';
 import { fullState } from '../../../parts/tone.ts';
-import type { Store } from '../store.ts';
+import type { PanelProps, Store } from '../store.ts';
 import { explain, type Reason } from '../why.ts';
 import { whySentence } from '../why-text.ts';
-import type { PanelProps } from './panel.tsx';
 
 /** Explains how the actor got into its state, from the last stable state before it. */
 export function WhyPanel({ store, actor }: PanelProps) {

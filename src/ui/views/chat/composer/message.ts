@@ -1,5 +1,5 @@
 import type { InputPart } from '../../../../protocol/index.ts';
-import type { PromptCommand } from '../data/workspace.ts';
+import type { PromptCommand } from '../data/rpc.ts';
 
 /** Largest message, in characters: a frame of the agent server holds 4 MiB, and a character takes up to three bytes. */
 export const maxMessageChars = 1_200_000;

@@ -1,7 +1,7 @@
 import { fit } from '../../../../lib/browser.ts';
 import { wordsOf } from '../data/call-words.ts';
+import type { PromptCommand } from '../data/rpc.ts';
 import type { Transcript } from '../data/transcript.ts';
-import type { PromptCommand } from '../data/workspace.ts';
 
 /** Text that can replace the word before the cursor. */
 export interface Suggestion {

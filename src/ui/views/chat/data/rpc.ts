@@ -10,6 +10,8 @@ import type {
 } from '../../../../protocol/index.ts';
 import { JsonRpcError, Peer } from '../../../../rpc/browser.ts';
 
+export type PromptCommand = RpcResult<'command/list'>['data'][number];
+
 /** Codes that the page distinguishes. */
 export const rpcCodes = { threadNotFound: -32010, restoreConflict: -32019, approvalNotFound: -32021 } as const;
 

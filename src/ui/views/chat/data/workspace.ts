@@ -7,17 +7,15 @@ import type {
   InputPart,
   ModelListResult,
   RaceAttempt,
-  RpcResult,
   ThreadConfig,
   ThreadSummary,
 } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { writtenIn } from '../composer/message.ts';
 import { Conversation } from './conversation.ts';
-import type { ServerMessage } from './rpc.ts';
+import type { PromptCommand, ServerMessage } from './rpc.ts';
 
 export type Model = Extract<ModelListResult, { readonly success: true }>['models'][number];
-export type PromptCommand = RpcResult<'command/list'>['data'][number];
 
 /** More files than are shown at once: files named in the conversation come first. */
 const maxFiles = 16;
