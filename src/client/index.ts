@@ -62,7 +62,7 @@ export {
   type ReceivedEvent,
   type ThreadsOptions,
 } from './hub-client.ts';
-export { lastingTurn } from './lasting-turn.ts';
+export { joinTurn, lastingTurn } from './lasting-turn.ts';
 export { type ProofRequest, proveServer } from './proof.ts';
 export {
   conflictLines,

@@ -48,26 +48,54 @@ export function lastingTurn(
           return;
         } catch (error) {
           if (!(error instanceof AppServerConnectionError)) throw error;
-          current = await rejoin(await reconnect(error), turn);
-          // The interruption may not have reached the server before.
-          if (isInterrupted) await current.interrupt();
+          current = await rejoin(turn, reconnect, error);
+          // The interruption may not have reached the server before. A turn that has ended needs none.
+          if (isInterrupted) await current.interrupt().catch(() => undefined);
         }
       }
     },
   };
 }
 
-/** The turn on another connection: its present state first, then its further events. */
-async function rejoin(server: AppServerClient, { threadId, turnId }: RunningTurn): Promise<RunningTurn> {
+/** The turn has ended with its server, or is unknown: no other connection brings it back. */
+class LostTurnError extends AppServerConnectionError {}
+
+/** Joins a turn again, over as many connections as it takes. */
+async function rejoin(
+  turn: RunningTurn,
+  reconnect: (reason: AppServerConnectionError) => Promise<AppServerClient>,
+  reason: AppServerConnectionError,
+): Promise<RunningTurn> {
+  for (let lost = reason; ; ) {
+    const server = await reconnect(lost);
+    try {
+      return await joinTurn(server, turn);
+    } catch (error) {
+      if (!(error instanceof AppServerConnectionError) || error instanceof LostTurnError) throw error;
+      lost = error;
+    }
+  }
+}
+
+/**
+ * Joins a turn that another connection began: its present state comes first, then its further events.
+ *
+ * @throws AppServerConnectionError when the turn ended with its server, or is unknown
+ * @example for await (const event of await joinTurn(server, { threadId, turnId })) console.log(event.type);
+ */
+export async function joinTurn(
+  server: AppServerClient,
+  { threadId, turnId }: Pick<RunningTurn, 'threadId' | 'turnId'>,
+): Promise<RunningTurn> {
   const { turn: running, queue, leave } = followTurn(server, threadId, turnId);
   try {
     await server.request('thread/resume', { threadId });
     await server.request('thread/subscribe', { threadId, replayRecent: true });
     const answer = v.safeParse(ThreadResult, await server.request('thread/read', { threadId, includeTurns: true }));
     const turn = answer.success ? answer.output.thread.turns.find(({ id }) => id === turnId) : undefined;
-    if (!turn) throw new AppServerConnectionError('The agent server does not know the turn any more.');
+    if (!turn) throw new LostTurnError('The agent server does not know the turn any more.');
     if (turn.status === 'cancelled' && turn.interruptedBy === 'crash')
-      throw new AppServerConnectionError('The agent server ended in the middle of the turn.');
+      throw new LostTurnError('The agent server ended in the middle of the turn.');
     if (!isRunning(turn)) {
       queue.push({ method: 'turn/started', params: { threadId, turn } });
       queue.push({ method: `turn/${turn.status}`, params: { threadId, turn } });

@@ -105,3 +105,38 @@ t.test('a follower that does not reconnect gets the reason', async (t) => {
     for await (const event of lasting) if (event.type === 'message') first.close();
   }, AppServerConnectionError);
 });
+
+t.test('a connection that is lost before the turn is joined is replaced, too', async (t) => {
+  const { first, turn, connect, say } = await talking(t, ['one ', 'two']);
+  const events: TurnEvent[] = [];
+  let connections = 0;
+  say(0);
+  for await (const event of lastingTurn(turn, async () => {
+    connections += 1;
+    const next = await connect();
+    if (connections === 1) next.close();
+    else setImmediate(() => say(1));
+    return next;
+  })) {
+    events.push(event);
+    if (textOf(events) === 'one ') first.close();
+  }
+  t.equal(connections, 2);
+  t.equal(textOf(events), 'one two');
+  t.equal(events.at(-1)?.type, 'completed');
+});
+
+t.test('a turn that the next server does not know is given up', async (t) => {
+  const { first, turn, connect, say } = await talking(t, ['one ', 'never']);
+  let connections = 0;
+  const elsewhere = { ...turn, turnId: 'turn_999', [Symbol.asyncIterator]: () => turn[Symbol.asyncIterator]() };
+  const lasting = lastingTurn(elsewhere, () => {
+    connections += 1;
+    return connect();
+  });
+  say(0);
+  await t.rejects(async () => {
+    for await (const event of lasting) if (event.type === 'message') first.close();
+  }, /does not know the turn/);
+  t.equal(connections, 1);
+});
