@@ -1,28 +1,21 @@
 /** Shared by `chat` and `exec`: from a workspace to a thread on its agent server, and from a prompt to its answer. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import * as v from 'valibot';
 import {
-  AppServerClient,
+  type AppServerClient,
   AppServerConnectionError,
-  AppServerSilentError,
-  lastingTurn,
-  type RecordAnswer,
-  type RpcNotification,
   type RunningTurn,
   startThread,
   startTurn,
   type TurnEvent,
 } from '../client/index.ts';
-import { defaults, type TurnMode } from '../protocol/index.ts';
+import type { TurnMode } from '../protocol/index.ts';
 import { toolChainEnvironment } from '../supervise/index.ts';
 import { discardedIn } from './activity.ts';
 import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
-import { clientInfo, ensureWorkspace } from './hub.ts';
+import { LastingServer } from './lasting-server.ts';
 import { partsOf } from './mentions.ts';
 import { Patience } from './patience.ts';
-import { workspacePath } from './workspace.ts';
 
 export interface Conversation {
   readonly server: Pick<AppServerClient, 'request'>;
@@ -48,39 +41,24 @@ export function approverOf({ options, output }: CommandContext): Approver {
 export async function converse(context: CommandContext, onRequest: Approver): Promise<Conversation> {
   const { options } = context;
   const patience = new Patience(context);
-  const reached = await reachServer(context, onRequest, patience);
-  let { server } = reached;
-  /** Another connection after the agent server has ended; its next start resumes the turn. */
-  const reconnect = async (reason: AppServerConnectionError): Promise<AppServerClient> => {
-    // The user asked for this end, or does not wait any longer.
-    if (reason instanceof AppServerSilentError || context.signal.aborted || patience.hasLeft || stopped) throw reason;
-    ({ server } = await reachServer(context, onRequest, patience));
-    watchSuspension();
-    return server;
-  };
-  let stopped = false;
-  const watchSuspension = () =>
-    server.onNotification((notification) => {
-      stopped ||= isStop(notification);
-    });
-  watchSuspension();
+  const server = await LastingServer.reach(context, onRequest, patience);
   try {
-    const { canonicalWorkspacePath: path } = reached.record;
-    const threadId = await threadOf(server, path, context);
+    const { workspacePath: path } = server;
+    const threadId = await threadOf(server.present, path, context);
     const asked = options['yes'] === true ? ({ approvalPolicy: 'autoApprove' } as const) : {};
     const conversation: Conversation = {
-      server: { request: (...request) => server.request(...request) },
+      server: { request: (...request) => server.present.request(...request) },
       threadId,
       workspacePath: path,
       mode: options['plan'] === true ? 'plan' : undefined,
       // For each turn, never in the thread: a later command without --yes asks again.
       async ask(prompt, isTyped) {
         const mode = conversation.mode && { mode: conversation.mode };
-        const turn = await startTurn(server, conversation.threadId, partsOf(prompt, path, isTyped), {
+        const turn = await startTurn(server.present, conversation.threadId, partsOf(prompt, path, isTyped), {
           ...asked,
           ...mode,
         });
-        return patience.watch(() => server, lastingTurn(turn, reconnect));
+        return patience.watch(() => server.present, server.lasting(turn));
       },
       close: () => server.close(),
     };
@@ -89,55 +67,6 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
     server.close();
     throw error;
   }
-}
-
-/**
- * Ensures the agent server and connects to it. A server that has just ended may still be offered by its Hub: one that cannot
- * be reached is ensured again. Nothing was sent to it, so nothing happens twice.
- */
-export async function reachServer(
-  context: CommandContext,
-  onRequest: Approver,
-  { options: silence }: Patience,
-): Promise<{ readonly record: RecordAnswer; readonly server: AppServerClient }> {
-  const { options, signal } = context;
-  const path = workspacePath(context, options['workspace']);
-  const info = { ...clientInfo, title: 'Oratorio command line' };
-  const deadline = performance.now() + defaults.client.reviveMs;
-  for (;;) {
-    const record = await ensureWorkspace(context, path);
-    try {
-      const url = addressOf(record);
-      const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal, silence });
-      server.onNotification((notification) => passOnResolved(notification, onRequest));
-      return { record, server };
-    } catch (error) {
-      if (!(error instanceof AppServerConnectionError) || performance.now() > deadline) throw error;
-      await sleep(defaults.client.revivePollMs, undefined, { signal });
-    }
-  }
-}
-
-const Suspended = v.looseObject({ kind: v.literal('turnSuspended'), reason: v.literal('stop') });
-
-/** Whether a user has stopped the agent server: its turns wait for the next start. */
-const isStop = ({ method, params }: RpcNotification): boolean => method === 'system/event' && v.is(Suspended, params);
-
-const Resolved = v.looseObject({ requestId: v.string(), decision: v.string(), client: v.optional(v.string()) });
-
-/** Withdraws a question that is decided. */
-function passOnResolved({ method, params }: RpcNotification, { resolved }: Approver): void {
-  if (method !== 'item/approval/resolved' || !resolved) return;
-  const { requestId, decision, client } = v.parse(Resolved, params);
-  resolved(requestId, decision, client);
-}
-
-/** @throws CliError `startFailed` when the server has no WebSocket */
-function addressOf({ endpoints, canonicalWorkspacePath }: RecordAnswer): string {
-  const url = endpoints['appServerWebSocket'];
-  if (url !== undefined) return url;
-  const message = `The agent server of ${canonicalWorkspacePath} offers no WebSocket.`;
-  throw new CliError('startFailed', message, 'See: oratorio inspect .');
 }
 
 /** The conversation that `--thread` names, or a new one. */

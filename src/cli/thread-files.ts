@@ -4,8 +4,8 @@ import { type AppServerClient, JsonRpcError } from '../client/index.ts';
 import { rpcErrors } from '../protocol/index.ts';
 import { declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
-import { reachServer } from './conversation.ts';
 import { CliError } from './errors.ts';
+import { reachServer } from './lasting-server.ts';
 import { Patience } from './patience.ts';
 import { inLine } from './render.ts';
 

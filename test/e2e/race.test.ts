@@ -1,13 +1,20 @@
 /** `oratorio race` in the installed product, with a model whose second attempt is the good one. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { agentPresets } from '../../src/protocol/index.ts';
-import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
+import {
+  answered,
+  eventStream,
+  hang,
+  startMockUpstream,
+  type UpstreamRequest,
+} from '../fixtures/upstream/mock-upstream.ts';
 import { eventually } from '../hub/harness.ts';
-import { makePlace, oratorio, oratorioJson, type Place, runningHub, startHub } from './harness.ts';
+import { command, makePlace, oratorio, oratorioJson, type Place, runningHub, startHub } from './harness.ts';
 
 t.test('the attempt that passes the check is applied, and undo takes it back', async (t) => {
   let attempts = 0;
@@ -223,13 +230,78 @@ t.test(
     }, 'the attempt works');
     process.kill(pid, 'SIGKILL');
     const killed = await racing;
-    t.ok(killed.code !== 0 && killed.code !== null, `it ends with an error: ${killed.code}`);
-    t.match(JSON.parse(killed.stdout), { error: { message: /^The agent server/ } });
+    t.match(
+      [killed.code, JSON.parse(killed.stdout)],
+      [1, { attempts: [{ status: 'failed', failure: { code: 'agentInterrupted' } }], applied: null }],
+      'an external agent does not survive its server',
+    );
     t.equal(readFileSync(a, 'utf8'), 'before', 'nothing was applied');
     t.match((await oratorio(at, ['race', '--workspace', workspace, '--prune'])).stdout, 'Deleted 7 attempts.');
     t.same(await forks(), []);
   },
 );
+
+for (const moment of ['in the first answers', 'in the copies'] as const) {
+  t.test(`a race whose agent server is killed ${moment} ends as it would have, and does nothing twice`, async (t) => {
+    let held = moment === 'in the first answers' ? 2 : 0;
+    const upstream = await startMockUpstream(t, (request: UpstreamRequest) => {
+      const messages: { role: string }[] = request.body.messages;
+      if (messages.at(-1)?.role !== 'tool') {
+        const work = 'echo once >> effects; echo good > a.txt';
+        return answered(request, { toolCalls: [{ id: 'call_1', name: 'Exec', arguments: { command: work } }] });
+      }
+      if (held === 0) return answered(request, { text: 'done' });
+      held -= 1;
+      return [eventStream, hang];
+    });
+    const place = makePlace(t);
+    const workspace = place.workspace('site', {
+      EndPoint: upstream.url,
+      ApiKey: 'key',
+      Model: 'm',
+      UpstreamRetries: 0,
+    });
+    writeFileSync(join(workspace, 'a.txt'), 'before');
+    const { client } = await startHub(place);
+    const check = 'grep -q good a.txt && test "$(cat effects)" = once';
+    const at = ['--workspace', workspace, '--attempts', '2', '--check', check, '--yes', '--json'];
+    const racing = oratorio(place, ['race', ...at, 'Make it good.']);
+    await eventually(async () => {
+      const isThere = moment === 'in the copies' ? (await forksIn(place)).length > 0 : upstream.requests.length === 4;
+      return isThere || undefined;
+    }, moment);
+    process.kill((await client.byWorkspace(workspace)).pid ?? 0, 'SIGKILL');
+    const { code, stdout, stderr } = await racing;
+    t.equal(code, 0, stderr);
+    const { attempts, applied } = JSON.parse(stdout);
+    t.equal(attempts.length, 2);
+    t.equal(attempts.filter(({ failure }: { failure: unknown }) => failure).length, 0);
+    t.equal(new Set(attempts.map(({ directory }: { directory: string }) => directory)).size, 2);
+    t.same(applied.restored.toSorted(), ['a.txt', 'effects']);
+    t.equal(readFileSync(join(workspace, 'effects'), 'utf8'), 'once\n');
+    t.equal((await forksIn(place)).length, 2, 'no copy is made twice');
+    if (moment === 'in the first answers') t.equal(upstream.requests.length, 6, 'each answer is repeated once');
+  });
+}
+
+t.test('after a kill of the race program the next race names its attempts and the next steps', async (t) => {
+  const place = makePlace(t);
+  const workspace = place.workspace('site', { Provider: 'demo' });
+  const at = ['--workspace', workspace, '--attempts', '1', '--check', 'true', '--yes'];
+  await startHub(place);
+  const racing = spawn(process.execPath, [command, 'race', ...at, 'run: sleep 1'], { env: place.env, stdio: 'ignore' });
+  const ended = once(racing, 'exit');
+  await eventually(
+    async () => (await forksIn(place)).some(({ race }) => race?.state === 'working') || undefined,
+    'the attempt works',
+  );
+  racing.kill('SIGKILL');
+  await ended;
+  const { code, stderr } = await oratorio(place, ['race', ...at, 'run: true']);
+  t.equal(code, 0);
+  t.match(stderr, /1 attempt of an earlier race has no result/);
+  t.match(stderr, 'oratorio race --prune');
+});
 
 /** A preset whose program is on no machine that runs this test. */
 function absentAgent(searchPath = ''): string {

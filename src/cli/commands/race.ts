@@ -1,16 +1,24 @@
-import { type AppServerClient, mergeFork, type RestoredAnswer, startThread } from '../../client/index.ts';
+import {
+  AppServerConnectionError,
+  listCheckpoints,
+  mergeFork,
+  type RestoredAnswer,
+  startThread,
+  turnDiff,
+} from '../../client/index.ts';
 import { count } from '../../lib/index.ts';
 import { toolChainEnvironment } from '../../supervise/index.ts';
 import { declineUnattended } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
-import { promptOf, reachServer } from '../conversation.ts';
-import { usageError } from '../errors.ts';
+import { promptOf } from '../conversation.ts';
+import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
+import { LastingServer } from '../lasting-server.ts';
 import { Patience } from '../patience.ts';
 import { Attempt, type AttemptResult } from '../race/attempt.ts';
 import { checkOf, type RunCheck } from '../race/check.ts';
 import { type AttemptChoice, checkAgents, choicesOf } from '../race/options.ts';
-import { namePrefix, prune } from '../race/prune.ts';
+import { countUnfinished, namePrefix, prune } from '../race/prune.ts';
 import { columns, inLine } from '../render.ts';
 import { commandIn, linesOf, refusalOf, restoreArguments } from '../restores.ts';
 
@@ -18,11 +26,10 @@ import { commandIn, linesOf, refusalOf, restoreArguments } from '../restores.ts'
 export async function run(context: CommandContext): Promise<number> {
   const { output, options } = context;
   const plan = options['prune'] === true ? undefined : await planOf(context);
-  const { record, server } = await reachServer(context, declineUnattended(output), new Patience(context));
-  const { canonicalWorkspacePath: workspacePath } = record;
+  const server = await LastingServer.reach(context, declineUnattended(output), new Patience(context));
   try {
-    if (!plan) return await prune(context, server, workspacePath);
-    return await new Race(context, server, workspacePath, plan).run();
+    if (!plan) return await prune(context, server.present, server.workspacePath);
+    return await new Race(context, server, plan).run();
   } finally {
     server.close();
   }
@@ -45,33 +52,40 @@ async function planOf(context: CommandContext): Promise<Plan> {
 
 class Race {
   readonly #context: CommandContext;
-  readonly #server: AppServerClient;
-  readonly #workspacePath: string;
+  readonly #server: LastingServer;
   readonly #plan: Plan;
   /** The first attempt whose check has passed. */
   #winner: string | undefined;
-  /** Error that ends the race, such as a lost connection. */
+  /** Error that ends the race, such as an agent server that does not come back. */
   #fatal: { readonly error: unknown } | undefined;
 
-  constructor(context: CommandContext, server: AppServerClient, workspacePath: string, plan: Plan) {
+  constructor(context: CommandContext, server: LastingServer, plan: Plan) {
     this.#context = context;
     this.#server = server;
-    this.#workspacePath = workspacePath;
     this.#plan = plan;
   }
 
   async run(): Promise<number> {
     const { output, signal, env } = this.#context;
-    const runCheck = await checkOf(this.#context, this.#workspacePath, this.#plan.check);
-    const usual = await checkAgents(this.#context, this.#server, this.#plan.choices);
+    const { workspacePath } = this.#server;
+    const runCheck = await checkOf(this.#context, workspacePath, this.#plan.check);
+    const usual = await this.#server.repeated((server) => checkAgents(this.#context, server, this.#plan.choices));
+    const unfinished = await this.#server.repeated((server) => countUnfinished(server, this.#context));
+    if (unfinished > 0) {
+      const verb = unfinished === 1 ? 'has' : 'have';
+      output.note(
+        `${count(unfinished, 'attempt')} of an earlier race ${verb} no result: the race has ended, or still runs.`,
+      );
+      output.note(nextSteps(this.#context));
+    }
     const displayName = `${namePrefix}${this.#plan.prompt.slice(0, 60)}`;
     const config = { environment: toolChainEnvironment(env) };
-    const base = { workspacePath: this.#workspacePath, config, displayName, signal };
-    const threadId = await startThread(this.#server, base);
+    const base = { workspacePath, config, displayName, signal };
+    const threadId = await this.#server.repeated((server) => startThread(server, base));
     const found = await this.#attempts(threadId, usual, runCheck);
-    if (this.#fatal) throw this.#fatal.error;
+    if (this.#fatal) throw this.#cutBy(this.#fatal.error);
     signal.throwIfAborted();
-    const applied = this.#winner === undefined ? undefined : await this.#apply(this.#winner, found);
+    const applied = this.#winner === undefined ? undefined : await this.#apply(threadId, this.#winner, found);
     if (output.json) output.document({ threadId, attempts: found, applied: applied ?? null });
     this.#show(found);
     if (applied) {
@@ -120,10 +134,29 @@ class Race {
     );
   }
 
+  /** Names the next steps when the agent server does not come back: the turns continue without the race. */
+  #cutBy(error: unknown): unknown {
+    if (!(error instanceof CliError || error instanceof AppServerConnectionError)) return error;
+    const { message, code } = error;
+    const hint = `The turns of the attempts continue with the next agent server, without checks. ${nextSteps(this.#context)}`;
+    return new CliError('failure', message, hint, code);
+  }
+
   /** @throws CliError with the conflicts; the attempts are shown before */
-  async #apply(winner: string, found: readonly AttemptResult[]): Promise<RestoredAnswer> {
+  async #apply(originalId: string, winner: string, found: readonly AttemptResult[]): Promise<RestoredAnswer> {
+    const { signal } = this.#context;
     try {
-      return await mergeFork(this.#server, winner, { signal: this.#context.signal });
+      return await this.#server.once(
+        (server) => mergeFork(server, winner, { signal }),
+        async (server) => {
+          // An agent server that ended in the merge has finished it at its next start, or has not begun it.
+          const merged = (await listCheckpoints(server, originalId, { signal })).find(({ kind }) => kind === 'restore');
+          if (!merged) return undefined;
+          const { files } = await turnDiff(server, winner, { format: 'summary', signal });
+          const restored = files.map(({ path }) => path);
+          return { ...noFindings, restoreId: merged.turnId, restored, restoredTotal: restored.length };
+        },
+      );
     } catch (error) {
       this.#show(found);
       throw refusalOf(error, commandIn(this.#context, 'merge', winner, '--force'), 'merged') ?? error;
@@ -146,6 +179,16 @@ class Race {
     }
   }
 }
+
+/** Next steps for attempts whose race has ended without them. */
+const nextSteps = (context: CommandContext): string =>
+  `Check an attempt in its directory (${commandIn(context, 'list')}), apply it with "oratorio merge THREAD", or delete all: ${commandIn(context, 'race', '--prune')}`;
+
+/** Result of a merge that the next start of the agent server has finished: its findings are not stored. */
+const noFindings = {
+  ...{ kept: [], keptTotal: 0, changedMeanwhile: [], changedMeanwhileTotal: 0, conflicts: [], conflictsTotal: 0 },
+  ...{ notCovered: [], notCoveredTotal: 0, runningProcesses: [] },
+} as const satisfies Omit<RestoredAnswer, 'restoreId' | 'restored' | 'restoredTotal'>;
 
 const turnWords: Readonly<Record<AttemptResult['status'], string>> = {
   completed: 'completed',

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import * as v from 'valibot';
 import { type ActorRefFrom, createActor, fromPromise, waitFor } from 'xstate';
 import {
@@ -7,9 +8,11 @@ import {
   raceAttemptMachine,
 } from '../../../machines/index.ts';
 import {
-  type AppServerClient,
+  type ForkedThread,
+  type ForkOptions,
   forkThread,
   JsonRpcError,
+  joinTurn,
   type RunningTurn,
   startTurn,
   TurnFailedError,
@@ -18,6 +21,7 @@ import {
 import { messageOf } from '../../lib/index.ts';
 import { type RaceAttempt, rpcErrors } from '../../protocol/index.ts';
 import { answerOf } from '../conversation.ts';
+import type { LastingServer } from '../lasting-server.ts';
 import { CheckError, type RunCheck } from './check.ts';
 import type { AttemptChoice } from './options.ts';
 
@@ -38,7 +42,7 @@ export interface AttemptResult extends AttemptChoice {
 }
 
 export interface AttemptOptions {
-  readonly server: AppServerClient;
+  readonly server: LastingServer;
   readonly number: number;
   /** Agent, by name, model and effort. */
   readonly choice: AttemptChoice;
@@ -55,10 +59,21 @@ export interface AttemptOptions {
   readonly signal: AbortSignal;
   /** Runs one copy after the other: each copies all files. */
   readonly inOrder: <T>(copy: () => Promise<T>) => Promise<T>;
-  /** Called with an error that ends the race, such as a lost connection. */
+  /** Called with an error that ends the race, such as an agent server that does not come back. */
   readonly onFatal: (error: unknown) => void;
 }
 
+const Threads = v.looseObject({
+  data: v.array(
+    v.looseObject({
+      id: v.string(),
+      displayName: v.optional(v.string()),
+      forkedFromThreadId: v.optional(v.string()),
+      config: v.optional(v.looseObject({ workspaceOverride: v.optional(v.string()) })),
+    }),
+  ),
+});
+const Turns = v.looseObject({ thread: v.looseObject({ turns: v.array(v.looseObject({ id: v.string() })) }) });
 const Usage = v.looseObject({
   thread: v.looseObject({
     turns: v.array(v.looseObject({ tokenUsage: v.optional(v.looseObject({ costUsd: v.optional(v.number()) })) })),
@@ -123,27 +138,52 @@ export class Attempt {
   }
 
   async #open(): Promise<void> {
-    const { server, originalId, displayName, choice, isAgentNamed, signal, inOrder } = this.#options;
+    const { server, choice, isAgentNamed, signal, inOrder } = this.#options;
     const { agent, model, effort } = choice;
     await inOrder(async () => {
       if (this.#actor.getSnapshot().context.isDecided) return;
-      const { threadId, directory } = await forkThread(server, originalId, {
-        ...{ worktree: true, displayName, signal },
-        ...(isAgentNamed && { agent }),
-      });
+      const { threadId, directory } = await this.#copy({ worktree: true, signal, ...(isAgentNamed && { agent }) });
       this.#threadId = threadId;
       this.#directory = directory;
     });
     if (this.#threadId === null) return;
     const config = { ...(model !== '' && { model }), ...(effort !== '' && { effort }) };
-    await server.request('thread/config/update', { threadId: this.#threadId, config }, { signal });
+    const params = { threadId: this.#threadId, config };
+    await server.repeated((present) => present.request('thread/config/update', params, { signal }));
     await this.#record('working');
+  }
+
+  /** Copies the conversation of the race. An agent server that ended in the copy may have finished it. */
+  #copy(options: Omit<ForkOptions, 'displayName'>): Promise<ForkedThread> {
+    const { server, originalId, displayName } = this.#options;
+    return server.once(
+      (present) => forkThread(present, originalId, { ...options, displayName }),
+      async (present) => {
+        const { data } = v.parse(Threads, await present.request('thread/list', {}));
+        for (const { id: threadId, forkedFromThreadId, displayName: name, config } of data) {
+          const directory = config?.workspaceOverride ?? '';
+          // The next start removes the directory of a copy that was not finished.
+          const isWhole = options.worktree !== true || existsSync(directory);
+          if (forkedFromThreadId === originalId && name === displayName && isWhole) return { threadId, directory };
+        }
+        return undefined;
+      },
+    );
   }
 
   async #work(): Promise<AttemptTurn> {
     const { server, prompt, isUnattended, signal } = this.#options;
     const asked = isUnattended ? ({ approvalPolicy: 'autoApprove' } as const) : {};
-    this.#turn = await startTurn(server, this.#threadId ?? '', prompt, { ...asked, signal });
+    const threadId = this.#threadId ?? '';
+    const turn = await server.once(
+      (present) => startTurn(present, threadId, prompt, { ...asked, signal }),
+      async (present) => {
+        const params = { threadId, includeTurns: true, turnLimit: 1 };
+        const [begun] = v.parse(Turns, await present.request('thread/read', params, { signal })).thread.turns;
+        return begun && joinTurn(present, { threadId, turnId: begun.id });
+      },
+    );
+    this.#turn = server.lasting(turn);
     // The race may have been decided during the request.
     if (this.#actor.getSnapshot().context.isDecided) this.#interrupt();
     const { cancelled } = await answerOf(this.#turn, signal, () => undefined);
@@ -165,13 +205,14 @@ export class Attempt {
 
   /** Records the state for the page. An attempt without files gets a conversation that names the reason. */
   async #record(state: RaceAttempt['state'], end: Pick<RaceAttempt, 'failure' | 'endedAt'> = {}): Promise<void> {
-    const { server, number, check, choice, originalId, displayName } = this.#options;
+    const { server, number, check, choice } = this.#options;
     if (end.failure?.code === unavailable) {
-      this.#threadId ??= (await forkThread(server, originalId, { displayName })).threadId;
+      this.#threadId ??= (await this.#copy({})).threadId;
     }
     if (this.#threadId === null) return;
     const race: RaceAttempt = { number, check, state, agent: choice.agent, ...end };
-    await server.request('thread/config/update', { threadId: this.#threadId, config: { race } });
+    const params = { threadId: this.#threadId, config: { race } };
+    await server.repeated((present) => present.request('thread/config/update', params));
   }
 
   /** Cost and changes, also of a turn that has failed. */
@@ -179,8 +220,13 @@ export class Attempt {
     const { server, signal } = this.#options;
     if (this.#turn === undefined) return noFacts;
     const { threadId } = this.#turn;
-    const read = server.request('thread/read', { threadId, includeTurns: true, turnLimit: 1 }, { signal });
-    const [answer, { files }] = await Promise.all([read, turnDiff(server, threadId, { format: 'summary', signal })]);
+    const params = { threadId, includeTurns: true, turnLimit: 1 };
+    const [answer, { files }] = await server.repeated((present) =>
+      Promise.all([
+        present.request('thread/read', params, { signal }),
+        turnDiff(present, threadId, { format: 'summary', signal }),
+      ]),
+    );
     const usage = v.safeParse(Usage, answer);
     return {
       costUsd: usage.success ? (usage.output.thread.turns.at(-1)?.tokenUsage?.costUsd ?? null) : null,

@@ -30,6 +30,12 @@ const Threads = v.looseObject({
   ),
 });
 
+/** Number of attempts of earlier races without a result: their program ended in the race, or still runs. */
+export async function countUnfinished(server: AppServerClient, { signal }: CommandContext): Promise<number> {
+  const { data } = v.parse(Threads, await server.request('thread/list', {}, { signal }));
+  return data.filter(({ config: { race } }) => race && race.endedAt === undefined).length;
+}
+
 /** Deletes the attempts of earlier races, with their directories. Keeps and names those with work of the user, unless `--force`. */
 export async function prune(
   { output, env, options, signal }: CommandContext,
