@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { chownSync, existsSync, linkSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
+import { canBecomeOther, otherUid } from '../other-user.ts';
 import { gitIn, repository } from './repositories.ts';
 import { bench, checkpointsOf } from './tree-of-files.ts';
 
@@ -180,6 +181,29 @@ t.test(
     t.match(git('reflog', 'main'), /second/);
   },
 );
+
+t.test('an undo leaves pushed commits, programs that run, and owners of files', async (t) => {
+  const { git, turn, undo, at, write, read } = repository(t);
+  git('init', '--quiet', '--bare', '../remote.git');
+  git('remote', 'add', 'origin', '../remote.git');
+  write('owned.txt', 'one');
+  const program = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  t.teardown(() => program.kill('SIGKILL'));
+  let pushed = '';
+  await turn('turn_001', () => {
+    write('a.txt', 'two');
+    git('commit', '--quiet', '--all', '--message=second');
+    git('push', '--quiet', 'origin', 'main');
+    pushed = git('rev-parse', 'HEAD');
+    if (canBecomeOther) chownSync(at('owned.txt'), otherUid, otherUid);
+  });
+  t.match(await undo(['turn_001']), { kind: 'restored', git: { isRestored: true } });
+  t.equal(read('a.txt'), 'one', 'control: the file is restored');
+  t.not(git('rev-parse', 'HEAD'), pushed, 'control: the branch is restored');
+  t.equal(git('--git-dir', '../remote.git', 'rev-parse', 'main'), pushed);
+  t.same([program.exitCode, program.signalCode], [null, null]);
+  if (canBecomeOther) t.equal(statSync(at('owned.txt')).uid, otherUid);
+});
 
 t.test('a saved index that is damaged is not put back', async (t) => {
   const { git, turn, undo, at, write } = repository(t);
