@@ -1,7 +1,18 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
+import { smallTreeEntries } from '../../src/checkpoints/limits.ts';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
 
 t.test('undoing a turn restores the files from before it', async (t) => {
@@ -102,6 +113,25 @@ t.test('files that a turn will surely need are saved when it begins, not when it
     [],
   );
 });
+
+t.test(
+  'the files of a large workspace are saved beside the first request, those of a small one with the first tool',
+  async (t) => {
+    for (const count of [smallTreeEntries + 1, 3]) {
+      const place = bench(t);
+      for (let number = 0; number < count; number += 1) writeFileSync(place.at(`f${number}`), '');
+      const { checkpoints, turn } = checkpointsOf(t, place);
+      await turn('turn_001', () => place.write('f0', 'first'));
+      const second = { threadId: 'thread', turnId: 'turn_002', workspacePath: place.root };
+      checkpoints.begin(second);
+      const turns = async () => (await checkpoints.list('thread', place.root)).map(({ turnId }) => turnId);
+      if (count > smallTreeEntries) while (!(await turns()).includes('turn_002')) await setImmediate();
+      else for (let round = 0; round < 100; round += 1) await turns();
+      t.equal((await turns()).includes('turn_002'), count > smallTreeEntries, `${count} files`);
+      await checkpoints.settle(second);
+    }
+  },
+);
 
 t.test('another thread that changed the same file is named; other files of it stay', async (t) => {
   const place = bench(t);
