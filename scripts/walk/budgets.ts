@@ -11,8 +11,9 @@ export interface Size {
 export const budgets: Readonly<Record<string, Size>> = {
   'ensure-cold': { files: 121, functions: 610 },
   'ensure-warm': { files: 39, functions: 143 },
-  'chat-hello': { files: 178, functions: 1_050 },
-  'chat-write': { files: 169, functions: 1_060 },
+  'chat-hello': { files: 178, functions: 1_120 },
+  'chat-again': { files: 145, functions: 776 },
+  'chat-write': { files: 166, functions: 1_060 },
   review: { files: 185, functions: 1_305 },
   'approval-asked': { files: 146, functions: 771 },
   'approval-decided': { files: 110, functions: 518 },

@@ -119,7 +119,7 @@ const ensure: Flow = async (place) => {
   ]);
 };
 
-/** Chat completions: a first one, one that writes a file, and this one once more. */
+/** Chat completions: a first one, which also tries the sandbox; the same again; one that writes a file; and this one once more. */
 const chat: Flow = async (place) => {
   const { server, endpoints } = await startAgentServer(place, {
     Provider: 'demo',
@@ -136,10 +136,12 @@ const chat: Flow = async (place) => {
     if (!response.ok) throw new Error(`${response.status}: ${answer}`);
   };
   const hello = await walk(server, () => complete('hello'));
+  const again = await walk(server, () => complete('hello'));
   await complete('write a.txt: first');
   const write = await walk(server, () => complete('write b.txt: second'));
   return new Map([
     ['chat-hello', hello],
+    ['chat-again', again],
     ['chat-write', write],
   ]);
 };
