@@ -92,9 +92,17 @@ export function writeKeeper(fd: number, { pid, startedTicks }: ProcessIdentity):
 /** Removes a kept command's files. */
 export function removeKept(directory: string, id: string): void {
   const { record, output, ...rare } = keptFiles(directory, id);
-  // A file that is there costs less to remove with `unlinkSync` than with `rmSync`.
-  for (const file of [output, record]) if (existsSync(file)) unlinkSync(file);
+  for (const file of [output, record]) removeFile(file);
   for (const file of Object.values(rare)) if (existsSync(file)) rmSync(file, { force: true });
+}
+
+/** A file that is there costs less to remove with `unlinkSync` than with `rmSync`. */
+function removeFile(file: string): void {
+  try {
+    unlinkSync(file);
+  } catch {
+    rmSync(file, { recursive: true, force: true });
+  }
 }
 
 /** A record with the lines that follow it. */

@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import t from 'tap';
 import { createExec } from '../../../src/agent/tools/exec/exec.ts';
 import { HandOverError } from '../../../src/agent/tools/exec/kept-command.ts';
@@ -95,6 +104,34 @@ t.test('a command whose keeper was killed has an unknown outcome, with its outpu
   t.strictSame(await here.adopt(), { kind: 'unknown', output: 'some\n' });
   await here.isClean();
 });
+
+for (const [name, replace] of [
+  ['removed', () => undefined],
+  ['replaced by a link', (output, other) => symlinkSync(other, output)],
+  ['replaced by a pipe', (output) => execFileSync('mkfifo', [output])],
+  ['replaced by a directory', (output) => mkdirSync(output)],
+] as const satisfies readonly (readonly [string, (output: string, other: string) => void])[]) {
+  t.test(`a command whose output was ${name} is not repeated, and its outcome is unknown`, onPosix, async (t) => {
+    for (const [command, dies] of [
+      ['echo x >>effect; echo done', 'afterExit'],
+      ['echo x >>effect; echo some; sleep 1000', undefined],
+    ] as const) {
+      const here = places(t);
+      const first = server(t, here, { command }, dies);
+      if (dies === undefined) {
+        await first.showed('some');
+        await first.kill();
+      } else await first.exited;
+      const { output } = keptFiles(here.directory, here.kept().id);
+      rmSync(output);
+      writeFileSync(here.at('mine'), 'mine');
+      replace(output, here.at('mine'));
+      t.strictSame(await here.adopt(), { kind: 'unknown', output: '' });
+      t.strictSame([readFileSync(here.at('effect'), 'utf8'), readFileSync(here.at('mine'), 'utf8')], ['x\n', 'mine']);
+      await here.isClean();
+    }
+  });
+}
 
 t.test('a record that names a process of another program touches nothing', onPosix, async (t) => {
   const here = places(t);

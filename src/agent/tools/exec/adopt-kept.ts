@@ -1,6 +1,7 @@
-import { existsSync, openSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import type { ProcessIdentity } from '../../../protocol/index.ts';
 import {
+  endKeptCommand,
   findKeeper,
   isAlive,
   type KeptCommand,
@@ -20,6 +21,7 @@ import {
   type KeptRun,
   leavesCommand,
   noSweep,
+  openOutput,
   politeMs,
   pollMs,
   takeOver,
@@ -50,10 +52,15 @@ export async function adoptKept(
   const files = keptFiles(directory, command.id);
   const marker = keptMarker(directory, command.id);
   const keeper = await findKeeper(directory, command);
-  if (keeper === 'unknown' || !existsSync(files.output))
-    return keeper === 'gone' && isOfThisBoot(command) ? 'notStarted' : undefined;
+  const fd = keeper === 'unknown' ? undefined : openOutput(keep, command.id);
+  if (keeper === 'unknown' || fd === undefined) {
+    const { hasStarted } = readReport(readKept(directory, command.id)?.lines ?? []);
+    // Nothing would follow a command without its output.
+    if (typeof keeper === 'object') await endKeptCommand(directory, command);
+    return keeper === 'gone' && !hasStarted && isOfThisBoot(command) ? 'notStarted' : undefined;
+  }
   if (existsSync(files.cut)) onText(beginningIsGone);
-  const follower = followerOf(files, openSync(files.output, 'r+'), { onText, onSkip });
+  const follower = followerOf(files, fd, { onText, onSkip });
   try {
     const cause = keeper === 'gone' ? 'exited' : await keeperEnd(command, keeper, keep, signal);
     const sweep =

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { closeSync, existsSync, constants as fileFlags, fstatSync, openSync } from 'node:fs';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defaults, type ProcessIdentity } from '../../../protocol/index.ts';
@@ -60,6 +60,7 @@ export const drainMs = 100;
 export const pollMs = 2;
 export const noSweep: SweepReport = { ended: 0, remaining: [], uncertain: false };
 
+const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDWR } = fileFlags;
 const owned = new Set<string>();
 const self = ownIdentity();
 
@@ -227,10 +228,17 @@ function identityOf(pid: number | undefined): ProcessIdentity | undefined {
   return typeof identity === 'string' ? { ...ownIdentity(), pid, startedTicks: '' } : identity;
 }
 
-/** Opens the output of a command that an earlier server has started. Undefined: it has none. */
+/** Opens the output of a command that an earlier server has started. Undefined: it is missing, or was replaced by a link or a pipe. */
 export function openOutput({ directory }: KeepSettings, id: string): number | undefined {
-  const { output } = keptFiles(directory, id);
-  return existsSync(output) ? openSync(output, 'r+') : undefined;
+  let fd: number | undefined;
+  try {
+    fd = openSync(keptFiles(directory, id).output, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (fstatSync(fd).isFile()) return fd;
+  } catch {
+    // Closed below.
+  }
+  if (fd !== undefined) closeSync(fd);
+  return undefined;
 }
 
 /** Removes the files of a command whose result is stored. */
