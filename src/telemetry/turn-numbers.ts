@@ -6,6 +6,7 @@ import { agentMetrics } from './table.ts';
 import { type ModelCall, type OpenTurn, type TurnListener, tokensOf } from './turn-follower.ts';
 
 const turnStatuses = ['completed', 'failed', 'cancelled', 'crashed'] as const;
+const resumeReasons = ['crash', 'restart', 'stop', 'upgrade'] as const;
 const modelOutcomes = ['completed', 'failed', 'cancelled'] as const;
 const deciders = ['user', 'policy', 'timeout'] as const;
 const directions = ['input', 'output'] as const;
@@ -16,6 +17,10 @@ export class TurnNumbers implements TurnListener {
   readonly #turns = new Counter(
     agentMetrics.turns,
     turnStatuses.map((status) => ({ status })),
+  );
+  readonly #turnsResumed = new Counter(
+    agentMetrics.turnsResumed,
+    resumeReasons.map((reason) => ({ reason })),
   );
   readonly #turnDuration = new Histogram(agentMetrics.turnDuration, [{}]);
   readonly #modelCalls = new Counter(
@@ -44,6 +49,9 @@ export class TurnNumbers implements TurnListener {
   onEvent(event: TraceEvent): void {
     this.#traceEvents.add({ type: event.type });
     switch (event.type) {
+      case 'turn.resumed':
+        this.#turnsResumed.add({ reason: knownOr(resumeReasons, event.data['reason']) });
+        return;
       case 'tokens.used':
         this.#tokens.add({ direction: 'input' }, tokensOf(event.data['inputTokens']));
         this.#tokens.add({ direction: 'output' }, tokensOf(event.data['outputTokens']));
@@ -82,6 +90,7 @@ export class TurnNumbers implements TurnListener {
   families(): Family[] {
     return [
       this.#turns,
+      this.#turnsResumed,
       this.#turnDuration,
       this.#modelCalls,
       this.#modelCallDuration,

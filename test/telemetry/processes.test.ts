@@ -55,11 +55,19 @@ t.test('scrapes and exports of Hub and agent server have the restart after a kil
   const absent = [...namesOf('agent', 'process', 'export')].filter((name) => !agent.has(name));
   t.strictSame(absent, [], 'everything of the table is there');
 
+  await session.connection.sendRequest('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'run: true' }] });
+  await eventually(async () => (await session.call('approval/list', {})).data[0], 'a turn waits for an approval');
   process.kill(Number(record.pid), 'SIGKILL');
   await eventually(async () => {
     const { pid, state } = await hub.record(workspace);
     return (state === 'running' && pid !== record.pid) || undefined;
   }, 'it runs again');
+  const next = new URL('/metrics', (await hub.record(workspace)).endpoints['dashboard']).href;
+  const resumed = await eventually(async () => {
+    const numbers = await scrape(next, dashboardToken(home, record.canonicalWorkspacePath));
+    return value(numbers, 'oratorio_agent_turns_resumed_total', { reason: 'crash' }) === 1 ? numbers : undefined;
+  }, 'the turn that continues is counted');
+  t.equal(value(resumed, 'oratorio_agent_turns_resumed_total', { reason: 'restart' }), 0);
   const families = await scrape(hubMetrics, hub.lock.token);
   t.strictSame(lint(families), []);
   t.strictSame(new Set(families.keys()), namesOf('hub', 'process', 'export'), 'the table names every metric of a Hub');
