@@ -151,7 +151,8 @@ export class Inbox {
     });
   }
 
-  resolve({ id, path }: InboxWorkspace, resolved: ResolvedRequest): void {
+  /** @param isRecorded false: its turn may continue, and ask again */
+  resolve({ id, path }: InboxWorkspace, resolved: ResolvedRequest, isRecorded = true): void {
     const { requestId, decision, decidedBy, decidedAt } = resolved;
     const key = keyOf(id, requestId);
     if (this.#decisions.has(key)) return;
@@ -162,7 +163,7 @@ export class Inbox {
     if (!entry) return;
     this.#open.delete(key);
     entry.actor.send({ type: 'DECISION.REPORTED', decision, decidedBy, reason });
-    this.#options.record(historyOf(entry, resolved, reason));
+    if (isRecorded) this.#options.record(historyOf(entry, resolved, reason));
     this.#options.publish('inbox.resolved', path, {
       ...{ workspaceId: id, requestId, decision, decidedBy, reason },
       decidedAt: decidedAt ?? null,
@@ -185,17 +186,18 @@ export class Inbox {
     }
   }
 
-  /** Withdraws all requests of an agent server after which no other one starts. */
+  /** Withdraws all requests of an agent server after which no other one starts by itself. The history has no decision about them. */
   withdrawAll(workspace: InboxWorkspace): void {
-    this.#withdraw(workspace, () => true);
+    this.#withdraw(workspace, () => true, false);
     this.#beginRun(workspace.id);
   }
 
-  #withdraw(workspace: InboxWorkspace, isGone: (requestId: string) => boolean): void {
+  #withdraw(workspace: InboxWorkspace, isGone: (requestId: string) => boolean, isRecorded = true): void {
     for (const { item } of [...this.#open.values()]) {
       const { requestId } = item.request;
       if (item.workspaceId !== workspace.id || !isGone(requestId)) continue;
-      this.resolve(workspace, { requestId, decision: 'cancel', decidedBy: 'agent', reason: 'agentServerEnded' });
+      const decision = { decision: 'cancel', decidedBy: 'agent', reason: 'agentServerEnded' } as const;
+      this.resolve(workspace, { requestId, ...decision }, isRecorded);
     }
   }
 
