@@ -341,7 +341,12 @@ const Turns = v.object({
   ),
   MaxResumes: whole(3, 0, 4, 'Times that a turn may continue without a finished step in between.'),
   ResumeWithinHours: whole(24, 1, 8_760, 'Hours after which an unfinished turn does not continue any more.'),
-  HandOverSeconds: whole(10, 0, 600, 'Time that a turn gets for its present step before a restart or a stop.'),
+  HandOverSeconds: whole(
+    10,
+    0,
+    supervise.maxHandOverMs / 1_000,
+    'Time that a turn gets for its present step before a restart or a stop.',
+  ),
   KeepCommands: v.pipe(
     v.optional(v.boolean(), true),
     v.description('Whether commands outside of the sandbox outlive their agent server, when a Hub manages it.'),

@@ -120,6 +120,8 @@ export interface HubRoute {
 }
 
 const { requestDeadlineMs, longRequestDeadlineMs } = defaults.http;
+/** The user's setting may change while the Hub runs: the deadline follows its highest value. */
+const handOverDeadlineMs = longRequestDeadlineMs + defaults.supervise.maxHandOverMs;
 const record = { kind: 'json', schema: 'AppServerRecord' } as const;
 const path = { name: 'path', required: true, description: 'Path of the workspace; absolute, any spelling.' } as const;
 const workspaceId = {
@@ -227,7 +229,7 @@ export const hubRoutes = {
     request: 'StopInput',
     response: record,
     errors: ['invalidRequest', 'workspaceNotFound', 'workspaceLocked'],
-    deadlineMs: longRequestDeadlineMs,
+    deadlineMs: handOverDeadlineMs,
   },
   restartAppServer: {
     method: 'POST',
@@ -248,7 +250,7 @@ export const hubRoutes = {
       'portUnavailable',
       'invalidConfig',
     ],
-    deadlineMs: longRequestDeadlineMs,
+    deadlineMs: handOverDeadlineMs,
   },
   readLogs: {
     method: 'GET',

@@ -12,7 +12,7 @@ export const defaults = {
     hubBodyBytes: mebibyte,
     chatBodyBytes: 32 * mebibyte,
     requestDeadlineMs: 30_000,
-    /** `ensure`, `stop` and `restart` wait for a process: longer than start plus stop together. */
+    /** `ensure` waits for a process: longer than start plus stop together. `stop` and `restart` wait for turns, too. */
     longRequestDeadlineMs: 90_000,
     closeGraceMs: 500,
   },
@@ -21,6 +21,8 @@ export const defaults = {
   reading: { busyMs: 10 },
   jsonRpc: { frameBytes, bufferedBytes: 16 * mebibyte, inFlightPerConnection: 32, openQuestions: 256 },
   supervise: {
+    /** Longest `Turns.HandOverSeconds`. */
+    maxHandOverMs: 600_000,
     gracefulStopMs: 3_000,
     killVerifyMs: 5_000,
     /** Longest shutdown of the Hub after the time of the hand-over: a graceful stop, a forced one, and some slack. */

@@ -2,6 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { hubRoutes } from '../../src/hub/route-table.ts';
+import { defaults } from '../../src/protocol/index.ts';
 import { orderHandOver, takeHandOver } from '../../src/supervise/index.ts';
 import { runInProcess } from '../cli/in-process.ts';
 import { agentServerFixture, makeWorkspace, quick, startTestHub, temporaryDirectory } from './harness.ts';
@@ -13,6 +15,14 @@ const hub = await startTestHub(t, {
 });
 const workspace = makeWorkspace(t, quick);
 const order = () => JSON.parse(readFileSync(join(workspace, 'hand-over.json'), 'utf8'));
+
+t.test('a stop and a restart wait longer than the longest hand-over and the end of a process', (t) => {
+  const { maxHandOverMs, gracefulStopMs, killVerifyMs } = defaults.supervise;
+  const longestMs = maxHandOverMs + gracefulStopMs + killVerifyMs;
+  for (const { path, deadlineMs } of [hubRoutes.stopAppServer, hubRoutes.restartAppServer])
+    t.ok(deadlineMs > longestMs, path);
+  t.end();
+});
 
 t.test('an agent server gets the reason and the time of its end', async (t) => {
   const { incarnation } = await hub.ensure(workspace);
