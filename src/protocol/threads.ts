@@ -320,7 +320,12 @@ const summary = {
   createdAt: time,
   lastActiveAt: time,
 };
-export const ThreadRuntime = v.object({ running: v.boolean(), waitingOnApproval: v.boolean() });
+export const ThreadRuntime = v.object({
+  running: v.boolean(),
+  waitingOnApproval: v.boolean(),
+  /** Present: its turn waits for the next start of the agent server. */
+  suspended: v.optional(v.boolean()),
+});
 export type ThreadRuntime = v.InferOutput<typeof ThreadRuntime>;
 
 export const ThreadSummary = v.object({ ...summary, runtime: ThreadRuntime });

@@ -421,10 +421,18 @@ t.test('a suspended turn keeps its facts, ends nothing, and continues with its r
   const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
   begin();
   await ear.until('item/agentMessage/delta');
+  const everybody = listening();
+  runtime.feed.join(everybody.listener);
   const suspended = runtime.suspend({ reason: 'restart', withinMs: 60_000 });
   gate.resolve();
   await suspended;
   t.match(ear.events.at(-1), { method: 'system/event', params: { kind: 'turnSuspended', reason: 'restart' } });
+  const suspendedNow = { running: false, waitingOnApproval: false, suspended: true };
+  t.same(everybody.events.at(-1), {
+    method: 'thread/runtimeChanged',
+    params: { threadId: thread.id, runtime: suspendedNow },
+  });
+  t.match(runtime.threads.list({}), [{ runtime: suspendedNow }]);
   t.same(world.effects, [], 'the safe point is the end of the answer');
   t.equal(store.threads.turn(thread.id, turn.id)?.completedAt, undefined);
   t.throws(() => runtime.turns.start(thread.id, text('y'), undefined), { name: 'AgentError', reason: 'overloaded' });

@@ -46,6 +46,8 @@ export class Turns {
   readonly #tools: ThreadTools;
   readonly #onEnd: (thread: StoredThread, turn: Turn) => void;
   readonly #running = new Map<string, Running>();
+  /** Threads whose turns are left to the next process. */
+  readonly #suspended = new Set<string>();
   readonly #whenIdle = new Set<() => void>();
   /** Threads whose turns are being taken back. */
   readonly #held = new Set<string>();
@@ -112,7 +114,11 @@ export class Turns {
 
   runtimeOf(threadId: string): ThreadRuntime {
     const run = this.of(threadId);
-    return { running: run !== undefined, waitingOnApproval: (run?.approvals.length ?? 0) > 0 };
+    return {
+      running: run !== undefined,
+      waitingOnApproval: (run?.approvals.length ?? 0) > 0,
+      ...(this.#suspended.has(threadId) && { suspended: true }),
+    };
   }
 
   /** Pending approvals; of one thread with its sub-agents, because its clients answer for them. */
@@ -316,7 +322,10 @@ export class Turns {
     await Promise.all(
       [...this.#running].map(async ([threadId, { run }]) => {
         if (!waiting.has(run)) await run.suspend(options);
-        this.#running.delete(threadId);
+        // A turn that has ended meanwhile does not run any more.
+        if (!this.#running.delete(threadId)) return;
+        this.#suspended.add(threadId);
+        this.#publishRuntime(threadId);
       }),
     );
   }

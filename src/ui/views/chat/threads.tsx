@@ -125,6 +125,7 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
 function stateOf({ runtime, status, lastActiveAt }: ThreadSummary, app: App): string {
   if (runtime.waitingOnApproval) return 'waits for you';
   if (runtime.running) return 'running';
+  if (runtime.suspended) return 'suspended';
   // The clock of the server may be ahead of this one.
   const at = Math.min(Date.parse(lastActiveAt), app.now.value);
   return status === 'archived' ? 'archived' : distance(at, app.now.value);
