@@ -63,7 +63,8 @@ export function lastTurnOf({ lastTurn, failuresInARow }: RecordAnswer, now: numb
 export function troubleOf({ problems, state, startedByHub, pendingApprovals, turnsResumed }: RecordAnswer): string {
   const [problem] = problems;
   if (problem) return problem.next === null ? problem.what : `${problem.what} → ${problem.next}`;
-  const resumed = turnsResumed === 1 ? '1 turn goes on' : `${turnsResumed} turns go on`;
+  const when = state === 'stopped' ? ' with the next start' : '';
+  const resumed = turnsResumed === 1 ? `1 turn goes on${when}` : `${turnsResumed} turns go on${when}`;
   const notes = [
     ...(pendingApprovals > 0 ? [`${pendingApprovals} waiting for approval`] : []),
     ...(turnsResumed > 0 ? [resumed] : []),

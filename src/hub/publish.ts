@@ -53,6 +53,7 @@ export function publishEvents(
     hub.publish('appserver.unhealthy', path, { pid, error, consecutiveFailures }),
   );
   actor.on('appserver.exited', (event) => {
+    facts.turnsLeft = null;
     facts.nextAttemptAt = event.delayMs === null ? null : new Date(Date.now() + event.delayMs).toISOString();
     hub.publish('appserver.exited', path, exitData(event, facts));
     hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { type AgentServerContext, type AgentServerSnapshot, endsSidecarRequest } from '../../machines/index.ts';
+import { type AgentServerContext, type AgentServerSnapshot, endsSidecarRequest, isAtRest } from '../../machines/index.ts';
 import { quotedPath } from '../config/index.ts';
 import { redact } from '../lib/index.ts';
 import {
@@ -181,6 +181,7 @@ export function recordOf(
       stored,
       settings,
     ),
+    ...(isAtRest(snapshot) && { turnsResumed: facts.turnsLeft ?? 0 }),
     page: workspacePagePath(facts.id),
   };
 }

@@ -86,6 +86,7 @@ export async function resumeWorkspaces(
   const resume = async (workspace: Workspace): Promise<void> => {
     if (signal.aborted || !isAtRest(workspace.snapshot())) return;
     const turns = unfinishedTurns(home, workspace.path, logger);
+    workspace.facts.turnsLeft = turns;
     if (turns === 0) return;
     logger.info('starting an agent server for its unfinished turns', { workspacePath: workspace.path, turns });
     workspace.send({ type: 'ENSURE' });

@@ -4,6 +4,7 @@ import {
   type AgentServerEvent,
   type AgentServerSnapshot,
   agentServerMachine,
+  isAtRest,
   isServing,
   isStoppedByUser,
   isSuperseded,
@@ -24,6 +25,7 @@ import { publishEvents, publishHealth } from './publish.ts';
 import { recordOf, storedFrom } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
+import { unfinishedTurns } from './unfinished-turns.ts';
 import { createSettingsView, type WorkspaceSettings } from './workspace-settings.ts';
 
 /** A workspace under supervision: its root actor, its facts, and its record. */
@@ -77,6 +79,7 @@ export function createFacts({ statePath, credentials }: HubServices, stored: Sto
     sidecars: new SidecarRequests(),
     sidecar: null,
     nextAttemptAt: null,
+    turnsLeft: null,
     lockOwner: null,
     external: null,
     stderrFrom: null,
@@ -181,6 +184,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     snapshot: () => actor.getSnapshot(),
     record(requested = facts.stored.workspacePath) {
       const found = takeSettings(settings.now());
+      if (isAtRest(actor.getSnapshot())) facts.turnsLeft ??= unfinishedTurns(hub.home, path, hub.logger);
       record ??= recordOf(actor.getSnapshot(), facts, found);
       return requested === record.workspacePath ? record : { ...record, workspacePath: requested };
     },

@@ -131,7 +131,9 @@ export const AppServerRecord = v.object({
   pendingApprovals: v.pipe(v.number(), v.description('Approvals that wait for a user.')),
   turnsResumed: v.pipe(
     v.number(),
-    v.description('Running turns that began in an earlier agent server of the workspace.'),
+    v.description(
+      'Turns that began in an earlier agent server of the workspace: they run again, or resume with the next start.',
+    ),
   ),
   costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),
   sandbox: v.pipe(

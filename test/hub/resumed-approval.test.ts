@@ -94,6 +94,8 @@ t.test('a stop suspends the turn of an approval, and the next start asks again',
   const { hub, workspace, request } = asked;
   t.match(await runInProcess(hub.home, 'stop', workspace), { code: 0 });
   t.same((await hub.call('GET', '/v1/inbox')).body, [], 'nobody can answer it now');
+  t.same((await hub.call('GET', '/v1/inbox/history')).body, [], 'a suspension is not a decision');
+  t.match(await runInProcess(hub.home, 'list'), { text: /1 turn goes on with the next start/ });
   await hub.ensure(workspace);
   const item = await eventually(() => listed(hub), 'it waits again', 40_000);
   t.same(item.request, request);
@@ -103,6 +105,8 @@ t.test('a stop suspends the turn of an approval, and the next start asks again',
 t.test('stop --end-turns cancels the turn of an approval', async (t) => {
   const { hub, workspace } = await waiting(t);
   t.match(await runInProcess(hub.home, 'stop', workspace, '--end-turns'), { code: 0 });
+  t.match((await hub.call('GET', '/v1/inbox/history')).body, [{ reason: 'turnEnded' }], 'control: a decision');
+  t.equal((await hub.record(workspace)).turnsResumed, 0);
   await hub.ensure(workspace);
   t.equal(await listed(hub), undefined);
   t.equal((await hub.record(workspace)).turnsResumed, 0);
