@@ -1,11 +1,14 @@
 /** Turns of agent servers that kill themselves at chosen moments: each must end like a turn without a kill. */
+import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { ModelMessage } from '../../src/agent/model.ts';
+import { startTestHub } from '../hub/harness.ts';
 import { program } from '../programs.ts';
 import {
   Client,
+  eventually,
   type Message,
   makeWorkspace,
   type ServerProcess,
@@ -28,6 +31,8 @@ const settings = {
   Compaction: { ContextWindow: 20_000, ReserveTokens: 100, KeepRecentTurns: 1 },
   Budget: { TurnUsd: 0.5 },
   Hooks: { TurnEnd: [{ Command: 'true' }] },
+  Supervision: { BackoffBaseMs: 20, StartDeadlineMs: 80_000 },
+  DashBoard: { Enabled: false },
 };
 
 const isEnd = ({ method = '' }: Message) => /^turn\/(completed|failed|cancelled)$/.test(method);
@@ -42,12 +47,54 @@ export interface Prepared {
   readonly before: number;
 }
 
-/** A workspace whose agent server is killed and started again. */
+/** The process that is killed and started again: an agent server, or a Hub. */
+export interface Victim extends Pick<ServerProcess, 'ended' | 'output'> {
+  /** Resolves with the address of the agent server. */
+  readonly address: () => Promise<string>;
+  /** Process of the Hub; undefined: an agent server alone. */
+  readonly hubPid?: number | undefined;
+}
+
+interface Place {
+  readonly path: string;
+  readonly home: string;
+  /** Whether a Hub that starts must start the agent server without a request. */
+  readonly isUnfinished: boolean;
+}
+
+const victimProgram = program('test/appserver/turn-victim.ts');
+
+function spawnAgentServer(t: Teardown, { path, home }: Place): Victim {
+  const server = spawnServer(t, { path, home, program: [victimProgram, '--workspace', path] });
+  const address = async () => (await serving(server, path)).endpoints.appServerWebSocket;
+  return { ...server, address };
+}
+
+/** Starts a Hub, which starts the agent server: after a death of both without a request, if a turn is unfinished. */
+export async function spawnHubAndServer(t: Teardown, { path, home, isUnfinished }: Place): Promise<Victim> {
+  const agentServer = { command: process.execPath, args: ['--disable-warning=ExperimentalWarning', victimProgram] };
+  const hub = await startTestHub(t, { home, agentServer });
+  const { child, output } = hub;
+  const address = async () => {
+    const found = isUnfinished
+      ? await eventually(async () => {
+          const record = await hub.record(path);
+          return record.state === 'running' ? record : undefined;
+        }, `the Hub starts the agent server: ${output()}`)
+      : await hub.ensure(path);
+    return found.endpoints['appServerWebSocket'] ?? '';
+  };
+  return { ended: once(child, 'exit').then(([code, signal]) => signal ?? code), output, hubPid: child.pid, address };
+}
+
+/** A workspace whose agent server, or Hub, is killed and started again. */
 export class KilledWorkspace {
   readonly path: string;
   readonly #home: string;
+  readonly #start: (isUnfinished: boolean) => Victim | Promise<Victim>;
   readonly #t: Teardown;
-  #server: ServerProcess;
+  #victim: Victim | undefined;
+  #address = '';
   #client: Client | undefined;
   #names = 0;
   /** Clients that have sent the prompt of a turn, by its name. */
@@ -55,11 +102,17 @@ export class KilledWorkspace {
   readonly #controls = new Map<ScriptName, Message>();
   readonly #outputs: string[] = [];
 
-  constructor(t: Teardown, more: Readonly<Record<string, unknown>> = {}) {
+  constructor(t: Teardown, start: (t: Teardown, place: Place) => Victim | Promise<Victim> = spawnAgentServer) {
     this.#t = t;
-    ({ path: this.path, home: this.#home } = makeWorkspace(t, { ...settings, ...more }));
-    writeFileSync(join(this.path, 'notes.txt'), 'notes\n');
-    this.#server = this.#spawn();
+    const { path, home } = makeWorkspace(t, settings);
+    [this.path, this.#home] = [path, home];
+    this.#start = (isUnfinished) => start(t, { path, home, isUnfinished });
+    writeFileSync(join(path, 'notes.txt'), 'notes\n');
+  }
+
+  get #running(): Victim {
+    if (!this.#victim) throw new Error('connect first');
+    return this.#victim;
   }
 
   get client(): Client {
@@ -67,18 +120,11 @@ export class KilledWorkspace {
     return this.#client;
   }
 
-  #spawn(): ServerProcess {
-    const [path, home] = [this.path, this.#home];
-    return spawnServer(this.#t, {
-      path,
-      home,
-      program: [program('test/appserver/turn-victim.ts'), '--workspace', path],
-    });
-  }
-
-  /** Chooses the moment at which the server kills itself. */
-  arm(moment: Moment): void {
-    writeFileSync(this.#killFile, JSON.stringify(moment));
+  /** Chooses the moment at which the server kills itself, and its Hub first. Alone: the server lives. */
+  arm(moment: Moment, { isHubAlone = false } = {}): void {
+    const pid = this.#victim?.hubPid;
+    const hub = pid === undefined ? undefined : { pid, isAlone: isHubAlone };
+    writeFileSync(this.#killFile, JSON.stringify({ ...moment, hub }));
   }
 
   disarm(): void {
@@ -87,7 +133,7 @@ export class KilledWorkspace {
 
   /** Resolves when the present server has ended. */
   get hasEnded(): Promise<unknown> {
-    return this.#server.ended;
+    return this.#running.ended;
   }
 
   get #killFile(): string {
@@ -99,18 +145,23 @@ export class KilledWorkspace {
     return existsSync(this.#killFile);
   }
 
+  /** Connects with the server. A server that lives keeps its client. */
   async connect(): Promise<Client> {
-    const { endpoints } = await serving(this.#server, this.path);
-    this.#client = await Client.ready(this.#t, endpoints.appServerWebSocket);
+    this.#victim ??= await this.#start(false);
+    const address = await this.#victim.address();
+    if (this.#client && address === this.#address) return this.#client;
+    this.#address = address;
+    this.#client = await Client.ready(this.#t, address);
     return this.#client;
   }
 
-  /** Waits for the end of the server, and starts the next one. */
+  /** Waits for the end of the server or the Hub, and starts the next one. */
   async restart(): Promise<void> {
-    const how = await this.#server.ended;
-    if (how !== 'SIGKILL') throw new Error(`the server ended by ${how}: ${this.#server.output()}`);
-    this.#outputs.push(this.#server.output());
-    this.#server = this.#spawn();
+    const { ended, output } = this.#running;
+    const how = await ended;
+    if (how !== 'SIGKILL') throw new Error(`the server ended by ${how}: ${output()}`);
+    this.#outputs.push(output());
+    this.#victim = await this.#start(this.rows.actors !== 0);
   }
 
   /** Starts the thread of a turn, and its earlier turns. */
@@ -256,7 +307,7 @@ export class KilledWorkspace {
 
   /** Lines of the logs that report a bug. */
   get bugs(): string[] {
-    return [...this.#outputs, this.#server.output()].flatMap((text) =>
+    return [...this.#outputs, this.#running.output()].flatMap((text) =>
       text.split('\n').filter((line) => /errorId|"level":(?:50|"error")/.test(line)),
     );
   }

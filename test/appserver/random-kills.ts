@@ -1,16 +1,19 @@
-/** Agent servers that kill themselves at random steps of several turns at once. */
+/** Agent servers that kill themselves, their Hub or both at random steps of several turns at once. */
 import { messageOf } from '../../src/lib/index.ts';
-import { faultsOf, KilledWorkspace, type Prepared, unsoundCalls } from './killed-turns.ts';
+import type { Message } from './harness.ts';
+import { faultsOf, KilledWorkspace, type Prepared, spawnHubAndServer, unsoundCalls } from './killed-turns.ts';
 import type { ScriptName } from './turn-scripts.ts';
 
 /** Turns that run at the same time. */
 const batch: readonly ScriptName[] = ['work', 'work', 'once', 'ask', 'retry'];
 
 export interface RandomKills {
-  /** Kills of turns, at least: a kill of a server in five turns counts as five. */
+  /** Kills of turns, at least: a kill in five turns counts as five. */
   readonly moments: number;
-  /** Kills of servers, at least. */
+  /** Kills of processes, at least. */
   readonly kills: number;
+  /** Kill the Hub, alone or with the agent server; default: an agent server without a Hub. */
+  readonly killsHub?: boolean;
   /** Returns the next number, from 0 to 1. */
   readonly random: () => number;
   /** Called after each batch of turns. */
@@ -44,6 +47,8 @@ async function runBatch(place: KilledWorkspace, kill: () => void): Promise<reado
   return turns;
 }
 
+const isWithin = ({ startedAt, completedAt }: Message, at: number): boolean =>
+  Date.parse(startedAt) <= at && at <= Date.parse(completedAt);
 const asks = ({ script }: Prepared): boolean => script === 'ask';
 const ignore = (): void => undefined;
 
@@ -67,7 +72,7 @@ export async function killAtRandom(
   t: ConstructorParameters<typeof KilledWorkspace>[0],
   kills: RandomKills,
 ): Promise<KillResult> {
-  const place = new KilledWorkspace(t);
+  const place = new KilledWorkspace(t, kills.killsHub ? spawnHubAndServer : undefined);
   try {
     return await killIn(place, kills);
   } catch (error) {
@@ -77,7 +82,7 @@ export async function killAtRandom(
 
 async function killIn(
   place: KilledWorkspace,
-  { moments: wanted, kills: wantedKills, random, onBatch }: RandomKills,
+  { moments: wanted, kills: wantedKills, random, killsHub = false, onBatch }: RandomKills,
 ): Promise<KillResult> {
   await place.connect();
   for (const turn of await runBatch(place, ignore)) {
@@ -89,14 +94,17 @@ async function killIn(
   let [moments, kills, turns] = [0, 0, 0];
   // A larger step may lie after the end of the turns.
   let steps = 400;
-  const arm = () => place.arm({ kind: 'step', step: 1 + Math.floor(random() * steps) });
+  const deaths: number[] = [];
+  const arm = () =>
+    place.arm({ kind: 'step', step: 1 + Math.floor(random() * steps) }, { isHubAlone: killsHub && random() < 0.5 });
   while (moments < wanted || kills < wantedKills) {
     const started = await runBatch(place, arm);
     const lives = random() < 0.25 ? 2 : 1;
     for (let life = 1; life <= lives && (await diesIn(place, started, life > 1)); life += 1) {
       kills += 1;
-      if (life < lives) arm();
+      deaths.push(Date.now());
       await place.restart();
+      if (life < lives) arm();
     }
     if (place.isArmed) {
       steps = Math.max(20, Math.floor(steps * 0.95));
@@ -107,7 +115,7 @@ async function killIn(
       if (asks(turn)) place.accept(turn).catch(ignore);
       const ended = await place.ended(turn);
       faults.push(...faultsOf(place, turn, ended).map((fault) => `${turn.name} (${turn.script}): ${fault}`));
-      moments += ended[turn.before].resumes ?? 0;
+      moments += deaths.filter((at) => isWithin(ended[turn.before], at)).length;
       turns += 1;
     }
     onBatch?.({ moments, kills, turns, faults });

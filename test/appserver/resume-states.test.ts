@@ -1,10 +1,10 @@
 /**
- * kill -9 in every state of the turn's machine: the next agent server continues the turn, which ends like a turn without a kill. The
- * list of states comes from the machine, so that a new state needs a scenario here.
+ * kill -9 in every state of the turn's machine, of the agent server, the Hub and both: the turn continues, and ends like a turn without
+ * a kill. The list of states comes from the machine, so that a new state needs a scenario here.
  */
 import t, { type Test } from 'tap';
 import { turnMachine } from '../../machines/index.ts';
-import { faultsOf, KilledWorkspace, type Prepared, unsoundCalls } from './killed-turns.ts';
+import { faultsOf, KilledWorkspace, type Prepared, spawnHubAndServer, unsoundCalls } from './killed-turns.ts';
 import type { Moment, ScriptName } from './turn-scripts.ts';
 
 interface Scenario {
@@ -65,40 +65,51 @@ async function runControls(t: Test, place: KilledWorkspace, names: readonly Scri
   }
 }
 
-t.test('kill -9 at the entry of every state, and after its commit', async (all) => {
-  const place = new KilledWorkspace(all);
-  await place.connect();
-  await all.test('controls', async (t) => {
-    t.same(
-      dyingStates(turnMachine.root.states).toSorted(),
-      Object.keys(scenarios).toSorted(),
-      'each state has a scenario',
-    );
-    await runControls(t, place, [...new Set(Object.values(scenarios).map(({ script }) => script))]);
-  });
-  for (const [state, { script, push, next, first, isUndoneAtEntry = false }] of Object.entries(scenarios)) {
-    for (const at of ['entry', 'commit'] as const) {
-      await all.test(`a turn killed at the ${at} of ${state} ends as it would have`, async (t) => {
-        const turn = await place.prepare(script);
-        place.arm(first ?? { kind: 'state', state, at });
-        place.begin(turn);
-        await push?.(place, turn);
-        await place.restart();
-        if (first) {
-          place.arm({ kind: 'state', state, at });
+/** Processes that die at an entry and after its commit: a Hub, then both, or the agent server alone. */
+const victims = {
+  'an agent server': { start: undefined, entry: 'server', commit: 'server' },
+  'a Hub, then with its agent server': { start: spawnHubAndServer, entry: 'hub', commit: 'both' },
+} as const;
+
+for (const [name, { start, ...whoDies }] of Object.entries(victims)) {
+  t.test(`kill -9 of ${name} at the entry of every state, and after its commit`, async (all) => {
+    const place = new KilledWorkspace(all, start);
+    await place.connect();
+    await all.test('controls', async (t) => {
+      t.same(
+        dyingStates(turnMachine.root.states).toSorted(),
+        Object.keys(scenarios).toSorted(),
+        'each state has a scenario',
+      );
+      await runControls(t, place, [...new Set(Object.values(scenarios).map(({ script }) => script))]);
+    });
+    for (const [state, { script, push, next, first, isUndoneAtEntry = false }] of Object.entries(scenarios)) {
+      for (const at of ['entry', 'commit'] as const) {
+        await all.test(`a turn ends as it would have: ${whoDies[at]} killed at the ${at} of ${state}`, async (t) => {
+          const isHubAlone = whoDies[at] === 'hub';
+          const turn = await place.prepare(script);
+          const arm = () => place.arm({ kind: 'state', state, at }, { isHubAlone });
+          if (first) place.arm(first);
+          else arm();
+          place.begin(turn);
+          await push?.(place, turn);
           await place.restart();
-        }
-        await place.connect();
-        await next?.(place, turn);
-        const turns = await place.ended(turn);
-        const { status, resumes } = turns[turn.before];
-        if (isUndoneAtEntry && at === 'entry') t.equal(status, 'completed');
-        else t.same(faultsOf(place, turn, turns), []);
-        t.equal(resumes, first ? 2 : 1);
-      });
+          if (first) {
+            arm();
+            await place.restart();
+          }
+          await place.connect();
+          await next?.(place, turn);
+          const turns = await place.ended(turn);
+          const { status, resumes = 0 } = turns[turn.before];
+          if (isUndoneAtEntry && at === 'entry' && !isHubAlone) t.equal(status, 'completed');
+          else t.same(faultsOf(place, turn, turns), []);
+          t.equal(resumes, (first ? 2 : 1) - (isHubAlone ? 1 : 0));
+        });
+      }
     }
-  }
-  all.same(unsoundCalls(place.requests), []);
-  all.same(place.rows, { actors: 0, calls: 0 });
-  all.same(place.bugs, []);
-});
+    all.same(unsoundCalls(place.requests), []);
+    all.same(place.rows, { actors: 0, calls: 0 });
+    all.same(place.bugs, []);
+  });
+}

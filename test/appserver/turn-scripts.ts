@@ -1,8 +1,16 @@
 /** Scripts of the model in `turn-victim.ts`. A prompt `script NAME ID` chooses one; ID names its files and its effects. */
 import { ModelError, type ModelEvent, type ModelMessage, type ModelRequest } from '../../src/agent/model.ts';
 
-/** Moment at which an agent server kills itself, in `kill.json` of its home. */
-export type Moment =
+/** Hub that is killed first. Alone: its agent server lives. */
+export interface HubVictim {
+  readonly pid: number;
+  readonly isAlone: boolean;
+}
+
+/** Moment at which an agent server kills itself, in `kill.json` of its home, and its Hub. */
+export type Moment = { readonly hub?: HubVictim | undefined } & When;
+
+type When =
   /** A turn enters a state (for the first time, or this often), or the first commit after that is done. */
   | { readonly kind: 'state'; readonly state: string; readonly at: 'entry' | 'commit'; readonly times?: number }
   /** The model has received this many requests of the turn, and answers none of them. */

@@ -1,5 +1,6 @@
 /**
- * An agent server whose model follows the script that a prompt names, and which kills itself at the moment in `kill.json` of its home.
+ * An agent server whose model follows the script that a prompt names, and which kills itself, its Hub or both at the moment in `kill.json`
+ * of its home.
  * Arguments: those of the agent server.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
@@ -32,11 +33,13 @@ function arm(): void {
 
 /** Without the file the test has given the moment up. */
 function die(): void {
+  const hub = moment?.hub;
   moment = undefined;
   isInState = false;
   if (!existsSync(killFile)) return;
   rmSync(killFile);
-  process.kill(process.pid, 'SIGKILL');
+  if (hub) process.kill(hub.pid, 'SIGKILL');
+  if (!hub?.isAlone) process.kill(process.pid, 'SIGKILL');
 }
 
 /** Counts a step of any turn, and dies at the chosen one. */
