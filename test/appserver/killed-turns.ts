@@ -33,6 +33,8 @@ const settings = {
   Hooks: { TurnEnd: [{ Command: 'true' }] },
   Supervision: { BackoffBaseMs: 20, StartDeadlineMs: 80_000 },
   DashBoard: { Enabled: false },
+  // A command in a sandbox has no keeper.
+  Tools: { Shell: { Sandbox: 'off' } },
 };
 
 const isEnd = ({ method = '' }: Message) => /^turn\/(completed|failed|cancelled)$/.test(method);
@@ -64,8 +66,9 @@ interface Place {
 
 const victimProgram = program('test/appserver/turn-victim.ts');
 
-function spawnAgentServer(t: Teardown, { path, home }: Place): Victim {
-  const server = spawnServer(t, { path, home, program: [victimProgram, '--workspace', path] });
+/** @param victim program of the agent server, with its first arguments */
+export function spawnAgentServer(t: Teardown, { path, home }: Place, victim = [victimProgram]): Victim {
+  const server = spawnServer(t, { path, home, program: [...victim, '--workspace', path] });
   const address = async () => (await serving(server, path)).endpoints.appServerWebSocket;
   return { ...server, address };
 }
@@ -90,7 +93,7 @@ export async function spawnHubAndServer(t: Teardown, { path, home, isUnfinished 
 /** A workspace whose agent server, or Hub, is killed and started again. */
 export class KilledWorkspace {
   readonly path: string;
-  readonly #home: string;
+  readonly home: string;
   readonly #start: (isUnfinished: boolean) => Victim | Promise<Victim>;
   readonly #t: Teardown;
   #victim: Victim | undefined;
@@ -102,10 +105,13 @@ export class KilledWorkspace {
   readonly #controls = new Map<ScriptName, Message>();
   readonly #outputs: string[] = [];
 
-  constructor(t: Teardown, start: (t: Teardown, place: Place) => Victim | Promise<Victim> = spawnAgentServer) {
+  constructor(
+    t: Teardown,
+    start: (t: Teardown, place: Place) => Victim | Promise<Victim> = (...args) => spawnAgentServer(...args),
+  ) {
     this.#t = t;
     const { path, home } = makeWorkspace(t, settings);
-    [this.path, this.#home] = [path, home];
+    [this.path, this.home] = [path, home];
     this.#start = (isUnfinished) => start(t, { path, home, isUnfinished });
     writeFileSync(join(path, 'notes.txt'), 'notes\n');
   }
@@ -137,7 +143,7 @@ export class KilledWorkspace {
   }
 
   get #killFile(): string {
-    return join(this.#home, 'kill.json');
+    return join(this.home, 'kill.json');
   }
 
   /** Whether the server has not come to its moment. */
@@ -282,7 +288,7 @@ export class KilledWorkspace {
 
   /** Requests of the model, of all servers. */
   get requests(): readonly RequestLine[] {
-    const text = readFileSync(join(this.#home, 'requests.jsonl'), 'utf8');
+    const text = readFileSync(join(this.home, 'requests.jsonl'), 'utf8');
     return text
       .split('\n')
       .filter(Boolean)

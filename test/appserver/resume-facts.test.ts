@@ -1,9 +1,11 @@
 /** The next agent server finds other facts than its predecessor left: foreign rows, a later day, another boot, files of the user. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { lockFile, type Message } from './harness.ts';
-import { KilledWorkspace, type Prepared } from './killed-turns.ts';
+import { processesOf } from '../hub/harness.ts';
+import { eventually, lockFile, type Message } from './harness.ts';
+import { KilledWorkspace, type Prepared, spawnAgentServer, spawnHubAndServer } from './killed-turns.ts';
 import type { ScriptName } from './turn-scripts.ts';
 
 const place = new KilledWorkspace(t);
@@ -58,6 +60,35 @@ t.test('a row of a newer version fails its turn with both versions, and other tu
   );
 });
 
+t.test('an upgrade continues a turn of the version before, and a downgrade refuses one of a newer version', async (t) => {
+  const source = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+  const upgraded = ['--import', source('next-facts-version.mjs'), source('turn-victim.ts')];
+  let victim: string[] | undefined;
+  const own = new KilledWorkspace(t, (t, place) => spawnAgentServer(t, place, victim));
+  const work = async (): Promise<Prepared> => {
+    await own.connect();
+    const turn = await own.prepare('work');
+    own.arm(inRequest);
+    own.begin(turn);
+    await own.hasEnded;
+    return turn;
+  };
+  const older = await work();
+  victim = upgraded;
+  await own.restart();
+  await own.connect();
+  t.match((await own.ended(older)).at(-1), { status: 'completed', resumes: 1 });
+  t.equal(own.effectsOf(older).length, 3);
+  const newer = await work();
+  victim = undefined;
+  await own.restart();
+  await own.connect();
+  t.match((await own.ended(newer)).at(-1), {
+    status: 'failed',
+    error: { code: 'resumeFailed', message: /has version 2 \(Oratorio .*\), and this program reads version 1 \(/ },
+  });
+});
+
 t.test('an unreadable row fails its turn, and the server starts', async (t) => {
   for (const json of ['', '{', 'null', '[]', '{"version":1}', '\u0000']) {
     const [turn] = await killed('work');
@@ -85,16 +116,43 @@ t.test('a question that passed while the machine slept for a day waits another 3
   t.equal(place.effectsOf(asked).length, 1);
 });
 
-t.test('a turn continues after a reboot: everything has ended, and the lock names another boot', async (t) => {
-  const [turn] = await killed('work');
-  if (!turn) throw new Error('a turn was started');
-  const lock = JSON.parse(readFileSync(lockFile(place.path), 'utf8'));
-  const identity = { ...lock.identity, pid: process.pid, bootId: '00000000-0000-4000-8000-000000000000' };
-  writeFileSync(lockFile(place.path), JSON.stringify({ ...lock, pid: process.pid, identity }));
-  await place.restart();
-  await place.connect();
-  t.match(await lastTurn(turn), { status: 'completed', resumes: 1 });
-  t.equal(place.effectsOf(turn).length, 3);
+t.test('a turn continues after a reboot, which ends Hub, agent server, keeper and command at once', async (t) => {
+  const own = new KilledWorkspace(t, spawnHubAndServer);
+  const { home } = own;
+  await own.connect();
+  const turn = await own.prepare('hang');
+  own.begin(turn);
+  await own.client.until(({ method }) => method === 'item/commandExecution/outputDelta', 'the command runs');
+  const processes = processesOf(home);
+  const commands = processes.map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8'));
+  for (const part of ['hub/hub', 'turn-victim', 'hasOwner()', 'sleep\0' + '3031'])
+    t.ok(
+      commands.some((command) => command.includes(part)),
+      `control: ${part} runs`,
+    );
+  for (const pid of processes) process.kill(pid, 'SIGKILL');
+  await own.hasEnded;
+  await eventually(() => processesOf(home).length === 0 || undefined, 'everything has ended');
+
+  const { bootId } = JSON.parse(readFileSync(lockFile(own.path), 'utf8')).identity;
+  const earlier = '00000000-0000-4000-8000-000000000000';
+  own.sql('UPDATE turnCalls SET json = replace(json, ?, ?)', bootId, earlier);
+  let records = 0;
+  for (const file of globSync('**/*.{json,lock,kept}', { cwd: home })) {
+    const text = readFileSync(join(home, file), 'utf8');
+    if (text.includes(bootId)) records += 1;
+    writeFileSync(join(home, file), text.replaceAll(bootId, earlier));
+  }
+  t.ok(records >= 2, 'control: the records of the Hub and of the agent server name the boot');
+
+  await own.restart();
+  await own.connect();
+  const ended: Message = (await own.ended(turn)).at(-1);
+  t.match(ended, { status: 'completed', resumes: 1 });
+  t.match(
+    ended.items.filter(({ type }: Message) => type === 'toolResult'),
+    [{ outcome: 'unknown' }],
+  );
 });
 
 /** Lets the server of a turn be killed, and changes a file with settings before the next one. @returns the ended turn */

@@ -5,8 +5,9 @@ import { approvalPolicies, InputPart, type Turn, turnModes, version } from '../.
 import type { TurnOptions } from '../types.ts';
 import { Rules } from './rules.ts';
 
-/** Version of the shape below. A row of another version is not guessed. */
+/** Version of the shape below. A row of the version before is read with defaults, one of another version is not guessed. */
 export const factsVersion = 1;
+const readableVersions = [factsVersion - 1, factsVersion];
 /** Longest row: a longer one would be written again with each step, so its turn ends with its process. */
 const maxFactsChars = 65_536;
 
@@ -58,7 +59,7 @@ export type Suspension = (typeof suspensions)[number];
 
 /** Facts from which the next process continues with a turn. */
 const Facts = v.object({
-  version: v.literal(factsVersion),
+  version: v.picklist(readableVersions),
   state: v.string(),
   context: v.nullable(Context),
   /** Options of the caller that need no connection to it. */
@@ -116,7 +117,7 @@ export function factsOf(text: string): TurnFacts {
     throw new Error(`its saved state is not JSON: ${messageOf(error)}`);
   }
   const { version: found, program } = (json ?? {}) as { readonly version?: unknown; readonly program?: unknown };
-  if (found !== factsVersion) {
+  if (!readableVersions.some((each) => each === found)) {
     throw new Error(
       `its saved state has version ${String(found)} (Oratorio ${String(program)}), and this program reads version ${factsVersion} (Oratorio ${version})`,
     );
