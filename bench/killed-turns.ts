@@ -51,4 +51,8 @@ async function run({ quick }: Context): Promise<Result> {
   };
 }
 
-export const killedTurns: Benchmark = { name: 'killed-turns', title: 'Turns over kill -9 of their agent server, the Hub and both', run };
+export const killedTurns: Benchmark = {
+  name: 'killed-turns',
+  title: 'Turns over kill -9 of their agent server, the Hub and both',
+  run,
+};

@@ -1,5 +1,10 @@
 import { basename } from 'node:path';
-import { type AgentServerContext, type AgentServerSnapshot, endsSidecarRequest, isAtRest } from '../../machines/index.ts';
+import {
+  type AgentServerContext,
+  type AgentServerSnapshot,
+  endsSidecarRequest,
+  isAtRest,
+} from '../../machines/index.ts';
 import { quotedPath } from '../config/index.ts';
 import { redact } from '../lib/index.ts';
 import {

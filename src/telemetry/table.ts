@@ -18,9 +18,13 @@ export const agentMetrics = {
   turns: counter('oratorio_agent_turns_total', 'Turns that have ended.', {
     status: '`completed`, `failed`, `cancelled`, `crashed` (left behind by a dead process)',
   }),
-  turnsResumed: counter('oratorio_agent_turns_resumed_total', 'Turns that continued after the end of their agent server.', {
-    reason: '`crash`, `restart`, `stop`, `upgrade`',
-  }),
+  turnsResumed: counter(
+    'oratorio_agent_turns_resumed_total',
+    'Turns that continued after the end of their agent server.',
+    {
+      reason: '`crash`, `restart`, `stop`, `upgrade`',
+    },
+  ),
   turnDuration: histogram('oratorio_agent_turn_duration_seconds', 'From the start of a turn to its end.', work),
   modelCalls: counter('oratorio_agent_model_calls_total', 'Requests to the model.', {
     outcome: '`completed`, `failed`, `cancelled`',

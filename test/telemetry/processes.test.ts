@@ -55,7 +55,10 @@ t.test('scrapes and exports of Hub and agent server have the restart after a kil
   const absent = [...namesOf('agent', 'process', 'export')].filter((name) => !agent.has(name));
   t.strictSame(absent, [], 'everything of the table is there');
 
-  await session.connection.sendRequest('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'run: true' }] });
+  await session.connection.sendRequest('turn/start', {
+    threadId: thread.id,
+    input: [{ type: 'text', text: 'run: touch done' }],
+  });
   await eventually(async () => (await session.call('approval/list', {})).data[0], 'a turn waits for an approval');
   process.kill(Number(record.pid), 'SIGKILL');
   await eventually(async () => {
