@@ -33,8 +33,6 @@ const settings = {
   Hooks: { TurnEnd: [{ Command: 'true' }] },
   Supervision: { BackoffBaseMs: 20, StartDeadlineMs: 80_000 },
   DashBoard: { Enabled: false },
-  // A command in a sandbox has no keeper.
-  Tools: { Shell: { Sandbox: 'off' } },
 };
 
 const isEnd = ({ method = '' }: Message) => /^turn\/(completed|failed|cancelled)$/.test(method);

@@ -1,9 +1,10 @@
 /** The next agent server finds other facts than its predecessor left: foreign rows, a later day, another boot, files of the user. */
+import { execFileSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { processesOf } from '../hub/harness.ts';
+import { killIfThere, processesOf } from '../hub/harness.ts';
 import { eventually, lockFile, type Message } from './harness.ts';
 import { KilledWorkspace, type Prepared, spawnAgentServer, spawnHubAndServer } from './killed-turns.ts';
 import type { ScriptName } from './turn-scripts.ts';
@@ -60,34 +61,37 @@ t.test('a row of a newer version fails its turn with both versions, and other tu
   );
 });
 
-t.test('an upgrade continues a turn of the version before, and a downgrade refuses one of a newer version', async (t) => {
-  const source = (file: string) => fileURLToPath(new URL(file, import.meta.url));
-  const upgraded = ['--import', source('next-facts-version.mjs'), source('turn-victim.ts')];
-  let victim: string[] | undefined;
-  const own = new KilledWorkspace(t, (t, place) => spawnAgentServer(t, place, victim));
-  const work = async (): Promise<Prepared> => {
+t.test(
+  'an upgrade continues a turn of the version before, and a downgrade refuses one of a newer version',
+  async (t) => {
+    const source = (file: string) => fileURLToPath(new URL(file, import.meta.url));
+    const upgraded = ['--import', source('next-facts-version.mjs'), source('turn-victim.ts')];
+    let victim: string[] | undefined;
+    const own = new KilledWorkspace(t, (t, place) => spawnAgentServer(t, place, victim));
+    const work = async (): Promise<Prepared> => {
+      await own.connect();
+      const turn = await own.prepare('work');
+      own.arm(inRequest);
+      own.begin(turn);
+      await own.hasEnded;
+      return turn;
+    };
+    const older = await work();
+    victim = upgraded;
+    await own.restart();
     await own.connect();
-    const turn = await own.prepare('work');
-    own.arm(inRequest);
-    own.begin(turn);
-    await own.hasEnded;
-    return turn;
-  };
-  const older = await work();
-  victim = upgraded;
-  await own.restart();
-  await own.connect();
-  t.match((await own.ended(older)).at(-1), { status: 'completed', resumes: 1 });
-  t.equal(own.effectsOf(older).length, 3);
-  const newer = await work();
-  victim = undefined;
-  await own.restart();
-  await own.connect();
-  t.match((await own.ended(newer)).at(-1), {
-    status: 'failed',
-    error: { code: 'resumeFailed', message: /has version 2 \(Oratorio .*\), and this program reads version 1 \(/ },
-  });
-});
+    t.match((await own.ended(older)).at(-1), { status: 'completed', resumes: 1 });
+    t.equal(own.effectsOf(older).length, 3);
+    const newer = await work();
+    victim = undefined;
+    await own.restart();
+    await own.connect();
+    t.match((await own.ended(newer)).at(-1), {
+      status: 'failed',
+      error: { code: 'resumeFailed', message: /has version 2 \(Oratorio .*\), and this program reads version 1 \(/ },
+    });
+  },
+);
 
 t.test('an unreadable row fails its turn, and the server starts', async (t) => {
   for (const json of ['', '{', 'null', '[]', '{"version":1}', '\u0000']) {
@@ -116,23 +120,28 @@ t.test('a question that passed while the machine slept for a day waits another 3
   t.equal(place.effectsOf(asked).length, 1);
 });
 
+/** Process id and words of everything that runs for a home; a keeper has its own environment. */
+function processesOfUser(home: string): string[] {
+  const marked = new Set(processesOf(home));
+  const lines = execFileSync('ps', ['-ww', '-eo', 'pid=,args='], { encoding: 'utf8' }).split('\n');
+  return lines.filter((line) => marked.has(Number.parseInt(line, 10)) || line.includes(home));
+}
+
 t.test('a turn continues after a reboot, which ends Hub, agent server, keeper and command at once', async (t) => {
   const own = new KilledWorkspace(t, spawnHubAndServer);
   const { home } = own;
+  // A command in a sandbox has no keeper.
+  writeFileSync(join(home, 'config.json'), JSON.stringify({ Tools: { Shell: { Sandbox: 'off' } } }));
   await own.connect();
   const turn = await own.prepare('hang');
   own.begin(turn);
   await own.client.until(({ method }) => method === 'item/commandExecution/outputDelta', 'the command runs');
-  const processes = processesOf(home);
-  const commands = processes.map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8'));
-  for (const part of ['hub/hub', 'turn-victim', 'hasOwner()', 'sleep\0' + '3031'])
-    t.ok(
-      commands.some((command) => command.includes(part)),
-      `control: ${part} runs`,
-    );
-  for (const pid of processes) process.kill(pid, 'SIGKILL');
+  const processes = processesOfUser(home);
+  for (const part of ['hub/hub', 'turn-victim', 'oratorio-keeper', 'sleep 3031'])
+    t.ok(processes.join('\n').includes(part), `control: ${part} runs`);
+  for (const line of processes) killIfThere(Number.parseInt(line, 10));
   await own.hasEnded;
-  await eventually(() => processesOf(home).length === 0 || undefined, 'everything has ended');
+  await eventually(() => processesOfUser(home).length === 0 || undefined, 'everything has ended');
 
   const { bootId } = JSON.parse(readFileSync(lockFile(own.path), 'utf8')).identity;
   const earlier = '00000000-0000-4000-8000-000000000000';
