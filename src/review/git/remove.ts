@@ -2,9 +2,9 @@ import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runProgram } from '../../supervise/index.ts';
 
-/** Gives us every right to what is left of a tree. Links are neither followed nor changed. */
+/** Gives us every right to the rest of a tree. Links are neither followed nor changed. */
 async function makeWritable(path: string): Promise<void> {
-  // The removal that failed may still be at work: a path that is gone is no failure, and the next removal reports any other.
+  // The failed removal may still be at work, so a path may be gone. The next removal reports other failures.
   await runProgram({
     program: 'chmod',
     args: ['-R', '--', 'u+rwX', path],
