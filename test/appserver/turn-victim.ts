@@ -4,6 +4,7 @@
  * Arguments: those of the agent server.
  */
 import { appendFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import { Actor } from 'xstate';
 import type { ModelEvent, ModelProvider, ModelRequest } from '../../src/agent/index.ts';
@@ -38,6 +39,8 @@ function die(): void {
   isInState = false;
   if (!existsSync(killFile)) return;
   rmSync(killFile);
+  // The next server starts from the compiled code, which Node stores at an orderly end only.
+  flushCompileCache();
   if (hub) process.kill(hub.pid, 'SIGKILL');
   if (!hub?.isAlone) process.kill(process.pid, 'SIGKILL');
 }
