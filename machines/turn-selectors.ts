@@ -51,7 +51,9 @@ function stateNameOf(value: StateValue): string {
   return name === 'delegating' ? name : stateNameOf(inner);
 }
 
-/** State in which a resumed turn continues, by its saved state. A state of an unknown version continues as its items require. */
+/**
+ * State in which a resumed turn of the model continues, by its saved state. A state of an unknown version continues as its items require.
+ */
 export const resumedStates: Readonly<Record<string, ResumedState>> = {
   checking: 'checking',
   compacting: 'checking',
@@ -74,6 +76,10 @@ export function resumedStateOf(saved: string, hasOpenCalls: boolean): ResumedSta
   const state = resumedStates[saved] ?? 'checking';
   return hasOpenCalls && state !== 'concluding' && state !== 'storing' ? 'reviewing' : state;
 }
+
+/** State in which a resumed turn of an external agent continues. */
+export const resumedDelegationOf = (saved: string): ResumedState =>
+  resumedStates[saved] === 'storing' ? 'storing' : 'securing';
 
 const isWaiting = (snapshot: TurnSnapshot): boolean =>
   snapshot.matches({ working: 'awaitingApproval' }) ||

@@ -33,7 +33,7 @@ export interface SavedTurn {
 export type SavedContext = Omit<TurnContext, keyof TurnKey | 'limits' | 'pending' | 'isStored'>;
 
 /** State in which a resumed turn continues. */
-export type ResumedState = 'checking' | 'reviewing' | 'checkingEnd' | 'concluding' | 'storing';
+export type ResumedState = 'checking' | 'reviewing' | 'checkingEnd' | 'concluding' | 'securing' | 'storing';
 
 /** Result of the work before a resumed turn continues. */
 export interface Resumption {

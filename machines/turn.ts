@@ -18,7 +18,7 @@
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
  *    are saved that a call may change; then `runTools` runs the allowed calls.
  * 6. An external agent does the whole turn in `delegating`, after `secure`: we send no request. It asks for
- *    approvals while it works.
+ *    approvals while it works. A resumed turn of such an agent continues at `securing`.
  * 7. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
  *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
  * 8. `working` holds every state with work or a question. `INTERRUPT` aborts the work and waits a bounded time until it has ended. The
@@ -168,7 +168,7 @@ export const turnMachine = turnSetup.createMachine({
             input: keyOf,
             onDone: [
               { guard: continuesIn('storing'), target: '#turn.storing', actions: 'recordSavedEnd' },
-              ...(['reviewing', 'checkingEnd', 'concluding'] as const).map(
+              ...(['reviewing', 'checkingEnd', 'concluding', 'securing'] as const).map(
                 (state) => ({ guard: continuesIn(state), target: state }) as const,
               ),
               { target: 'checking' },

@@ -80,7 +80,7 @@ const runtime = new Runtime({
     maxRetries: 0,
     fallbackModels: [],
     budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
-    turns: { resume: 'never', maxResumes: 0, resumeWithinHours: 1 },
+    turns: { resume: 'never', maxResumes: 0, resumeWithinHours: 1, resumeAgents: false },
   },
   onBug: (error) => {
     throw error;

@@ -46,8 +46,8 @@ export interface DelegatedQuestion {
 
 /** Reports of a delegated turn while it runs. They are ignored once the turn has ended. */
 export interface DelegatedReport {
-  /** The prompt is about to be sent; when this throws, it must not be. */
-  readonly prompting: () => void;
+  /** The prompt is about to be sent; when this rejects, it must not be. */
+  readonly prompting: () => Promise<void>;
   /** Bytes of any message of the agent: they count against the limits of the turn. */
   readonly received: (bytes: number) => void;
   /** Text of an answer or of thoughts, as it comes. */
@@ -78,6 +78,8 @@ export interface DelegatedOrder {
   /** Canonical directory that the turn works in. */
   readonly workspacePath: string;
   readonly input: readonly ContentPart[];
+  /** An earlier process has sent the prompt: only its session can continue, and `input` asks for that. */
+  readonly isContinued: boolean;
   /** Model and effort that the turn asks for; undefined: the agent's own. */
   readonly model: string | undefined;
   readonly effort: string | undefined;

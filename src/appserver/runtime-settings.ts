@@ -32,6 +32,7 @@ export function runtimeSettingsOf(config: Config): RuntimeSettings {
       resume: Turns.Resume,
       maxResumes: Turns.MaxResumes,
       resumeWithinHours: Turns.ResumeWithinHours,
+      resumeAgents: Turns.ResumeAgents,
     },
     budget: { turnUsd: Budget.TurnUsd, sessionUsd: Budget.SessionUsd, dayUsd: Budget.DayUsd },
   };

@@ -352,6 +352,10 @@ const Turns = v.object({
     v.description('Whether commands outside of the sandbox outlive their agent server, when a Hub manages it.'),
   ),
   KeepSeconds: whole(600, 1, 86_400, 'Time that such a command waits for the next agent server.'),
+  ResumeAgents: v.pipe(
+    v.optional(v.boolean(), false),
+    v.description('Whether an external agent is asked to continue its turn, whose work before is unknown.'),
+  ),
 });
 
 const Hub = v.object({

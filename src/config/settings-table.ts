@@ -153,6 +153,12 @@ export const settingsTable: readonly SettingRule[] = [
     restricts: strictest([false, true]),
   },
   { path: 'Turns.KeepSeconds', why: 'lets commands outlive their agent server', combine: smaller, restricts: smaller },
+  {
+    path: 'Turns.ResumeAgents',
+    why: 'lets an external agent continue unattended',
+    combine: strictest([false, true]),
+    restricts: strictest([false, true]),
+  },
   { path: 'Automations', isSensitive: true, isOnPage: true, why: 'runs the agent unattended' },
   {
     path: 'Automations.Enabled',

@@ -2,7 +2,13 @@ import { DelegateError } from '../agent/index.ts';
 import { JsonRpcError, rpcCodes } from '../rpc/index.ts';
 
 /** Error codes of an external agent's failures, as errors of turns carry them. */
-export const agentFailureCodes = ['agentUnavailable', 'agentLoginRequired', 'agentError', 'agentExited'] as const;
+export const agentFailureCodes = [
+  'agentUnavailable',
+  'agentLoginRequired',
+  'agentError',
+  'agentExited',
+  'agentInterrupted',
+] as const;
 export type AgentFailureCode = (typeof agentFailureCodes)[number];
 
 /** A turn that the agent could not do. */

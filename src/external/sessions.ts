@@ -177,6 +177,10 @@ export class Sessions {
     const kept = lost ?? order.session?.sessionId;
     const state = kept === undefined ? undefined : await this.#takeUp(connection, order, kept, signal);
     if (kept !== undefined && state) return this.#add(connection, threadId, kept, state);
+    if (order.isContinued) {
+      const message = `The agent ${this.#settings.name} ended with the agent server and cannot continue, because it has lost its memory of this conversation. Its work is unknown: check it, then send the prompt again.`;
+      throw new AgentFailure('agentInterrupted', message);
+    }
     if (kept !== undefined) {
       order.report.notice(
         'agentSessionLost',
@@ -277,7 +281,8 @@ export class Sessions {
     signal.addEventListener('abort', cancel, { once: true });
     try {
       const prompt = promptOf(order.input);
-      report.prompting();
+      await report.prompting();
+      signal.throwIfAborted();
       const result = v.parse(PromptResult, await peer.request('session/prompt', { sessionId, prompt }));
       report.used(await account.settle(session.useOf(result), connection.isExporting, signal));
       signal.throwIfAborted();

@@ -104,7 +104,7 @@ export const settings: RuntimeSettings = {
   maxRetries: 0,
   fallbackModels: [],
   budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
-  turns: { resume: 'auto', maxResumes: 3, resumeWithinHours: 24 },
+  turns: { resume: 'auto', maxResumes: 3, resumeWithinHours: 24, resumeAgents: false },
 };
 
 export function service(

@@ -67,7 +67,7 @@ export async function serve(
       maxRetries: 0,
       fallbackModels: [],
       budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
-      turns: { resume: 'never', maxResumes: 0, resumeWithinHours: 1 },
+      turns: { resume: 'never', maxResumes: 0, resumeWithinHours: 1, resumeAgents: false },
     },
     onBug: (error) => {
       faults.push(error);

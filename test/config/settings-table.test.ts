@@ -130,6 +130,9 @@ const restrictions: readonly [string, unknown, unknown, unknown][] = [
   ['Turns.Resume', 'never', 'auto', 'never'],
   ['Turns.KeepCommands', undefined, false, false],
   ['Turns.KeepCommands', false, true, false],
+  ['Turns.ResumeAgents', undefined, true, false],
+  ['Turns.ResumeAgents', true, true, true],
+  ['Turns.ResumeAgents', true, false, false],
   ['Tools.Shell.Sandbox', undefined, 'required', 'required'],
   ['Tools.Shell.Sandbox', undefined, 'off', 'auto'],
   ['Tools.Shell.Network', 'allow', 'deny', 'deny'],
@@ -258,6 +261,8 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Turns.Resume', 'ask', 'auto', 'ask'],
   ['Turns.KeepCommands', undefined, false, false],
   ['Turns.KeepCommands', false, true, false],
+  ['Turns.ResumeAgents', undefined, true, false],
+  ['Turns.ResumeAgents', true, true, true],
   ...[
     ['Turns.MaxResumes', 2],
     ['Turns.ResumeWithinHours', 10],

@@ -402,6 +402,10 @@ async function prompt({ sessionId, prompt }, id) {
   if (!session) throw { code: -32_002, message: 'Session not found' };
   session.stopReason = 'end_turn';
   session.promptId = id;
+  if (prompt[0]?.text?.startsWith('Your host was restarted')) {
+    say(sessionId, `continued by ${process.pid}`);
+    return { stopReason: 'end_turn' };
+  }
   const images = prompt.filter(({ type }) => type === 'image').length;
   if (images > 0) say(sessionId, `images ${images}`);
   for (const line of prompt.flatMap(({ text = '' }) => text.split('\n'))) {

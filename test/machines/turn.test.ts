@@ -1,5 +1,5 @@
 import t from 'tap';
-import { resumedStateOf, resumedStates, savedTurnOf, turnMachine } from '../../machines/index.ts';
+import { resumedDelegationOf, resumedStateOf, resumedStates, savedTurnOf, turnMachine } from '../../machines/index.ts';
 import { flush, open, type Walk, walkEvery } from './harness.ts';
 import {
   activeStates,
@@ -243,6 +243,14 @@ const resumptions: Walk<World>[] = [
     }),
   ),
   {
+    takes: 'working.resuming done(resume) [continuesIn] → working.securing',
+    proves: 'an external agent continues the turn when the files are saved',
+    world: () => new TurnWorld({ isDelegated: true, resumed: savedTurn('inferring') }),
+    given: to.resuming,
+    when: (world) => open(world.resume).answer({ next: 'securing' }),
+    shows: (t, world) => t.same([world.value, world.secure.length], ['securing', 1]),
+  },
+  {
     takes: 'working.resuming done(resume) → working.checking',
     proves: 'the request is repeated after a check',
     world: () => worldFor('resuming'),
@@ -283,6 +291,8 @@ t.test('every state of the machine is saved, and has a state in which it continu
   }
   t.equal(resumedStateOf('a state of a later version', true), 'reviewing', 'open calls count more than the state');
   t.equal(resumedStateOf('inferring', true), 'reviewing');
+  t.equal(resumedDelegationOf('delegating'), 'securing');
+  t.equal(resumedDelegationOf('cancelling'), 'storing', 'an interrupted agent does not work again');
   t.equal(resumedStateOf('concluding', true), 'concluding', 'a turn at its limit runs no call');
   t.end();
 });

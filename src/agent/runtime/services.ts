@@ -55,6 +55,8 @@ export interface RuntimeSettings {
     readonly resumeWithinHours: number;
     /** Time for a client to register its tools again. Default: that of a call. */
     readonly clientToolMs?: number;
+    /** An external agent is asked to continue its turn. */
+    readonly resumeAgents: boolean;
   };
 }
 

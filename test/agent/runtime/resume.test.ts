@@ -315,7 +315,7 @@ async function left(t: Test, over: Partial<RuntimeSettings> = {}) {
 }
 
 const turnsOf = (resume: 'auto' | 'never', maxResumes = 3, resumeWithinHours = 24) => ({
-  turns: { resume, maxResumes, resumeWithinHours },
+  turns: { resume, maxResumes, resumeWithinHours, resumeAgents: false },
 });
 
 t.test('a turn that ended its server too often is given up, and its thread works', async (t) => {
@@ -357,7 +357,7 @@ t.test('facts of another version or without sense end their turn with a reason, 
 
 t.test('with Resume "ask" a turn continues after an approval, under one question', async (t) => {
   const { next, turnId } = await left(t);
-  const ask = { turns: { resume: 'ask' as const, maxResumes: 3, resumeWithinHours: 24 } };
+  const ask = { turns: { resume: 'ask' as const, maxResumes: 3, resumeWithinHours: 24, resumeAgents: false } };
   const first = next(ask);
   const [asked] = first.runtime.turns.approvals();
   t.match(asked, { scopeKey: `resume:${turnId}`, operation: 'continue' });

@@ -49,6 +49,8 @@ function endOf({ services, turns }: Recovery, turn: Turn, thread: StoredThread):
   if (services.settings.turns.resume === 'never') return crashed;
   const agent = turns.delegateNameOf(thread);
   if (agent === undefined) return undefined;
+  const { resumeAgents } = services.settings.turns;
+  if (resumeAgents && services.store.turnActors.get(turn.threadId, turn.id) !== undefined) return undefined;
   return failedWith(
     'agentInterrupted',
     `The agent ${agent} ended with the agent server in ${turn.id}. Its work is unknown: check it, then send the prompt again.`,

@@ -351,7 +351,7 @@ export class Turns {
       ...{ id, config, store, journal, asker, delegate },
       channel: thread.identity?.channelName,
       // The effects of an external agent's work are unknown.
-      isResumable: isResumable && !delegate,
+      isResumable: isResumable && (!delegate || settings.turns.resumeAgents),
       workspacePath: this.pathOf(thread),
       maxRounds: depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds,
       // Changes of a sub-agent belong to the turn that spawned it.

@@ -12,7 +12,7 @@ const soundMs = 60_000;
 
 /** States in which a step of the turn runs, which a suspension waits for. */
 const busyStates: ReadonlySet<string> = new Set([
-  ...['inferring', 'compacting', 'concluding', 'checkingEnd', 'cancelling', 'storing'],
+  ...['inferring', 'compacting', 'concluding', 'delegating', 'checkingEnd', 'cancelling', 'storing'],
 ]);
 
 export interface SuspendOptions {

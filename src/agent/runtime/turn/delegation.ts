@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Delegated, TurnTokens } from '../../../../machines/index.ts';
+import type { Delegated, Resumption, TurnTokens } from '../../../../machines/index.ts';
 import { type ApprovalDecision, defaults } from '../../../protocol/index.ts';
 import {
   type Delegate,
@@ -12,6 +12,7 @@ import {
 } from '../../delegate.ts';
 import { contentOf, imagePathsIn } from '../../history.ts';
 import type { ContentPart } from '../../model.ts';
+import { timestamp } from '../clock.ts';
 import type { TurnOptions } from '../types.ts';
 import type { TurnApprovals } from './approvals.ts';
 import { type ReviewedCall, reviewCall } from './call-review.ts';
@@ -19,6 +20,7 @@ import type { TurnContext } from './context.ts';
 import type { TurnHooks } from './hooks.ts';
 import { TurnImages } from './images.ts';
 import type { TurnItems } from './items.ts';
+import { addKnownResults, announceResumption, lostCalls } from './resumption.ts';
 import { TurnVolume } from './volume.ts';
 
 export interface TurnDelegationOptions {
@@ -32,6 +34,17 @@ export interface TurnDelegationOptions {
   readonly onWithdrawn: (requestId: string) => void;
   readonly onTokensUsed: (tokens: TurnTokens) => void;
 }
+
+/** Key under which a sent prompt is stored among the started calls: no agent names a call so. */
+const promptCall = 'session/prompt';
+
+/** Prompt for an agent whose process ended in the turn. */
+const continuation = [
+  {
+    type: 'text',
+    text: 'Your host was restarted, and your process with it, while you worked on the last prompt. A call that was running may have had its effect: check before you repeat it. Then continue with that prompt.',
+  },
+] as const;
 
 type Command = ReturnType<TurnItems['beginCommand']>;
 
@@ -69,7 +82,7 @@ export class TurnDelegation {
   /** Shows the prompt to the hooks of the user, then has the agent start while the files are saved. @throws PromptBlockedError, DelegateError for a turn that it must not do */
   async prepare(signal: AbortSignal): Promise<void> {
     const { hooks, delegate } = this.#options;
-    const { thread, input, isPlanning, options } = this.#turn;
+    const { thread, input, isPlanning, options, resumed } = this.#turn;
     const refuse = (why: string) => {
       throw new DelegateError('agentUnsuited', `The agent ${delegate.name} cannot do this turn: ${why}.`);
     };
@@ -77,9 +90,27 @@ export class TurnDelegation {
     if (thread.config.readOnly) refuse('this conversation is read-only, and nothing keeps it from changing files');
     if (isPlanning) refuse('the turn only plans, and nothing keeps it from changing files');
     if ((options.clientTools ?? []).length > 0) refuse('it does not call tools of the client');
+    if (resumed) announceResumption(this.#turn, []);
     await hooks.submitPrompt(input, signal);
     signal.throwIfAborted();
     delegate.prepare(thread.id);
+  }
+
+  /** Takes over a turn that an earlier process began. The agent has ended with it, so the outcome of its open calls is unknown. */
+  async resume(signal: AbortSignal): Promise<Resumption> {
+    signal.throwIfAborted();
+    const calls = lostCalls(this.#turn);
+    const { name } = this.#options.delegate;
+    const note = `the agent ${name} had to start again and is asked to continue; its work of the last moments is unknown`;
+    const resumption = announceResumption(this.#turn, calls, this.#isContinued ? note : '');
+    addKnownResults(this.#turn, calls);
+    return resumption;
+  }
+
+  /** An earlier process has sent the prompt, which must not be sent again. */
+  get #isContinued(): boolean {
+    const { thread, place, resumed } = this.#turn;
+    return resumed !== undefined && thread.store.turnActors.calls(place.threadId, place.turnId).has(promptCall);
   }
 
   /** Runs the turn. Rejects as `Delegate.run` does, and with a DelegateError when the agent sends more than a turn takes. */
@@ -88,7 +119,8 @@ export class TurnDelegation {
     const { delegate } = this.#options;
     const { thread, place, input, options, isPlanning } = this.#turn;
     const { id: threadId, workspacePath, store, config } = thread;
-    const images = await new TurnImages(this.#turn).read(imagePathsIn(input));
+    const isContinued = this.#isContinued;
+    const images = isContinued ? undefined : await new TurnImages(this.#turn).read(imagePathsIn(input));
     const kept = store.agentSession(threadId);
     if (kept?.agent !== delegate.name) this.#noteUnseen();
     // Withdraws the agent's questions before the request to stop: some agents wait for the answers.
@@ -96,8 +128,8 @@ export class TurnDelegation {
     signal.addEventListener('abort', withdraw, { once: true });
     try {
       const order = {
-        ...{ ...place, workspacePath, isPlanning },
-        input: [...contextOf(options), ...contentOf(input, images)],
+        ...{ ...place, workspacePath, isPlanning, isContinued },
+        input: isContinued ? continuation : [...contextOf(options), ...contentOf(input, images)],
         model: options.model ?? config.model,
         effort: options.effort ?? config.effort,
         mode: config.agentMode,
@@ -147,7 +179,12 @@ export class TurnDelegation {
         }
       };
     return {
-      prompting: () => thread.beforeEffects(delegate.name),
+      prompting: async () => {
+        thread.beforeEffects(delegate.name);
+        if (!thread.isResumable) return;
+        const started = { startedAt: timestamp(), tool: delegate.name, source: 'agent', kind: 'other' } as const;
+        await record.saveCall(promptCall, { itemId: '', ...started });
+      },
       received: unlessOver((bytes) => this.#volume.addBytes(bytes)),
       text: unlessOver((type, text) => {
         this.#volume.addText(text);

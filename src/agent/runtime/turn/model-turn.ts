@@ -24,7 +24,7 @@ import type { TurnFiles } from './files.ts';
 import type { TurnHooks } from './hooks.ts';
 import { TurnInference } from './inference.ts';
 import { lacksPlan, planMissing } from './plan-mode.ts';
-import { announceResumption, type ResumedCall, resumedCalls } from './resumption.ts';
+import { addKnownResults, announceResumption, resumedCalls } from './resumption.ts';
 
 export interface ModelTurnOptions {
   readonly turn: TurnContext;
@@ -102,7 +102,7 @@ export class ModelTurn implements ModelEffects {
     signal.throwIfAborted();
     const resumption = announceResumption(this.#turn, calls);
     if (resumption.next === 'storing') {
-      this.#addKnownResults(calls);
+      addKnownResults(this.#turn, calls);
       return resumption;
     }
     const { fallbacks = 0, retryMs = 0 } = context?.patience ?? {};
@@ -115,16 +115,6 @@ export class ModelTurn implements ModelEffects {
     const pauseMs = retryMs - Math.max(0, Date.now() - Date.parse(resumed?.facts.savedAt ?? ''));
     if (state === 'retrying' && pauseMs > 0) await sleep(pauseMs, undefined, { signal });
     return resumption;
-  }
-
-  /** Adds the results of started calls to a turn that has ended, which runs none. */
-  #addKnownResults(calls: readonly ResumedCall[]): void {
-    const { items } = this.#turn.record;
-    for (const { item, known } of calls) {
-      const { callId, tool } = item;
-      if (known)
-        items.add<'toolResult'>({ type: 'toolResult', callId, tool, outcome: known.outcome, text: known.text });
-    }
   }
 
   /** See `TurnCalls.hold`. */

@@ -1,5 +1,5 @@
 import type { Resumption } from '../../../../machines/index.ts';
-import { resumedStateOf } from '../../../../machines/index.ts';
+import { resumedDelegationOf, resumedStateOf } from '../../../../machines/index.ts';
 import { count } from '../../../lib/index.ts';
 import type { ItemOf } from '../../../protocol/index.ts';
 import { hashOfFile } from '../../tools/index.ts';
@@ -51,6 +51,14 @@ async function resultOf(
   return { outcome: 'unknown', text };
 }
 
+/** Open calls of an external agent, whose outcome is unknown. */
+export const lostCalls = ({ record: { items } }: TurnContext): readonly ResumedCall[] =>
+  items.openCalls.map((item) => {
+    const output = items.last('commandExecution', ({ callId }) => callId === item.callId)?.output ?? '';
+    const known = { outcome: 'unknown', text: unknownText(item.tool, output) } as const;
+    return { item, started: undefined, known };
+  });
+
 const unknownText = (tool: string, output: string): string =>
   `The outcome is unknown: the agent server ended while ${tool} ran, and it was not repeated. Check its effects before you continue.` +
   (output === '' ? '' : ` Output until then: ${output}`);
@@ -58,10 +66,11 @@ const unknownText = (tool: string, output: string): string =>
 /**
  * Reports to clients that a turn continues, withdraws the answer that broke off, and chooses the state.
  *
- * @param calls see `resumedCalls`
+ * @param calls see `resumedCalls` and `lostCalls`
+ * @param note of an external agent: part of a sentence about its work; empty: nothing to add
  */
-export function announceResumption(turn: TurnContext, calls: readonly ResumedCall[]): Resumption {
-  const { services, place, record, resumed } = turn;
+export function announceResumption(turn: TurnContext, calls: readonly ResumedCall[], note = ''): Resumption {
+  const { services, place, record, resumed, thread } = turn;
   if (!resumed) throw new Error(`${place.turnId} is not resumed`);
   const { state, savedAt, suspended: reason = 'crash' } = resumed.facts;
   const unknown = calls.filter(({ known }) => known?.outcome === 'unknown');
@@ -70,7 +79,7 @@ export function announceResumption(turn: TurnContext, calls: readonly ResumedCal
   const { lastAwayMs: awayMs } = resumed;
   const text = sentences(
     `The agent server ended at ${clockOf(Date.parse(savedAt))} and was back at ${clockOf(resumed.at)}.`,
-    [isRepeated && 'the answer is repeated', unknown.length > 0 && unknownCalls(unknown)],
+    [isRepeated && 'the answer is repeated', note !== '' && note, unknown.length > 0 && unknownCalls(unknown)],
   );
   if (isRepeated && record.items.discardAnswer()) {
     record.items.add({ type: 'systemNotice', kind: 'requestRepeated', text: 'The agent server ended in the answer.' });
@@ -83,7 +92,16 @@ export function announceResumption(turn: TurnContext, calls: readonly ResumedCal
   services.tracer?.turnResumed(place, {
     ...{ reason, incarnation, awayMs, resumes: record.resumes, callsRepeated, callsUnknown: unknown.length },
   });
-  return { next: resumedStateOf(state, calls.length > 0) };
+  return { next: thread.delegate ? resumedDelegationOf(state) : resumedStateOf(state, calls.length > 0) };
+}
+
+/** Adds the results of calls that are not run again. */
+export function addKnownResults({ record }: TurnContext, calls: readonly ResumedCall[]): void {
+  for (const { item, known } of calls) {
+    const { callId, tool } = item;
+    if (known)
+      record.items.add<'toolResult'>({ type: 'toolResult', callId, tool, outcome: known.outcome, text: known.text });
+  }
 }
 
 function unknownCalls(calls: readonly ResumedCall[]): string {

@@ -163,6 +163,8 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.firstItems = resumed ? [] : this.#makeFirstItems();
     if (!resumed) return;
     for (const asker of this.#askers) asker.restore(resumed.at);
+    // The process that waits for the answers has ended.
+    if (delegate) this.#approvals.withdraw();
     if (settings.turns.resume !== 'ask') return;
     this.#question = new ResumeQuestion(turn, resumed.at, (isAccepted) => {
       if (!isAccepted) this.#driver.send({ type: 'INTERRUPT', by: 'user' });
@@ -348,7 +350,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     await this.#files.recovered;
     signal.throwIfAborted();
     if (options.hasDynamicTools) await thread.dynamicTools(signal);
-    return this.model.resume(signal);
+    return (this.#delegation ?? this.model).resume(signal);
   }
 
   async prepare(signal: AbortSignal): Promise<void> {
