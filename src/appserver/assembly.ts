@@ -228,6 +228,7 @@ function runtimeOptionsOf(
       commands: async () => describeCommands(await sandbox.try(), config.Tools.Shell.Network),
     },
     tools: () => selectTools([...tools.tools, ...mcp.tools()], config.EnabledTools),
+    toolServers: () => mcp.settled(),
     settings: runtimeSettingsOf(config),
     spending,
     clean,

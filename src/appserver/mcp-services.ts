@@ -54,6 +54,11 @@ export class McpServices {
     return this.#isConfigured() ? (await this.#load()).status() : [];
   }
 
+  /** See `McpServers.settled`. */
+  async settled(): Promise<readonly string[]> {
+    return this.#isConfigured() ? (await this.#load()).settled() : [];
+  }
+
   async test(what: string | McpServerSettings, name?: string): Promise<McpTestResult> {
     return (await this.#load()).test(what, name);
   }

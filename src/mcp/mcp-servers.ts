@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { AnyActorRef } from 'xstate';
@@ -168,6 +169,21 @@ export class McpServers {
       await server.stop();
       this.#tests.delete(server);
     }
+  }
+
+  /**
+   * Resolves when every enabled server is ready, failed or over its time to start.
+   *
+   * @returns names of the servers that are not ready
+   */
+  async settled(): Promise<readonly string[]> {
+    const enabled = [...this.#servers.values()].filter(({ settings }) => settings.enabled);
+    await Promise.all(
+      enabled.map((server) =>
+        Promise.race([server.settled(), wait(server.settings.startupTimeoutSec * 1000, undefined, { ref: false })]),
+      ),
+    );
+    return enabled.filter(({ state }) => state !== 'ready').map(({ name }) => name);
   }
 
   /** For health: how many servers are in which state. */

@@ -197,6 +197,21 @@ t.test('a server that hangs at initialize is killed at its start-up time limit',
   t.same(await living(), []);
 });
 
+t.test('the wait for servers ends when each is ready or over its time to start, and names the others', async (t) => {
+  const mcp = room(
+    t,
+    {
+      good: stdio([small]),
+      mute: stdio([small, 'mute', 'stubborn'], { startupTimeoutSec: 1 }),
+      off: stdio([small], { enabled: false }),
+    },
+    { restartPolicy: quick },
+  );
+  mcp.servers.start();
+  t.same(await mcp.servers.settled(), ['mute']);
+  t.ok(mcp.servers.tools().length > 0, 'control: the other one is ready');
+});
+
 t.test('a server that writes an endless line is ended', async (t) => {
   const mcp = room(t, { endless: stdio([small, 'endless']) }, { restartPolicy: { ...quick, maxRestarts: 0 } });
   mcp.servers.start();

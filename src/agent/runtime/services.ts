@@ -92,6 +92,12 @@ export interface RuntimeServices {
   readonly agentProblem?: ((name: string) => AgentProblem | undefined) | undefined;
   /** All tools at the time of the call, MCP tools included. */
   readonly tools: () => readonly Tool[];
+  /**
+   * Resolves when the servers of tools are ready, or over their time to start.
+   *
+   * @returns names of servers without tools
+   */
+  readonly toolServers?: (() => Promise<readonly string[]>) | undefined;
   /** Built-in tools that the configuration enables, by name; undefined: all. */
   readonly enabledTools?: readonly string[] | undefined;
   readonly settings: RuntimeSettings;

@@ -17,7 +17,7 @@ import { printedCallNote } from '../../printed-call.ts';
 import type { ModelEffects } from './actor.ts';
 import type { TurnApprovals } from './approvals.ts';
 import { BudgetError, type TurnBudget } from './budget.ts';
-import { TurnCalls } from './calls.ts';
+import { rejectionOf, TurnCalls } from './calls.ts';
 import type { TurnContext } from './context.ts';
 import { TurnConversation } from './conversation.ts';
 import type { TurnFiles } from './files.ts';
@@ -91,7 +91,9 @@ export class ModelTurn implements ModelEffects {
 
   async prepare(signal: AbortSignal): Promise<void> {
     if (this.#turn.resumed) announceResumption(this.#turn, []);
+    const missing = this.#turn.resumed ? await this.#missingServers(signal) : [];
     await this.#conversation.prepare(signal);
+    for (const note of missing) this.#conversation.addNote(note);
   }
 
   /** Restores the conversation and the calls of a turn that an earlier process began. */
@@ -109,12 +111,20 @@ export class ModelTurn implements ModelEffects {
     // A turn that was about to use the next model uses it.
     const model = services.settings.fallbackModels[state === 'fallingBack' ? fallbacks : fallbacks - 1];
     // The last request adds its own note.
-    await this.#conversation.restore(signal, model, resumption.next === 'concluding' ? [] : notes);
+    const earlier = resumption.next === 'concluding' ? [] : notes;
+    await this.#conversation.restore(signal, model, [...earlier, ...(await this.#missingServers(signal))]);
     const { tools } = this.#conversation;
     this.#calls.restore(calls, (name) => tools.toolOf(name), tools.names);
     const pauseMs = retryMs - Math.max(0, Date.now() - Date.parse(resumed?.facts.savedAt ?? ''));
     if (state === 'retrying' && pauseMs > 0) await sleep(pauseMs, undefined, { signal });
     return resumption;
+  }
+
+  /** Waits for the servers of tools. @returns words for the model about those that are not ready */
+  async #missingServers(signal: AbortSignal): Promise<readonly string[]> {
+    const { toolServers } = this.#turn.services;
+    const missing = toolServers ? await Promise.race([toolServers(), rejectionOf(signal)]) : [];
+    return missing.length === 0 ? [] : [`MCP servers without tools since the restart: ${missing.join(', ')}.`];
   }
 
   /** See `TurnCalls.hold`. */
