@@ -24,7 +24,7 @@ import { type Config, homeDirectory, restartPolicyOf } from '../config/index.ts'
 import { messageOf } from '../lib/index.ts';
 import { Secrets } from '../log/index.ts';
 import type { AgentChoice, AgentInUse, AgentMode, PromptCommandInfo } from '../protocol/index.ts';
-import { outsideEnvironment } from '../supervise/index.ts';
+import { outsideEnvironment, ownIdentity } from '../supervise/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
 import { automationsOf } from './announced-automations.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
@@ -233,6 +233,7 @@ function runtimeOptionsOf(
     spending,
     clean,
     incarnation: options.incarnation,
+    bootId: ownIdentity().bootId || undefined,
     onBug: (error) => logger.bug(error),
     observe(actor, threadId, turnId, input) {
       const title = turnTitle(input, clean);

@@ -145,7 +145,8 @@ t.test('a turn continues after a reboot, which ends Hub, agent server, keeper an
 
   const { bootId } = JSON.parse(readFileSync(lockFile(own.path), 'utf8')).identity;
   const earlier = '00000000-0000-4000-8000-000000000000';
-  own.sql('UPDATE turnCalls SET json = replace(json, ?, ?)', bootId, earlier);
+  for (const table of ['turnActors', 'turnCalls'])
+    own.sql(`UPDATE ${table} SET json = replace(json, ?, ?)`, bootId, earlier);
   let records = 0;
   for (const file of globSync('**/*.{json,lock,kept}', { cwd: home })) {
     const text = readFileSync(join(home, file), 'utf8');
@@ -161,6 +162,10 @@ t.test('a turn continues after a reboot, which ends Hub, agent server, keeper an
   t.match(
     ended.items.filter(({ type }: Message) => type === 'toolResult'),
     [{ outcome: 'unknown' }],
+  );
+  t.match(
+    ended.items.filter(({ kind }: Message) => kind === 'turnResumed'),
+    [{ text: /^The machine was restarted, and the agent server ended at / }],
   );
 });
 

@@ -123,6 +123,8 @@ export interface RuntimeServices {
   readonly spending: DaySpending;
   /** Name of this process in the events of resumed turns. */
   readonly incarnation: string;
+  /** Boot of the machine; absent: unknown. */
+  readonly bootId?: string | undefined;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;
   /** Logs a bug and returns its id. */

@@ -673,3 +673,41 @@ t.test('a turn of a workspace that became restricted fails with the reason and t
   const restricted = await changed(t, { isTrusted: false }, { isTrusted: false });
   t.match(restricted, { turn: { status: 'completed' }, written: 1 }, 'control: it was restricted before');
 });
+
+t.test(
+  'the end of the earlier process is that of its last call when the call ended after the saved step',
+  async (t) => {
+    const { next, change, threadId, turnId } = await left(t);
+    const hour = 3_600_000;
+    change((facts) => JSON.stringify({ ...facts, savedAt: new Date(Date.now() - 3 * hour).toISOString() }));
+    const { runtime, close, threads } = next({}, () => dead);
+    const ear = listening();
+    runtime.threads.subscribe(threadId, ear.listener);
+    const { params } = await ear.until('system/event');
+    t.match(params, { kind: 'turnResumed' });
+    t.ok(Number(params.awayMs) < hour, `${params.awayMs} ms`);
+    t.ok(threads.turnActors.calls(threadId, turnId).size > 0, 'control: the call is stored');
+    close();
+  },
+);
+
+t.test('a resumed turn waits for its tool servers, and the model reads which of them are missing', async (t) => {
+  const ready = Promise.withResolvers<readonly string[]>();
+  let isReady = false;
+  setTimeout(() => {
+    isReady = true;
+    ready.resolve(['tickets']);
+  }, 20);
+  const late = tool({ name: 'Late', isReadOnly: true });
+  const { turn, requests } = await changed(
+    t,
+    {},
+    {
+      toolServers: () => ready.promise,
+      tools: () => (isReady ? [late] : []),
+    },
+  );
+  t.match(turn, { status: 'completed' });
+  t.match(requests[0]?.tools, [{ name: 'Late' }]);
+  t.match(JSON.stringify(requests[0]?.messages), /MCP servers without tools since the restart: tickets\./);
+});

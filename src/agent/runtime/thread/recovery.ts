@@ -70,8 +70,7 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     return resumeFailed(messageOf(error));
   }
   const at = Date.now();
-  const lastAwayMs = Math.max(0, at - Date.parse(facts.savedAt));
-  if (lastAwayMs > resumeWithinHours * hourMs) {
+  if (at - Date.parse(facts.savedAt) > resumeWithinHours * hourMs) {
     return { status: 'cancelled', interruptedBy: 'shutdown' };
   }
   if (facts.resumes >= maxResumes) {
@@ -84,13 +83,24 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     for (const item of items) if (!turn.items.includes(item)) store.putItem(turn.threadId, item);
   });
   try {
+    const endedAt = lastMomentOf(store, turn, facts);
+    const lastAwayMs = Math.max(0, at - endedAt);
     const awayMs = facts.awayMs + lastAwayMs;
-    const problem = turns.register(thread, { turn: { ...turn, items }, facts, at, awayMs, lastAwayMs });
+    const isReboot = facts.bootId !== undefined && services.bootId !== undefined && facts.bootId !== services.bootId;
+    const reason = facts.suspended ?? (isReboot ? 'reboot' : 'crash');
+    const resumed = { turn: { ...turn, items }, facts, endedAt, at, reason, awayMs, lastAwayMs } as const;
+    const problem = turns.register(thread, resumed);
     return problem === undefined ? undefined : resumeFailed(problem);
   } catch (error) {
     if (!(error instanceof AgentError)) throw error;
     return resumeFailed(error.message);
   }
+}
+
+/** Last moment at which the turn is known to have worked: its saved step, or the start or end of a call after it. */
+function lastMomentOf({ turnActors }: ThreadStore, { threadId, id }: Turn, { savedAt }: TurnFacts): number {
+  const calls = [...turnActors.calls(threadId, id).values()];
+  return Math.max(...[savedAt, ...calls.map(({ startedAt, endedAt = startedAt }) => endedAt)].map(Date.parse));
 }
 
 /** Ends a turn in the store. Its items stay, and its thread can continue. */

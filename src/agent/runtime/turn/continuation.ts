@@ -59,6 +59,7 @@ export class TurnContinuation {
       resumes: this.#resumes,
       awayMs: resumed?.awayMs ?? 0,
       savedAt: timestamp(),
+      ...(turn.services.bootId !== undefined && { bootId: turn.services.bootId }),
       ...(this.#suspended && { suspended: this.#suspended }),
     });
   }

@@ -81,6 +81,8 @@ const Facts = v.object({
   /** Time in which no agent server lived, in milliseconds. */
   awayMs: v.number(),
   savedAt: v.string(),
+  /** Boot of the machine; absent: unknown. */
+  bootId: v.optional(v.string()),
   /** Present: the agent server handed the turn over. */
   suspended: v.optional(v.picklist(suspensions)),
 });
@@ -94,8 +96,11 @@ export interface ResumedTurn {
   /** The stored turn, with completed items. */
   readonly turn: Turn;
   readonly facts: TurnFacts;
-  /** Time of this start, in milliseconds since the epoch. */
+  /** Last known moment of the earlier process, and time of this start, in milliseconds since the epoch. */
+  readonly endedAt: number;
   readonly at: number;
+  /** Why the earlier process ended. */
+  readonly reason: Suspension | 'crash' | 'reboot';
   /** Time in which no agent server lived, in milliseconds: of all pauses of the turn, and of the last one. */
   readonly awayMs: number;
   readonly lastAwayMs: number;

@@ -72,13 +72,14 @@ const unknownText = (tool: string, output: string): string =>
 export function announceResumption(turn: TurnContext, calls: readonly ResumedCall[], note = ''): Resumption {
   const { services, place, record, resumed, thread } = turn;
   if (!resumed) throw new Error(`${place.turnId} is not resumed`);
-  const { state, savedAt, suspended: reason = 'crash' } = resumed.facts;
+  const { facts: saved, reason } = resumed;
+  const { state } = saved;
   const unknown = calls.filter(({ known }) => known?.outcome === 'unknown');
   const callsUnknown = unknown.map(({ item: { callId, tool } }) => ({ callId, tool }));
   const isRepeated = (state === 'inferring' || state === 'concluding') && calls.length === 0;
   const { lastAwayMs: awayMs } = resumed;
   const text = sentences(
-    `The agent server ended at ${clockOf(Date.parse(savedAt))} and was back at ${clockOf(resumed.at)}.`,
+    `${reason === 'reboot' ? 'The machine was restarted, and the agent' : 'The agent'} server ended at ${clockOf(resumed.endedAt)} and was back at ${clockOf(resumed.at)}.`,
     [isRepeated && 'the answer is repeated', note !== '' && note, unknown.length > 0 && unknownCalls(unknown)],
   );
   if (isRepeated && record.items.discardAnswer()) {
