@@ -72,6 +72,8 @@ export function historyOf(turns: readonly Pick<Turn, 'items'>[], additions?: Add
 /** Parts of a conversation that its items lack. */
 export interface Additions {
   readonly images?: Images;
+  /** Images of results, by item id. */
+  readonly resultImages?: ReadonlyMap<string, readonly ContentPart[]>;
   readonly states?: States;
   /** Messages whose pictures are left out besides those that notices name, by item id. */
   readonly withoutPictures?: ReadonlySet<string>;
@@ -155,7 +157,7 @@ export function messagesOf(items: readonly Item[], additions: Additions = {}): M
       waiting.set(item.callId, item.tool);
     } else if (item.type === 'toolResult' && waiting.delete(item.callId)) {
       close();
-      messages.push(toolMessage(item.callId, item.tool, item.text));
+      messages.push(toolMessage(item.callId, item.tool, item.text, additions.resultImages?.get(item.id)));
     }
     const state = states?.get(item.id);
     if (answer && state) answer.state = state;
@@ -187,6 +189,6 @@ function userMessage(
   return { role: 'user', content: shown, itemId: id };
 }
 
-function toolMessage(callId: string, name: string, text: string): ModelMessage {
-  return { role: 'tool', callId, name, content: [{ type: 'text', text }] };
+function toolMessage(callId: string, name: string, text: string, images: readonly ContentPart[] = []): ModelMessage {
+  return { role: 'tool', callId, name, content: [{ type: 'text', text }, ...images] };
 }

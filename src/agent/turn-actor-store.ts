@@ -1,3 +1,6 @@
+import type { ToolOutcome } from '../protocol/index.ts';
+import type { ContentPart } from './model.ts';
+
 /** A call that may have effects and has started. */
 export interface StartedCall {
   /** Item of the call: a model may use one call id for several calls of a turn. */
@@ -14,6 +17,10 @@ export interface StartedCall {
   readonly subagent?: StartedSubagent | undefined;
   /** Time at which the tool returned; its result may be missing. */
   readonly endedAt?: string | undefined;
+  /** Result of the tool, for hooks that a kill cut off. */
+  readonly result?: { readonly outcome: ToolOutcome; readonly text: string; readonly exitCode?: number } | undefined;
+  /** Images of the stored result, which its item lacks. */
+  readonly images?: readonly ContentPart[] | undefined;
 }
 
 /** Turn of a sub-agent, for the call that waits for it. */

@@ -53,3 +53,39 @@ t.test(
     t.match(results.at(-1), { outcome: 'completed', text: /^Done before .*words of the hook/s });
   },
 );
+
+t.test(
+  'a PostToolUse hook of a command killed in its run runs again with the result, and the command not',
+  { timeout: 240_000 },
+  async (t) => {
+    const { path, turn } = await killed(
+      t,
+      { PostToolUse: `cat >> responses; ${counted('hooked')} >&2; exit 2` },
+      'run: echo once >> effects; echo output; exit 3',
+      (path) => contentOf(path, 'hooked') === 'x',
+    );
+    t.equal(contentOf(path, 'hooked'), 'xx');
+    t.equal(contentOf(path, 'effects'), 'once\n');
+    const results = turn.items.filter(({ type }: Message) => type === 'toolResult');
+    t.match(results.at(-1), { outcome: 'failed', text: /output.*words of the hook/s });
+    const exits = [...contentOf(path, 'responses').matchAll(/"exit_code":(\d+)/g)].map(([, code]) => code);
+    t.same(exits, ['3', '3'], 'both runs get the same result');
+  },
+);
+
+t.test(
+  'a UserPromptSubmit hook whose output is stored does not run again after a kill in the request',
+  { timeout: 240_000 },
+  async (t) => {
+    const { path, turn } = await killed(
+      t,
+      // The end of the turn waits in the first server.
+      { UserPromptSubmit: 'printf x >> asked; echo "words of the hook"', TurnEnd: counted('ended') },
+      'say hello',
+      (path) => contentOf(path, 'ended') === 'x',
+    );
+    t.equal(contentOf(path, 'asked'), 'x');
+    const notices = turn.items.filter(({ kind, text }: Message) => kind === 'hookContext' && /words of/.test(text));
+    t.equal(notices.length, 1);
+  },
+);

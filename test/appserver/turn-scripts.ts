@@ -71,6 +71,8 @@ export const scripts = {
     if (asked.tries > 0) return once(asked);
     throw new ModelError('upstreamFailed', 'The model is gone.', { isRetryable: false });
   },
+  picture: ({ id, rounds }) =>
+    rounds === 0 ? [call(`${id}-r`, 'ReadFile', { path: 'pixel.png' }), usage()] : [say(`done ${id}`), usage()],
   /** Needs an approval. */
   ask: once,
   /** Uses up the budget of its turn. */

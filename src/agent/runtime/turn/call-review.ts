@@ -43,6 +43,7 @@ export interface ReviewedCall {
 export interface KnownResult {
   readonly outcome: ToolOutcome;
   readonly text: string;
+  readonly exitCode?: number;
 }
 
 export interface ReviewOptions {

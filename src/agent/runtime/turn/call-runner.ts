@@ -29,7 +29,7 @@ export interface RunCallsOptions {
   /** Resolves when the tool of an allowed call may run. Rejects when the turn is interrupted. */
   readonly admit: (reviewed: ReviewedCall) => Promise<void>;
   /** Called when the tool has returned, before hooks and the result. */
-  readonly onReturn: (reviewed: ReviewedCall) => void;
+  readonly onReturn: (reviewed: ReviewedCall, result: ToolResult) => void;
   readonly onEnd: (result: CallResult) => void;
   /** Logs an error of a tool; returns its id in the log. */
   readonly onBug: (error: unknown) => string;
@@ -86,9 +86,7 @@ async function runCall(reviewed: ReviewedCall, options: RunCallsOptions): Promis
     });
   }
   try {
-    const result = known
-      ? { text: known.text, isError: known.outcome !== 'completed' }
-      : await run(reviewed, tool, options);
+    const result = known ? { ...known, isError: known.outcome !== 'completed' } : await run(reviewed, tool, options);
     // Hooks of a finished call may have ended with their process.
     const appendix = await options.appendixOf(reviewed, result);
     end(outcomeOf(result), result, appendix);
@@ -103,11 +101,11 @@ async function run(reviewed: ReviewedCall, tool: Tool, options: RunCallsOptions)
   await options.admit(reviewed);
   options.onStart(reviewed);
   const result = await tool.run(reviewed.args, options.contextOf(reviewed));
-  options.onReturn(reviewed);
+  options.onReturn(reviewed, result);
   return result;
 }
 
-const outcomeOf = ({ isError, isUnknown }: ToolResult): ToolOutcome =>
+export const outcomeOf = ({ isError, isUnknown }: ToolResult): ToolOutcome =>
   isUnknown ? 'unknown' : isError ? 'failed' : 'completed';
 
 function bounded(text: string): string {

@@ -1,12 +1,12 @@
 import { defaults, type ItemOf } from '../../../protocol/index.ts';
 import { NestedInstructions } from '../../instructions/index.ts';
 import type { ModelToolCall } from '../../model.ts';
-import type { Tool, ToolContext } from '../../tool.ts';
+import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
 import type { FileChange, StartedCall } from '../../turn-actor-store.ts';
 import { timestamp } from '../clock.ts';
 import type { TurnApprovals } from './approvals.ts';
 import { type AnswerEnd, type ReviewedCall, reviewCall } from './call-review.ts';
-import { type CallResult, type MadeResult, runCalls } from './call-runner.ts';
+import { type CallResult, type MadeResult, outcomeOf, runCalls } from './call-runner.ts';
 import type { TurnContext } from './context.ts';
 import type { TurnHooks } from './hooks.ts';
 import type { TurnItems } from './items.ts';
@@ -188,9 +188,12 @@ export class TurnCalls {
         (await this.#instructionsFor(reviewed)) + (await this.#options.hooks.afterCall(reviewed, result, signal)),
       onStart: (reviewed) => this.#start(reviewed),
       admit: (reviewed) => this.#admit(reviewed, signal),
-      onReturn: ({ call: { callId } }) => {
+      onReturn: ({ call: { callId } }, result) => {
         const started = this.#started.get(callId);
-        if (started) record.saveCallEnd(callId, { ...started, endedAt: timestamp() });
+        if (!started) return;
+        // A replaced file shows its result itself.
+        const saved = started.file ? {} : this.#forHooks(result);
+        this.#saveEnd(callId, { ...started, endedAt: timestamp(), ...saved });
       },
       onEnd: (result) => {
         results.set(result.reviewed, result);
@@ -200,6 +203,7 @@ export class TurnCalls {
         const { callId, name } = result.reviewed.call;
         const { outcome, text, durationMs } = result;
         const item = items.add<'toolResult'>({ type: 'toolResult', callId, tool: name, outcome, text, durationMs });
+        if (result.images.length > 0) this.#saveImages(result);
         const onStored = this.#onStored.get(callId);
         if (onStored) record.afterCommit(onStored);
         if (result.plan) items.add<'plan'>({ type: 'plan', callId, steps: [...result.plan] });
@@ -215,6 +219,26 @@ export class TurnCalls {
     }
     const isCut = this.#reviewed.some((reviewed) => reviewed.isCut);
     return { results: inOrder, repeated: this.#guard.stuckTool, isCut };
+  }
+
+  #saveEnd(callId: string, call: StartedCall): void {
+    this.#started.set(callId, call);
+    this.#turn.record.saveCallEnd(callId, call);
+  }
+
+  /** The result of a tool whose hooks a kill may cut off. */
+  #forHooks(result: ToolResult): Pick<StartedCall, 'result'> {
+    const { hooks, clean } = this.#turn.services;
+    if (!hooks?.has('PostToolUse')) return {};
+    const { text, exitCode } = result;
+    return { result: { outcome: outcomeOf(result), text: clean(text), ...(exitCode !== undefined && { exitCode }) } };
+  }
+
+  /** Saves the images of a result in one commit with its item. */
+  #saveImages({ reviewed: { call, tool }, images }: CallResult): void {
+    if (!this.#turn.thread.isResumable) return;
+    const { callId } = call;
+    this.#saveEnd(callId, { ...(this.#started.get(callId) ?? this.#startOf(call, tool)), images });
   }
 
   /** Starts no further call. Resolves when the running ones have ended, except commands that are left to the next process. */
@@ -254,17 +278,18 @@ export class TurnCalls {
     await this.#saveStart(reviewed, signal);
   }
 
-  async #saveStart(
-    { call: { callId, name }, tool }: ReviewedCall,
-    signal: AbortSignal,
-    file?: FileChange,
-  ): Promise<void> {
+  #startOf({ callId, name }: ModelToolCall, tool: Tool | undefined): StartedCall {
+    return {
+      itemId: this.#turn.record.items.last('toolCall', (item) => item.callId === callId)?.id ?? '',
+      ...{ startedAt: timestamp(), tool: name, source: tool?.source ?? 'builtin', kind: kindOf(name) },
+    };
+  }
+
+  async #saveStart({ call, tool }: ReviewedCall, signal: AbortSignal, file?: FileChange): Promise<void> {
     const { record, thread } = this.#turn;
     if (!thread.isResumable) return;
-    const started: StartedCall = {
-      itemId: record.items.last('toolCall', (item) => item.callId === callId)?.id ?? '',
-      ...{ startedAt: timestamp(), tool: name, source: tool?.source ?? 'builtin', kind: kindOf(name), file },
-    };
+    const { callId } = call;
+    const started: StartedCall = { ...this.#startOf(call, tool), file };
     this.#started.set(callId, started);
     await Promise.race([record.saveCall(callId, started), rejectionOf(signal)]);
   }

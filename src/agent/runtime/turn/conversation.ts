@@ -347,6 +347,7 @@ export class TurnConversation {
     const { history, instructions = [] } = options;
     const withoutPictures = this.#refusedPictures.itemIds;
     const areCallsOpen = this.#turn.record.items.openCalls.length > 0;
+    const resultImages = this.#images.ofResults();
     const text = systemPrompt({
       workspacePath,
       briefing,
@@ -361,11 +362,14 @@ export class TurnConversation {
       this.#messages = [
         { role: 'system', text },
         ...history,
-        ...messagesOf(own, { images, withoutPictures, areCallsOpen }),
+        ...messagesOf(own, { images, resultImages, withoutPictures, areCallsOpen }),
       ];
       return;
     }
     const images = await this.#images.read(this.#past.imagePaths());
-    this.#messages = [{ role: 'system', text }, ...this.#past.conversation({ images, withoutPictures, areCallsOpen })];
+    this.#messages = [
+      { role: 'system', text },
+      ...this.#past.conversation({ images, resultImages, withoutPictures, areCallsOpen }),
+    ];
   }
 }

@@ -7,9 +7,28 @@ export class TurnImages {
   readonly #turn: TurnContext;
   readonly #images = new Map<string, ContentPart>();
   readonly #tried = new Set<string>();
+  #ofResults: ReadonlyMap<string, readonly ContentPart[]> | undefined;
 
   constructor(turn: TurnContext) {
     this.#turn = turn;
+  }
+
+  /** Images of the results of a turn that an earlier process began, by item id. */
+  ofResults(): ReadonlyMap<string, readonly ContentPart[]> {
+    this.#ofResults ??= this.#readResults();
+    return this.#ofResults;
+  }
+
+  #readResults(): ReadonlyMap<string, readonly ContentPart[]> {
+    const { resumed, thread, place, record } = this.#turn;
+    const found = new Map<string, readonly ContentPart[]>();
+    if (!resumed) return found;
+    for (const [callId, { itemId, images }] of thread.store.turnActors.calls(place.threadId, place.turnId)) {
+      const result = images && record.items.last('toolResult', (item) => item.callId === callId);
+      const made = result && record.items.last('toolCall', (item) => item.callId === callId);
+      if (result && made?.id === itemId) found.set(result.id, images);
+    }
+    return found;
   }
 
   /** Images that could be read. */

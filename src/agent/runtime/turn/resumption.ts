@@ -36,7 +36,7 @@ export async function resumedCalls({ record, services, thread, place }: TurnCont
 
 /** Result of a started call; undefined: it can run. A kept command and a sub-agent that continues are finished by their tools. */
 async function resultOf(
-  { tool, kind, file, subagent }: StartedCall,
+  { tool, kind, file, subagent, result }: StartedCall,
   output: string,
   { isSubagentLost }: TurnThread,
 ): Promise<KnownResult | undefined> {
@@ -44,6 +44,7 @@ async function resultOf(
   if (!file) return { outcome: 'unknown', text: unknownText(tool, output) };
   const now = await hashOfFile(file.path).catch(() => undefined);
   if (now === file.before) return undefined;
+  if (result && !file) return result;
   if (now === file.after) {
     return { outcome: 'completed', text: `Done before the agent server ended: ${file.path} has the new content.` };
   }
