@@ -35,6 +35,7 @@ import { TurnModel } from './model.ts';
 import { TurnPast } from './past.ts';
 import { planNote } from './plan-mode.ts';
 import { RefusedPictures, refusedTool } from './refused-parts.ts';
+import { changedFilesNote } from './resumption.ts';
 import { TurnTools } from './tools.ts';
 
 export interface TurnConversationOptions {
@@ -107,8 +108,8 @@ export class TurnConversation {
     await this.#model.know(model);
     signal.throwIfAborted();
     await this.#begin(await this.#briefing(signal));
-    this.#notes = [...notes];
-    this.#unsaid = notes.map((note) => () => this.#say(note));
+    this.#notes = [...notes, ...(await changedFilesNote(this.#turn, (name) => this.tools.toolOf(name)))];
+    this.#unsaid = this.#notes.map((note) => () => this.#say(note));
     if (this.#turn.isPlanning && !this.#has(modeNotice)) this.#unsaid.push(() => this.addModeText(planNote));
   }
 
@@ -346,8 +347,8 @@ export class TurnConversation {
     const { workspacePath, config } = thread;
     const { history, instructions = [] } = options;
     const withoutPictures = this.#refusedPictures.itemIds;
-    const areCallsOpen = this.#turn.record.items.openCalls.length > 0;
     const resultImages = this.#images.ofResults();
+    const areCallsOpen = this.#turn.record.items.openCalls.length > 0;
     const text = systemPrompt({
       workspacePath,
       briefing,

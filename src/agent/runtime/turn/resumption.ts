@@ -1,7 +1,10 @@
+import { stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import type { Resumption } from '../../../../machines/index.ts';
 import { resumedDelegationOf, resumedStateOf } from '../../../../machines/index.ts';
 import { count } from '../../../lib/index.ts';
 import type { ItemOf } from '../../../protocol/index.ts';
+import type { Tool } from '../../tool.ts';
 import { hashOfFile } from '../../tools/index.ts';
 import type { StartedCall } from '../../turn-actor-store.ts';
 import type { KnownResult } from './call-review.ts';
@@ -41,10 +44,10 @@ async function resultOf(
   { isSubagentLost }: TurnThread,
 ): Promise<KnownResult | undefined> {
   if (kind === 'subagent' && !(subagent && isSubagentLost(subagent))) return undefined;
+  if (result && !file) return result;
   if (!file) return { outcome: 'unknown', text: unknownText(tool, output) };
   const now = await hashOfFile(file.path).catch(() => undefined);
   if (now === file.before) return undefined;
-  if (result && !file) return result;
   if (now === file.after) {
     return { outcome: 'completed', text: `Done before the agent server ended: ${file.path} has the new content.` };
   }
@@ -122,3 +125,53 @@ function sentences(first: string, more: readonly (string | false)[]): string {
 /** Local time of the day, as 14:03. */
 const clockOf = (at: number): string =>
   new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+
+/** Tools whose files the model knows. */
+const fileTools: ReadonlySet<string> = new Set(['ReadFile', 'WriteFile', 'EditFile']);
+const maxNamedFiles = 10;
+
+/**
+ * Names the files of the turn's finished calls that changed while no agent server lived, for the model.
+ *
+ * @returns one text, or none
+ */
+export async function changedFilesNote(
+  { services, thread, record, resumed }: TurnContext,
+  toolOf: (name: string) => Tool | undefined,
+): Promise<readonly string[]> {
+  if (!resumed) return [];
+  const items = record.items.snapshot();
+  const finished = new Set(items.flatMap((item) => (item.type === 'toolResult' ? [item.callId] : [])));
+  const paths = new Set<string>();
+  for (const item of items) {
+    if (item.type !== 'toolCall' || !fileTools.has(item.tool) || !finished.has(item.callId)) continue;
+    const tool = toolOf(item.tool);
+    const parsed = tool?.parse(parsedJson(item.arguments));
+    const path = parsed?.ok ? tool?.placeOf?.(parsed.args) : undefined;
+    if (path !== undefined) paths.add(path);
+  }
+  const changed: string[] = [];
+  for (const path of paths) {
+    if ((await lastChangeOf(resolve(thread.workspacePath, path))) > resumed.endedAt) changed.push(path);
+  }
+  if (changed.length === 0) return [];
+  const more = changed.length - maxNamedFiles;
+  const names = `${changed.slice(0, maxNamedFiles).join(', ')}${more > 0 ? ` and ${count(more, 'other file')}` : ''}`;
+  return [
+    services.clean(`Files of this turn that changed while the agent server was down: ${names}. Read them again.`),
+  ];
+}
+
+/** Time at which a file, or the directory of a missing one, changed last, in whole milliseconds; 0: unknown. */
+async function lastChangeOf(path: string): Promise<number> {
+  const found = await stat(path).catch(() => stat(dirname(path)).catch(() => undefined));
+  return Math.floor(found?.ctimeMs ?? 0);
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
