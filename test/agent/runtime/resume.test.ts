@@ -711,3 +711,61 @@ t.test('a resumed turn waits for its tool servers, and the model reads which of 
   t.match(requests[0]?.tools, [{ name: 'Late' }]);
   t.match(JSON.stringify(requests[0]?.messages), /MCP servers without tools since the restart: tickets\./);
 });
+
+t.test('a hook that was cut off can still block the input that steers a turn', async (t) => {
+  const directory = temporaryDirectory(t);
+  const store = openStore(directory);
+  const gate = Promise.withResolvers<void>();
+  const inHook = Promise.withResolvers<void>();
+  const hooksOf = (onSteered: () => Promise<unknown>) =>
+    ({
+      has: (event: string) => event === 'UserPromptSubmit',
+      run: async ({ prompt }: { readonly prompt: string }) =>
+        prompt === 'and in red' ? await onSteered() : { context: [], reasons: [], failures: [] },
+    }) as unknown as NonNullable<RuntimeOptions['hooks']>;
+  const { runtime } = service(
+    scripted(async function* () {
+      yield say('blue');
+      await gate.promise;
+    }),
+    {
+      store: store.threads,
+      hooks: hooksOf(() => {
+        inHook.resolve();
+        return dead;
+      }),
+    },
+  );
+  const { thread } = runtime.threads.start({});
+  const ear = listening();
+  const { turn, begin } = runtime.turns.start(thread.id, text('x'), ear.listener);
+  begin();
+  await ear.until('item/agentMessage/delta');
+  runtime.turns.steer(thread.id, turn.id, { input: text('and in red') });
+  gate.resolve();
+  await inHook.promise;
+  // The commit of the input.
+  await ear.until('item/completed', 3);
+  store.close();
+  const second = openStore(directory);
+  t.teardown(() => second.close());
+  const requests: ModelRequest[] = [];
+  const { runtime: next } = service(
+    scripted(async function* (request) {
+      requests.push(request);
+      yield say('done');
+    }),
+    { store: second.threads, hooks: hooksOf(async () => ({ context: [], reasons: ['no red'], failures: [] })) },
+  );
+  const run = next.turns.running(thread.id);
+  next.resume();
+  const ended = await run?.ended;
+  t.match(ended, { status: 'completed' });
+  t.match(
+    JSON.stringify(ended?.items),
+    /and in red.*A hook blocked the prompt: no red/,
+    'control: the input is stored',
+  );
+  t.equal(requests.length, 1);
+  t.notMatch(JSON.stringify(requests[0]?.messages), /and in red/);
+});

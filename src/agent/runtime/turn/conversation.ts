@@ -29,7 +29,7 @@ import type { Tool } from '../../tool.ts';
 import type { MadeResult } from './call-runner.ts';
 import type { TurnContext } from './context.ts';
 import { ContextWindow } from './context-window.ts';
-import type { TurnHooks } from './hooks.ts';
+import { PromptBlockedError, type TurnHooks } from './hooks.ts';
 import { TurnImages } from './images.ts';
 import { TurnModel } from './model.ts';
 import { TurnPast } from './past.ts';
@@ -107,10 +107,26 @@ export class TurnConversation {
   async restore(signal: AbortSignal, model: string | undefined, notes: readonly string[]): Promise<void> {
     await this.#model.know(model);
     signal.throwIfAborted();
+    await this.#resubmitPrompt(signal);
     await this.#begin(await this.#briefing(signal));
     this.#notes = [...notes, ...(await changedFilesNote(this.#turn, (name) => this.tools.toolOf(name)))];
     this.#unsaid = this.#notes.map((note) => () => this.#say(note));
     if (this.#turn.isPlanning && !this.#has(modeNotice)) this.#unsaid.push(() => this.addModeText(planNote));
+  }
+
+  /** Shows the latest input to the hooks again, when a kill may have cut them off: they can block it. */
+  async #resubmitPrompt(signal: AbortSignal): Promise<void> {
+    const said = this.#turn.record.items
+      .snapshot()
+      .filter((item) => item.type !== 'systemNotice' || item.kind !== 'turnResumed');
+    const last = said.at(-1);
+    // The prompt of the turn has its hooks in `prepare`.
+    if (last?.type !== 'userMessage' || last === said.find(({ type }) => type === 'userMessage')) return;
+    try {
+      await this.#hooks.submitPrompt(last.input, signal);
+    } catch (error) {
+      if (!(error instanceof PromptBlockedError)) throw error;
+    }
   }
 
   /** Adds the words that a resumed turn has for the model. Call it before a request. */
