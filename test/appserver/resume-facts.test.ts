@@ -104,6 +104,23 @@ t.test('an unreadable row fails its turn, and the server starts', async (t) => {
   }
 });
 
+t.test('an invalid time fails its turn; an unknown state and a thread that is its own parent do not', async (t) => {
+  const cases = [
+    [`UPDATE turnActors SET json = json_set(json, '$.savedAt', 'soon') ${where}`, 'failed'],
+    [`UPDATE turnActors SET json = json_set(json, '$.state', 'anything') ${where}`, 'completed'],
+    ["UPDATE threads SET json = json_set(json, '$.parentThreadId', id) WHERE id = ?", 'completed'],
+  ] as const;
+  for (const [change, status] of cases) {
+    const [turn] = await killed('ask');
+    if (!turn) throw new Error('a turn was started');
+    place.sql(change, turn.threadId);
+    await place.restart();
+    await place.connect();
+    if (status === 'completed') await place.accept(turn);
+    t.match(await lastTurn(turn), { status }, change);
+  }
+});
+
 t.test('a question that passed while the machine slept for a day waits another 30 s, under its id', async (t) => {
   const [asked] = await killed('ask');
   if (!asked) throw new Error('a turn was started');

@@ -25,8 +25,8 @@ export function recoverTurns(recovery: Recovery): void {
   // Parents come before their sub-agents, which continue with them.
   const unfinished = services.store.unfinishedTurns();
   for (const turn of unfinished.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt))) {
-    turns.restoreDecisions(turn);
     try {
+      turns.restoreDecisions(turn);
       const thread = registry.get(turn.threadId);
       const end = endOf(recovery, turn, thread) ?? register(recovery, turn, thread);
       if (end) endTurn(services.store, turn, end);

@@ -382,18 +382,26 @@ export class Turns {
   #followApproval(event: ThreadEvent): void {
     if (event.method === 'item/approval/resolved') this.#decisions.note(event.params);
     if (event.method !== 'item/approval/request' && event.method !== 'item/approval/resolved') return;
-    let running = this.#running.get(event.params.threadId);
-    while (running?.thread.parentThreadId !== undefined) {
-      const { parentThreadId } = running.thread;
-      running = this.#running.get(parentThreadId);
-      this.#services.feed.publish(parentThreadId, event, running?.asker);
+    const running = this.#running.get(event.params.threadId);
+    if (!running) return;
+    for (const parentId of this.#parentsOf(running.thread)) {
+      this.#services.feed.publish(parentId, event, this.#running.get(parentId)?.asker);
     }
   }
 
-  #isWithin({ id, parentThreadId }: StoredThread, ancestorId: string): boolean {
-    if (id === ancestorId) return true;
-    const parent = parentThreadId === undefined ? undefined : this.#running.get(parentThreadId);
-    return parent !== undefined && this.#isWithin(parent.thread, ancestorId);
+  #isWithin(thread: StoredThread, ancestorId: string): boolean {
+    if (thread.id === ancestorId) return true;
+    return this.#running.has(ancestorId) && [...this.#parentsOf(thread)].includes(ancestorId);
+  }
+
+  /** Threads above a thread, nearest first, up to the first without a running turn. A stored cycle ends the list. */
+  *#parentsOf({ id, parentThreadId }: StoredThread): Generator<string> {
+    const seen = new Set([id]);
+    for (let next = parentThreadId; next !== undefined && !seen.has(next); ) {
+      seen.add(next);
+      yield next;
+      next = this.#running.get(next)?.thread.parentThreadId;
+    }
   }
 
   #publishRuntime(threadId: string): void {

@@ -80,7 +80,7 @@ const Facts = v.object({
   resumes: count,
   /** Time in which no agent server lived, in milliseconds. */
   awayMs: v.number(),
-  savedAt: v.string(),
+  savedAt: v.pipe(v.string(), v.isoTimestamp()),
   /** Boot of the machine; absent: unknown. */
   bootId: v.optional(v.string()),
   /** Present: the agent server handed the turn over. */
