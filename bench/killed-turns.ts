@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type KillResult, killAtRandom, randomOf } from '../test/appserver/random-kills.ts';
 import type { Benchmark, Context, Result } from './harness.ts';
 
-/** Kills of turns by their victims: an agent server without a Hub, or a Hub, half the time with its agent server. */
+/** Kills of running turns, by victim: an agent server without a Hub, or a Hub, half of the time with its agent server. */
 const moments = { quick: { server: 100, hub: 20 }, full: { server: 2_000, hub: 400 } };
 
 /** Result so far, so that an interrupted run loses only its last batch. */

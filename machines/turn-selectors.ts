@@ -52,7 +52,7 @@ function stateNameOf(value: StateValue): string {
 }
 
 /**
- * State in which a resumed turn of the model continues, by its saved state. A state of an unknown version continues as its items require.
+ * State in which a resumed turn of the model continues, by its saved state. For an unknown saved state, the items decide.
  */
 export const resumedStates: Readonly<Record<string, ResumedState>> = {
   checking: 'checking',

@@ -97,30 +97,30 @@ the text of an unknown one.
 
 | Kind | | Meaning |
 |---|---|---|
-| \`retrying\` | event | A request to the model is repeated: \`attempt\`, \`waitMs\`, \`reason\`. |
-| \`requestRepeated\` | notice | The answer before it is withdrawn, and it is requested again. |
+| \`retrying\` | event | The request to the model is repeated: \`attempt\`, \`waitMs\`, \`reason\`. |
+| \`requestRepeated\` | notice | The preceding answer is withdrawn, and its request is repeated. |
 | \`fallback\` | event | A fallback model continues: \`model\`, \`reason\`. |
-| \`modelReplaced\` | notice | The answer before it is withdrawn, and a fallback model continues. |
+| \`modelReplaced\` | notice | The preceding answer is withdrawn, and a fallback model continues. |
 | \`budgetReached\` | event | A budget is used up; the turn waits for an approval or fails. |
 | \`compacting\` | event | The older part of a long conversation is being summarised. |
-| \`compacted\`, \`compactSkipped\`, \`compactFailed\` | event | End of that work, or of \`thread/compact\`. |
-| \`contextCompacted\` | notice | The model gets a summary of the turns before it. |
-| \`callPrinted\` | both | The model printed a call as text; nothing was run. |
-| \`repeatedCall\` | event | A call with the same arguments was repeated too often, and is refused. |
-| \`callLimitReached\` | notice | The turn ended at a limit of requests, repetitions or cut answers. |
+| \`compacted\`, \`compactSkipped\`, \`compactFailed\` | event | Result of this summary, or of \`thread/compact\`. |
+| \`contextCompacted\` | notice | The model gets a summary of the preceding turns. |
+| \`callPrinted\` | both | The model printed a call as text; the call was not run. |
+| \`repeatedCall\` | event | A call is refused because the model repeated it too often with the same arguments. |
+| \`callLimitReached\` | notice | The turn reached a limit of requests, repetitions or truncated answers. |
 | \`endedSilently\` | notice | The turn ended without a closing text. |
-| \`notConcluded\` | notice | The turn has no closing answer, with the reason. |
+| \`notConcluded\` | notice | The turn has no closing answer; the text gives the reason. |
 | \`pictureRefused\`, \`toolRefused\` | notice | The service refused \`itemIds\` or \`tools\`: the model no longer gets them. |
-| \`toolProblem\` | event | A tool of a client is left out, or offered in part. |
-| \`hookContext\` | notice | Text of hooks, which the model gets. |
-| \`promptBlocked\` | notice | A hook blocked the prompt before it: the model never gets it. |
+| \`toolProblem\` | event | A client tool is omitted, or offered in part. |
+| \`hookContext\` | notice | Text of hooks for the model. |
+| \`promptBlocked\` | notice | A hook blocked the preceding prompt: the model never gets it. |
 | \`hookFailed\` | event | A hook failed; the turn continues. |
-| \`turnMode\` | notice | Mode of a turn, which the model gets. |
-| \`agentHasNotSeen\` | notice | An external agent does not know the turns before it. |
+| \`turnMode\` | notice | Mode of the turn, for the model. |
+| \`agentHasNotSeen\` | notice | An external agent does not know the preceding turns. |
 | \`turnResumed\` | both | The turn continues after the end of its agent server. |
 | \`turnSuspended\` | event | The turn stops with its agent server and continues with the next one: \`reason\`. |
 | \`queueBlocked\` | event | The next queued input could not start; it stays in the queue. |
-| \`checkpointFailed\` | event | The files could not be saved: the turn cannot be taken back with them. |
+| \`checkpointFailed\` | event | The files could not be saved: an undo of the turn cannot restore them. |
 | \`filesRestored\` | event | Files were restored by an undo or a merge. |
 `;
 

@@ -119,7 +119,7 @@ const ensure: Flow = async (place) => {
   ]);
 };
 
-/** Chat completions: a first one, which also tries the sandbox; the same again; one that writes a file; and this one once more. */
+/** Chat completions: a first one, which also tries the sandbox, and its repetition; one that writes a file, and its repetition. */
 const chat: Flow = async (place) => {
   const { server, endpoints } = await startAgentServer(place, {
     Provider: 'demo',

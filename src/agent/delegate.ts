@@ -46,7 +46,7 @@ export interface DelegatedQuestion {
 
 /** Reports of a delegated turn while it runs. They are ignored once the turn has ended. */
 export interface DelegatedReport {
-  /** The prompt is about to be sent; when this rejects, it must not be. */
+  /** Call before the prompt is sent. If the promise rejects, do not send it. */
   readonly prompting: () => Promise<void>;
   /** Bytes of any message of the agent: they count against the limits of the turn. */
   readonly received: (bytes: number) => void;
@@ -78,7 +78,7 @@ export interface DelegatedOrder {
   /** Canonical directory that the turn works in. */
   readonly workspacePath: string;
   readonly input: readonly ContentPart[];
-  /** An earlier process has sent the prompt: only its session can continue, and `input` asks for that. */
+  /** Whether an earlier process has sent the prompt: only its session can continue, and `input` asks the agent to do so. */
   readonly isContinued: boolean;
   /** Model and effort that the turn asks for; undefined: the agent's own. */
   readonly model: string | undefined;

@@ -17,9 +17,9 @@ export interface StartedCall {
   readonly subagent?: StartedSubagent | undefined;
   /** Time at which the tool returned; its result may be missing. */
   readonly endedAt?: string | undefined;
-  /** Result of the tool, for hooks that a kill cut off. */
+  /** Result of the tool, for hooks that a kill interrupted. */
   readonly result?: { readonly outcome: ToolOutcome; readonly text: string; readonly exitCode?: number } | undefined;
-  /** Images of the stored result, which its item lacks. */
+  /** Images of the stored result; its item does not contain them. */
   readonly images?: readonly ContentPart[] | undefined;
 }
 

@@ -13,7 +13,7 @@ import { type HeldWorkspace, hideFromGit, holdWorkspace } from './workspace.ts';
 /**
  * Starts serving one workspace. Its OS lock comes first: a process without the lock changes nothing.
  *
- * @throws StartupError for everything that the user or the Hub can do something about
+ * @throws StartupError for a failure that the user or the Hub can fix
  */
 export async function startAppServer(options: AppServerOptions): Promise<AppServer> {
   const workspace = holdWorkspace(options.workspacePath, homeDirectory(options.env));

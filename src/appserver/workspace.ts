@@ -84,7 +84,7 @@ function removeLitter(directory: string): void {
   try {
     removeStaleTemps(directory);
   } catch {
-    // A file system that is read-only keeps its litter.
+    // On a read-only file system the files stay.
   }
 }
 

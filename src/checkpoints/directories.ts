@@ -5,7 +5,7 @@ import type { History } from './history.ts';
 /** One path that a restore changes. */
 export interface RestoreOp {
   readonly path: BytePath;
-  /** Present entry; null: missing. */
+  /** Current entry; null: missing. */
   readonly have: StampedEntry | null;
   /** Wanted entry; null: missing. */
   readonly want: PathEntry | null;

@@ -35,7 +35,7 @@ export const invalidConfig = ({ message }: Error): CliError =>
 
 /**
  * Writes a planned change of the user's configuration.
- * @throws CliError when another process has damaged the file, or holds it
+ * @throws CliError when another process has damaged or locked the file
  */
 export function saveUserChange(change: PlannedUserChange): void {
   try {

@@ -18,7 +18,7 @@ import { clientInfo, ensureWorkspace } from './hub.ts';
 import type { Patience } from './patience.ts';
 import { workspacePath } from './workspace.ts';
 
-/** Agent server of a workspace, over as many connections as its processes need. */
+/** Agent server of a workspace. Reconnects after each restart of its process. */
 export class LastingServer {
   readonly workspacePath: string;
   readonly #context: CommandContext;
@@ -60,15 +60,15 @@ export class LastingServer {
     return lastingTurn(turn, (reason) => this.#reconnect(reason));
   }
 
-  /** Does work that may be done twice, again after a lost connection. */
+  /** Does idempotent work, and repeats it after a lost connection. */
   repeated<T>(work: (server: AppServerClient) => Promise<T>): Promise<T> {
     return this.once(work, async () => undefined);
   }
 
   /**
-   * Does work over the present connection. When that is lost, so that the outcome is unknown, `find` looks for the result over the next one.
+   * Does work over the current connection. If the connection is lost, the outcome is unknown: `find` looks for the result over the next one.
    *
-   * @param find undefined: the work was not done, and is done again
+   * @param find returns the result; undefined: the work was not done, and is repeated
    */
   async once<T>(
     work: (server: AppServerClient) => Promise<T>,
@@ -80,7 +80,7 @@ export class LastingServer {
         return await work(server);
       } catch (error) {
         if (!(error instanceof AppServerConnectionError)) throw error;
-        // An answer that cannot be read comes again.
+        // The error is an unreadable answer; a repeated request would get it again.
         if (server === this.#present && !(await hasClosed(server))) throw error;
         await this.#reconnect(error);
       }
@@ -89,7 +89,7 @@ export class LastingServer {
     }
   }
 
-  /** Another connection after the agent server has ended, shared by all callers. @throws `reason` when the user does not wait */
+  /** Connects again after the end of the agent server; all callers share the connection. @throws `reason` when the user does not wait */
   async #reconnect(reason: AppServerConnectionError): Promise<AppServerClient> {
     if (reason instanceof AppServerSilentError || this.#context.signal.aborted) throw reason;
     if (this.#patience.hasLeft || this.#isStopped) throw reason;
@@ -113,7 +113,7 @@ export class LastingServer {
   }
 }
 
-/** Whether a connection has ended, as far as its process knows at the end of this turn of the event loop. */
+/** Whether this process has seen the connection close by the end of this turn of the event loop. */
 const hasClosed = (server: AppServerClient): Promise<boolean> =>
   Promise.race([
     server.closed.then(() => true),
@@ -128,8 +128,8 @@ export interface ReachedServer {
 }
 
 /**
- * Ensures the agent server and connects to it. A server that has just ended may still be offered by its Hub: one that cannot
- * be reached is ensured again. Nothing was sent to it, so nothing happens twice.
+ * Ensures the agent server and connects to it. The Hub may still offer a server that has just ended: when
+ * a server cannot be reached, it is ensured again. No request was sent to it, so none is repeated.
  */
 export async function reachServer(
   context: CommandContext,
@@ -156,7 +156,7 @@ export async function reachServer(
 
 const Suspended = v.looseObject({ kind: v.literal('turnSuspended'), reason: v.literal('stop') });
 
-/** Whether a user has stopped the agent server: its turns wait for the next start. */
+/** Whether a user has stopped the agent server, so that its turns wait for the next start. */
 const isStop = ({ method, params }: RpcNotification): boolean => method === 'system/event' && v.is(Suspended, params);
 
 const Resolved = v.looseObject({ requestId: v.string(), decision: v.string(), client: v.optional(v.string()) });

@@ -49,7 +49,7 @@ export function lastingTurn(
         } catch (error) {
           if (!(error instanceof AppServerConnectionError)) throw error;
           current = await rejoin(turn, reconnect, error);
-          // The interruption may not have reached the server before. A turn that has ended needs none.
+          // The interruption may have been lost with the connection. A turn that has ended refuses it.
           if (isInterrupted) await current.interrupt().catch(() => undefined);
         }
       }
@@ -57,10 +57,10 @@ export function lastingTurn(
   };
 }
 
-/** The turn has ended with its server, or is unknown: no other connection brings it back. */
+/** Error of a turn that ended with its server or is unknown: a new connection does not help. */
 class LostTurnError extends AppServerConnectionError {}
 
-/** Joins a turn again, over as many connections as it takes. */
+/** Joins a turn again, and reconnects until it succeeds. */
 async function rejoin(
   turn: RunningTurn,
   reconnect: (reason: AppServerConnectionError) => Promise<AppServerClient>,
@@ -78,7 +78,7 @@ async function rejoin(
 }
 
 /**
- * Joins a turn that another connection began: its present state comes first, then its further events.
+ * Joins a turn that another connection began: its current state comes first, then its further events.
  *
  * @throws AppServerConnectionError when the turn ended with its server, or is unknown
  * @example for await (const event of await joinTurn(server, { threadId, turnId })) console.log(event.type);
@@ -93,7 +93,7 @@ export async function joinTurn(
     await server.request('thread/subscribe', { threadId, replayRecent: true });
     const answer = v.safeParse(ThreadResult, await server.request('thread/read', { threadId, includeTurns: true }));
     const turn = answer.success ? answer.output.thread.turns.find(({ id }) => id === turnId) : undefined;
-    if (!turn) throw new LostTurnError('The agent server does not know the turn any more.');
+    if (!turn) throw new LostTurnError('The agent server no longer knows the turn.');
     if (turn.status === 'cancelled' && turn.interruptedBy === 'crash')
       throw new LostTurnError('The agent server ended in the middle of the turn.');
     if (!isRunning(turn)) {

@@ -22,7 +22,7 @@ export interface PlannedUserChange {
   readonly config: Config;
   /**
    * Writes the file, mode 0600.
-   * @throws LockedFileError when another process changes the file for too long, and like `planUserChange`
+   * @throws LockedFileError when another process holds the lock for too long; also throws like `planUserChange`
    */
   apply(): void;
 }
@@ -46,7 +46,7 @@ export function planUserChange(change: UserChange): PlannedUserChange {
   };
 }
 
-/** The present text of the file with the change. */
+/** Current text of the file with the change. */
 function changed(file: string, { home, env, set }: UserChange) {
   const before = readUserText(home) ?? '';
   const text = set.reduce(

@@ -2,19 +2,19 @@ import { randomBytes } from 'node:crypto';
 import { linkSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createFileAtomic, temporaryName } from '../lib/index.ts';
 
-/** A file that another process changes. The message is meant for the user. */
+/** Error for a file that another process has locked. The message is meant for the user. */
 export class LockedFileError extends Error {
   override readonly name = 'LockedFileError';
 }
 
 const lockWaitMs = 10_000;
 const lockPollMs = 10;
-/** No change takes so long: an older lock is a dead process's, whose pid may be in use again. */
+/** Longest possible change. An older lock belongs to a dead process, even if its pid is in use again. */
 const longestChangeMs = 60_000;
 
 /**
- * Runs the change of a file that reads it and writes it, so that no change of another process is lost. The lock file `FILE.lock` holds
- * the pid of its owner; that of a dead process is taken over.
+ * Locks a file while `change` reads and writes it, so that no change of another process is lost. The lock file `FILE.lock` contains
+ * the pid of its owner; the lock of a dead process is taken over.
  *
  * @throws LockedFileError when another process holds the lock for too long, or the error of `change`
  */
@@ -34,7 +34,7 @@ export function whileLocked(file: string, change: () => void): void {
   }
 }
 
-/** Calls back for a file that may be missing. */
+/** Reads a file that may be missing; undefined: it is missing. */
 function ifPresent<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -51,7 +51,7 @@ function removeAbandoned(file: string): boolean {
   const owner = ownerOf(file);
   if (owner === undefined) return true;
   if (isRunning(Number(owner.split(' ')[0])) && ageMs(file) < longestChangeMs) return false;
-  // Moved, then compared: another process may have removed the same lock and taken a new one meanwhile.
+  // Move, then compare: in the meantime, another process may have replaced the lock with its own.
   const aside = temporaryName(file);
   if (ifPresent(() => renameSync(file, aside) ?? true) === undefined) return true;
   if (ownerOf(aside) !== owner) putBack(aside, file);
@@ -67,7 +67,7 @@ function putBack(aside: string, file: string): void {
   }
 }
 
-/** File times are on the wall clock. */
+/** Age of a file, in milliseconds; file times are on the wall clock. */
 const ageMs = (file: string): number => Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
 
 function isRunning(pid: number): boolean {

@@ -337,15 +337,15 @@ const Permissions = v.object({
 const Turns = v.object({
   Resume: v.pipe(
     v.optional(v.picklist(['auto', 'ask', 'never'], '"auto", "ask" or "never"'), 'auto'),
-    v.description('Whether a turn continues after its agent server has ended: yes, after an approval, or no.'),
+    v.description('Whether a turn continues after its agent server ends: automatically, after an approval, or not.'),
   ),
   MaxResumes: whole(3, 0, 4, 'Times that a turn may continue without a finished step in between.'),
-  ResumeWithinHours: whole(24, 1, 8_760, 'Hours after which an unfinished turn does not continue any more.'),
+  ResumeWithinHours: whole(24, 1, 8_760, 'Hours after which an unfinished turn no longer continues.'),
   HandOverSeconds: whole(
     10,
     0,
     supervise.maxHandOverMs / 1_000,
-    'Time that a turn gets for its present step before a restart or a stop.',
+    'Time that a turn gets to finish its current step before a restart or a stop.',
   ),
   KeepCommands: v.pipe(
     v.optional(v.boolean(), true),
@@ -354,7 +354,7 @@ const Turns = v.object({
   KeepSeconds: whole(600, 1, 86_400, 'Time that such a command waits for the next agent server.'),
   ResumeAgents: v.pipe(
     v.optional(v.boolean(), false),
-    v.description('Whether an external agent is asked to continue its turn, whose work before is unknown.'),
+    v.description('Whether an external agent is asked to continue its turn; its earlier work is unknown.'),
   ),
 });
 

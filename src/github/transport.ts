@@ -7,8 +7,8 @@ export const apiVersion = '2022-11-28';
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 /**
- * `fetch` for octokit that ends: one time limit for the response with its body, a largest size, and no other host than the
- * endpoint's (a `Link` header or a redirect may name any). The body is read here, because octokit takes a truncated one for an empty one.
+ * `fetch` for octokit with limits: one time limit for the response with its body, a size limit, and only the host of the
+ * endpoint (a `Link` header or a redirect may name another). The body is read here, because octokit treats a truncated body as empty.
  */
 export function createTransport(
   endpoint: string,

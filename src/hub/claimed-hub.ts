@@ -98,7 +98,7 @@ export function createClaimedHub(
   const inbox = new Inbox({
     publish(kind, workspacePath, data) {
       events.publish(kind, workspacePath, data);
-      // Both kinds of the inbox have an id; only one of them an address.
+      // Only an added request has an `actionUrl`; a resolved one does not.
       if ('actionUrl' in data) notices.added(basename(workspacePath), data);
       else notices.resolved(data);
     },
@@ -163,7 +163,7 @@ export function addressOf(
   return createAddress(lockFile, lock, { pid: identity.pid, apiBaseUrl, token, startedAt, version, identity });
 }
 
-/** Files of the Hub that are written again when they are lost. */
+/** Files that the Hub writes again when they are missing. */
 export function ownedFiles({ credentials, store, tokens, push, apiBaseUrl, services }: ClaimedHub): OwnedFile[] {
   const { statePath, logger } = services;
   const port = {
@@ -173,7 +173,7 @@ export function ownedFiles({ credentials, store, tokens, push, apiBaseUrl, servi
   return [credentials, store, tokens, ...push.ownedFiles(), port];
 }
 
-/** Streams end after their last event, the address is withdrawn if it is still ours, and the lock is released last. */
+/** Ends streams after their last event, withdraws the address if it is still ours, and releases the lock last. */
 export async function closeHub(hub: ClaimedHub): Promise<void> {
   hub.registry.releaseAll();
   hub.events.end();

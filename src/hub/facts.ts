@@ -64,7 +64,7 @@ export interface WorkspaceFacts {
   sidecar: Sidecar | null;
   /** When the restart is due that the last `appserver.exited` announced, as ISO 8601; null when none follows. */
   nextAttemptAt: string | null;
-  /** Turns that the next start resumes; null: not counted since the last end of a server. */
+  /** Turns that the next start resumes; null: not counted since the last server ended. */
   turnsLeft: number | null;
   lockOwner: LockOwner | null;
   /** The server that runs without a Hub, to notice its end. Never signalled, never saved. */

@@ -126,7 +126,7 @@ export class Registry {
   /**
    * Canonical path of a workspace.
    *
-   * @throws HttpError `workspaceNotFound` unless `path` is a workspace, or was one that is known
+   * @throws HttpError `workspaceNotFound` unless `path` is a workspace or a known former one
    */
   canonical(path: unknown): string {
     return this.#resolveKnown(path).canonical;
@@ -161,7 +161,7 @@ export class Registry {
       seed: this.#options.seed(),
       observe: this.#options.observe,
     });
-    // Without the sidecar's key its old log cannot be shown safely.
+    // Without the sidecar's key, its old log cannot be redacted.
     if (!stored.proxy) rmSync(join(workspace.facts.logDirectory, 'sidecar'), { recursive: true, force: true });
     this.workspaces.set(path, workspace);
     this.#byId.set(facts.id, workspace);
@@ -196,7 +196,7 @@ export class Registry {
     if (isServing(before)) refuseUnusable(workspace, requested);
     workspace.send({ type: 'RESTART', ...this.#choice(workspace, sidecar) });
     await this.#reachServing(workspace, requested);
-    // The adoption that was under way may have found a server that a restart does not touch.
+    // The running adoption may have found an external server, which a restart does not touch.
     if (isAdopting(before)) refuseExternal(workspace, requested);
     return workspace.record(requested);
   }
@@ -215,7 +215,7 @@ export class Registry {
     workspace.send({ type: 'STOP', reason: 'user', endsTurns });
     const snapshot = await workspace.over(before);
     if (isStopping(snapshot)) throw failureOf(workspace, snapshot, requested);
-    // A Hub that is killed now must not start the workspace again. Failed writes are logged with the state that they miss.
+    // If this Hub is killed now, the next one must not start the workspace again. Failed writes are logged elsewhere.
     await this.#hub.save().catch(() => undefined);
     // A later request has begun another run: the answer describes the end of the one that this request stopped.
     if (isSuperseded(snapshot, before)) return restingRecord(this.#hub, resolved, workspace.facts);
@@ -231,7 +231,7 @@ export class Registry {
     await Promise.all([...this.workspaces.values()].map(stopForGood));
   }
 
-  /** Stops watching; every process lives on. The workspaces stay known: a queued write of the state collects them after this. */
+  /** Stops watching; all processes continue. The workspaces stay known for a queued write of the state. */
   releaseAll(): void {
     for (const workspace of this.workspaces.values()) workspace.release();
   }
@@ -343,7 +343,7 @@ export class Registry {
   }
 }
 
-/** A server that serves is not stopped for settings that cannot be started. @throws HttpError `invalidConfig` */
+/** Refuses a restart with invalid settings, so that the running server continues. @throws HttpError `invalidConfig` */
 function refuseUnusable(workspace: Workspace, requested: string): void {
   const { problem } = workspace.settings();
   if (problem === null) return;

@@ -172,7 +172,7 @@ export class McpServers {
   }
 
   /**
-   * Resolves when every enabled server is ready, failed or over its time to start.
+   * Resolves when every enabled server is ready, has failed or has exceeded its start timeout.
    *
    * @returns names of the servers that are not ready
    */

@@ -109,7 +109,7 @@ export const rpcMethods = {
     params: v.object({
       identity: v.optional(Identity),
       config: v.optional(ThreadConfig),
-      /** Run by this connection. After its end, `thread/resume` brings them again. */
+      /** Tools that this connection runs. After the connection ends, `thread/resume` registers them again. */
       dynamicTools: v.optional(v.array(DynamicTool)),
       historyMode: v.optional(v.picklist(['server'])),
       displayName: v.optional(v.string()),
@@ -138,7 +138,7 @@ export const rpcMethods = {
   },
   'thread/resume': {
     summary:
-      'Reads a conversation with its newest turns and subscribes to it; approvals that wait are asked again. `dynamicTools` replace those that an earlier connection brought: a turn whose agent server ended waits for them and repeats its open `item/tool/call` with the same `callId`.',
+      'Reads a conversation with its newest turns and subscribes to it; pending approvals are requested again. `dynamicTools` replace the tools of an earlier connection: a turn whose agent server ended waits for them and repeats its open `item/tool/call` with the same `callId`.',
     params: v.object({ threadId: id, dynamicTools: v.optional(v.array(DynamicTool)) }),
     result: v.object({ thread: Thread }),
   },

@@ -12,7 +12,7 @@ export const defaults = {
     hubBodyBytes: mebibyte,
     chatBodyBytes: 32 * mebibyte,
     requestDeadlineMs: 30_000,
-    /** `ensure` waits for a process: longer than start plus stop together. `stop` and `restart` wait for turns, too. */
+    /** Longer than start plus stop of a process, for which `ensure` waits. `stop` and `restart` also wait for turns. */
     longRequestDeadlineMs: 90_000,
     closeGraceMs: 500,
   },
@@ -174,7 +174,7 @@ export const defaults = {
     /** Bytes of a streamed answer: each token has a few hundred bytes around it. */
     streamBytes: 64 * mebibyte,
     errorBytes: 65_536,
-    /** Answers with a status of 1xx before the final one: a gateway may send 102 as a sign of life for minutes. */
+    /** Interim answers (1xx) before the final one: a gateway may send 102 as a keep-alive for minutes. */
     interimAnswers: 1_000,
     /** Limit of an upstream's error text that our error quotes. */
     reasonChars: 500,

@@ -132,7 +132,7 @@ export const AppServerRecord = v.object({
   turnsResumed: v.pipe(
     v.number(),
     v.description(
-      'Turns that began in an earlier agent server of the workspace: they run again, or resume with the next start.',
+      'Turns that began in an earlier agent server of the workspace: they run again, or resume at the next start.',
     ),
   ),
   costUsd: v.pipe(v.nullable(v.number()), v.description('Cost of all kept turns in US dollars; null: unknown.')),

@@ -96,7 +96,7 @@ export function removeKept(directory: string, id: string): void {
   for (const file of Object.values(rare)) if (existsSync(file)) rmSync(file, { force: true });
 }
 
-/** A file that is there costs less to remove with `unlinkSync` than with `rmSync`. */
+/** Removes a file. `unlinkSync` is faster than `rmSync` for a file that exists. */
 function removeFile(file: string): void {
   try {
     unlinkSync(file);

@@ -16,7 +16,7 @@ export function removeStaleTemps(directory: string): void {
     if (writer === undefined) continue;
     const path = join(directory, name);
     const facts = lstatSync(path, { throwIfNoEntry: false });
-    // A repository may bring a directory of such a name.
+    // A repository may contain a directory with such a name.
     if (!facts?.isFile()) continue;
     // File times are on the wall clock.
     if (readIdentity(writer) === 'gone' || Date.now() - facts.mtimeMs > longestWriteMs) rmSync(path, { force: true });

@@ -9,9 +9,9 @@ import { workspaceId } from './workspace-id.ts';
 
 export interface TurnExportOptions {
   readonly settings: Config['Telemetry'];
-  /** Canonical; it leaves the process only with `IncludeContent`. */
+  /** Canonical path; exported only with `IncludeContent`. */
   readonly workspacePath: string;
-  /** See `Runtime.describe`; asked once, if anything is exported, and not before this function has returned. */
+  /** See `Runtime.describe`. Called at most once, before the first export and after this function has returned. */
   readonly describe: () => Promise<Described>;
   readonly logger: Logger;
   /** See `SpanExportOptions`. */

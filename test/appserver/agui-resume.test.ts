@@ -75,7 +75,7 @@ t.test('a run that is repeated after the end of its turn gets the answer', async
   t.equal(asked(), 3);
 });
 
-t.test('a run that calls a tool of the client ends with the call after a kill, too', async (t) => {
+t.test('after a kill, a run that calls a client tool still ends with the call', async (t) => {
   const { start, agentOf, effects } = await place(t, 1);
   const tools = [{ name: 'mine', description: 'Mine.', parameters: { type: 'object', properties: {} } }];
   const agent = agentOf();

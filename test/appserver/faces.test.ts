@@ -253,7 +253,7 @@ t.test('regression: edge 6 a service offers the tools that both lists permit', a
     (await toolsOf({ Api: { Enabled: false }, EnabledTools }, 'gateway')).offered;
   t.same(await withoutApi([]), [['server', 14, true]]);
   t.same(await withoutApi(every), [['server', 14, true]]);
-  t.same(await withoutApi(['ReadFile', 'Skill']), [['server', 2, false]], 'a list holds without the chat API');
+  t.same(await withoutApi(['ReadFile', 'Skill']), [['server', 2, false]], 'a list also applies without the chat API');
   t.same(await toolsOf({ Api: { ...Api, EnabledTools: ['ReadFile', 'exec'] } }, 'api'), {
     offered: [['api', 2, false]],
     warnings: [],

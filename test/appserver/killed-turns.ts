@@ -47,7 +47,7 @@ export interface Prepared {
   readonly before: number;
 }
 
-/** The process that is killed and started again: an agent server, or a Hub. */
+/** Process to kill and start again: an agent server, or a Hub. */
 export interface Victim extends Pick<ServerProcess, 'ended' | 'output'> {
   /** Resolves with the address of the agent server. */
   readonly address: () => Promise<string>;
@@ -71,7 +71,7 @@ export function spawnAgentServer(t: Teardown, { path, home }: Place, victim = [v
   return { ...server, address };
 }
 
-/** Starts a Hub, which starts the agent server: after a death of both without a request, if a turn is unfinished. */
+/** Starts a Hub, which starts the agent server. After a kill of both, an unfinished turn makes the Hub start it without a request. */
 export async function spawnHubAndServer(t: Teardown, { path, home, isUnfinished }: Place): Promise<Victim> {
   const agentServer = { command: process.execPath, args: ['--disable-warning=ExperimentalWarning', victimProgram] };
   const hub = await startTestHub(t, { home, agentServer });
@@ -124,7 +124,7 @@ export class KilledWorkspace {
     return this.#client;
   }
 
-  /** Chooses the moment at which the server kills itself, and its Hub first. Alone: the server lives. */
+  /** Chooses the moment at which the server kills its Hub, then itself. `isHubAlone`: only the Hub. */
   arm(moment: Moment, { isHubAlone = false } = {}): void {
     const pid = this.#victim?.hubPid;
     const hub = pid === undefined ? undefined : { pid, isAlone: isHubAlone };
@@ -149,7 +149,7 @@ export class KilledWorkspace {
     return existsSync(this.#killFile);
   }
 
-  /** Connects with the server. A server that lives keeps its client. */
+  /** Connects to the server. A surviving server retains its client. */
   async connect(): Promise<Client> {
     this.#victim ??= await this.#start(false);
     const address = await this.#victim.address();

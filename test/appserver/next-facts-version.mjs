@@ -1,4 +1,4 @@
-/** Preloaded: makes the program that is loaded next one with the next version of the facts of turns. */
+/** Preloaded module: gives the program the next version of the facts of turns. */
 import { registerHooks } from 'node:module';
 
 registerHooks({

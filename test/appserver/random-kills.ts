@@ -8,9 +8,9 @@ import type { ScriptName } from './turn-scripts.ts';
 const batch: readonly ScriptName[] = ['work', 'work', 'once', 'ask', 'retry'];
 
 export interface RandomKills {
-  /** Kills of turns, at least: a kill in five turns counts as five. */
+  /** Minimum number of killed turns: a kill during five turns counts as five. */
   readonly moments: number;
-  /** Kills of processes, at least. */
+  /** Minimum number of killed processes. */
   readonly kills: number;
   /** Kill the Hub, alone or with the agent server; default: an agent server without a Hub. */
   readonly killsHub?: boolean;

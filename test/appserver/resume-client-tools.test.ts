@@ -1,4 +1,4 @@
-/** kill -9 in the call of a client's tool: the client connects again, and the turn goes on with its answer. */
+/** kill -9 during the call of a client's tool: the client connects again, and the turn goes on with its answer. */
 import t from 'tap';
 import { answered, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { Client, type Message, makeWorkspace, serving, spawnServer, words } from './harness.ts';
@@ -6,7 +6,7 @@ import { Client, type Message, makeWorkspace, serving, spawnServer, words } from
 const dynamicTools = [{ name: 'weather', description: 'Tells the weather.', inputSchema: { type: 'object' } }];
 const isCall = ({ method }: Message) => method === 'item/tool/call';
 
-t.test('a client that registers its tools again is asked the open call, under its id, and the turn ends', async (t) => {
+t.test('a client that registers its tools again gets the open call with its id, and the turn ends', async (t) => {
   const upstream = await startMockUpstream(t, (request) =>
     request.body.messages.at(-1).role === 'user'
       ? answered(request, { toolCalls: [{ id: 'call_1', name: 'weather', arguments: { of: 'Ulm' } }] })

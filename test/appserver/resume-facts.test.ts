@@ -62,7 +62,7 @@ t.test('a row of a newer version fails its turn with both versions, and other tu
 });
 
 t.test(
-  'an upgrade continues a turn of the version before, and a downgrade refuses one of a newer version',
+  'an upgrade continues a turn of the previous version, and a downgrade refuses a turn of a newer version',
   async (t) => {
     const source = (file: string) => fileURLToPath(new URL(file, import.meta.url));
     const upgraded = ['--import', source('next-facts-version.mjs'), source('turn-victim.ts')];
@@ -137,7 +137,7 @@ t.test('a question that passed while the machine slept for a day waits another 3
   t.equal(place.effectsOf(asked).length, 1);
 });
 
-/** Process id and words of everything that runs for a home; a keeper has its own environment. */
+/** Process id and command line of each process of a home; a keeper has its own environment. */
 function processesOfUser(home: string): string[] {
   const marked = new Set(processesOf(home));
   const lines = execFileSync('ps', ['-ww', '-eo', 'pid=,args='], { encoding: 'utf8' }).split('\n');
@@ -186,7 +186,7 @@ t.test('a turn continues after a reboot, which ends Hub, agent server, keeper an
   );
 });
 
-/** Lets the server of a turn be killed, and changes a file with settings before the next one. @returns the ended turn */
+/** Kills the server of a turn, and changes a settings file before the next start. @returns the ended turn */
 async function withSettings(t: Test, fileOf: (workspace: string) => string, changes: object) {
   const own = new KilledWorkspace(t);
   await own.connect();

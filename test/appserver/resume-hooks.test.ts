@@ -55,7 +55,7 @@ t.test(
 );
 
 t.test(
-  'a PostToolUse hook of a command killed in its run runs again with the result, and the command not',
+  'a PostToolUse hook killed during its run runs again with the result; its command does not',
   { timeout: 240_000 },
   async (t) => {
     const { path, turn } = await killed(
@@ -74,7 +74,7 @@ t.test(
 );
 
 t.test(
-  'a UserPromptSubmit hook whose output is stored does not run again after a kill in the request',
+  'a UserPromptSubmit hook whose output is stored does not run again after a kill during the request',
   { timeout: 240_000 },
   async (t) => {
     const { path, turn } = await killed(

@@ -7,7 +7,7 @@ import { KilledWorkspace, type Prepared, unsoundCalls } from './killed-turns.ts'
 /** One pixel, as PNG. */
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 
-t.test('a result in a request that a kill cut off is the result in every later request', async (t) => {
+t.test('a result in a request that a kill interrupts is unchanged in every later request', async (t) => {
   const place = new KilledWorkspace(t);
   await place.connect();
   /** Results of a call in the requests so far, without repetitions. */
@@ -41,7 +41,7 @@ t.test('a result in a request that a kill cut off is the result in every later r
   t.same(unsoundCalls(place.requests), []);
 });
 
-t.test('the model learns of files of the turn that the user changed while no server lived', async (t) => {
+t.test('the model gets the names of the turn’s files that the user changed while no server was running', async (t) => {
   const place = new KilledWorkspace(t);
   await place.connect();
   const names = async (change: (turn: Prepared) => void) => {
@@ -66,7 +66,7 @@ t.test('the model learns of files of the turn that the user changed while no ser
   t.match(changed, /^notes\.txt, t\d+\.txt$/);
 });
 
-t.test('a resumed turn sends the images of results that it had before', async (t) => {
+t.test('a resumed turn sends the images of its earlier results', async (t) => {
   const place = new KilledWorkspace(t);
   await place.connect();
   writeFileSync(join(place.path, 'pixel.png'), Buffer.from(pixel, 'base64'));

@@ -65,7 +65,7 @@ async function runControls(t: Test, place: KilledWorkspace, names: readonly Scri
   }
 }
 
-/** Processes that die at an entry and after its commit: a Hub, then both, or the agent server alone. */
+/** Processes to kill on entry and after its commit: the agent server both times, or the Hub first and then both. */
 const victims = {
   'an agent server': { start: undefined, entry: 'server', commit: 'server' },
   'a Hub, then with its agent server': { start: spawnHubAndServer, entry: 'hub', commit: 'both' },
@@ -85,7 +85,7 @@ for (const [name, { start, ...whoDies }] of Object.entries(victims)) {
     });
     for (const [state, { script, push, next, first, isUndoneAtEntry = false }] of Object.entries(scenarios)) {
       for (const at of ['entry', 'commit'] as const) {
-        await all.test(`a turn ends as it would have: ${whoDies[at]} killed at the ${at} of ${state}`, async (t) => {
+        await all.test(`a turn has the same result: ${whoDies[at]} killed at the ${at} of ${state}`, async (t) => {
           const isHubAlone = whoDies[at] === 'hub';
           const turn = await place.prepare(script);
           const arm = () => place.arm({ kind: 'state', state, at }, { isHubAlone });

@@ -153,7 +153,7 @@ t.test(
   },
 );
 
-t.test('a file that changes while it is read is read three times, and then named', async (t) => {
+t.test('a file that changes while it is read is named after three tries', async (t) => {
   for (const changes of [1, 2, 3]) {
     const place = bench(t);
     place.write('log', 'x');

@@ -167,7 +167,7 @@ t.test('a stash that the user changed since stays, named with the command that b
   t.equal(place.git('show', 'stash@{0}^3:b.txt'), 'precious', 'the command brings it back');
 });
 
-t.test('of more than 20,000 refs none is saved, and the undo of a commit names that they stay', async (t) => {
+t.test('more than 20,000 refs are not saved, and the undo of a commit reports that they stay', async (t) => {
   for (const count of [20_001, 100]) {
     const { root, git, write, turn, undo } = repository(t);
     const commit = git('rev-parse', 'HEAD');
@@ -189,7 +189,7 @@ t.test('an index of more than 64 MiB stays, and the undo names it', async (t) =>
     const { root, at, git, write, turn, undo } = repository(t);
     write('b.txt', 'b');
     const pad = () => {
-      // An extension that git skips, before the check sum, which a sum of zeros leaves unchecked.
+      // Adds an extension that git skips. Git does not verify a checksum of zeros.
       const bytes = readFileSync(at('.git/index'));
       const head = Buffer.alloc(8, 'ORAT');
       head.writeUInt32BE(mib * 2 ** 20, 4);

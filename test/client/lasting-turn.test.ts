@@ -106,7 +106,7 @@ t.test('a follower that does not reconnect gets the reason', async (t) => {
   }, AppServerConnectionError);
 });
 
-t.test('a connection that is lost before the turn is joined is replaced, too', async (t) => {
+t.test('a connection lost before the turn is joined is also replaced', async (t) => {
   const { first, turn, connect, say } = await talking(t, ['one ', 'two']);
   const events: TurnEvent[] = [];
   let connections = 0;

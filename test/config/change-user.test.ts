@@ -11,7 +11,7 @@ import { program } from '../programs.ts';
 const run = promisify(execFile);
 const settings = (home: string) => JSON.parse(readFileSync(join(home, 'config.json'), 'utf8'));
 
-t.test('a setting that is changed between plan and apply stays', async (t) => {
+t.test('a setting changed between plan and apply stays', async (t) => {
   const home = t.testdir({ 'config.json': '{"Model": "a", "Log": {"Level": "debug"}}' });
   const change = planUserChange({ home, env: {}, set: [{ path: ['Model'], value: 'b' }] });
   writeFileSync(join(home, 'config.json'), '{"Model": "a", "Log": {"Level": "warn"}, "EnabledTools": ["ReadFile"]}');
@@ -19,7 +19,7 @@ t.test('a setting that is changed between plan and apply stays', async (t) => {
   t.same(settings(home), { Model: 'b', Log: { Level: 'warn' }, EnabledTools: ['ReadFile'] });
 });
 
-t.test('a file that is damaged between plan and apply is not overwritten', async (t) => {
+t.test('a file damaged between plan and apply is not overwritten', async (t) => {
   const home = t.testdir({ 'config.json': '{}' });
   const change = planUserChange({ home, env: {}, set: [{ path: ['Model'], value: 'b' }] });
   for (const text of ['{"Model": ', '{"Telemetry": 7}']) {
@@ -30,7 +30,7 @@ t.test('a file that is damaged between plan and apply is not overwritten', async
   t.same(readdirSync(home), ['config.json'], 'nothing is left of the attempts');
 });
 
-t.test('changes of several processes at once are all in the file', async (t) => {
+t.test('concurrent changes of several processes are all saved', async (t) => {
   const home = t.testdir({ 'config.json': '{}' });
   const names = Array.from({ length: 4 }, (_, index) => `p${index}`);
   const args = ['--conditions=development', program('test/fixtures/process/changes-settings.mjs'), home];
@@ -51,7 +51,7 @@ t.test('a lock whose pid is in use again is taken over after a minute', async (t
   t.same(readdirSync(home), ['trust.json']);
 });
 
-t.test('the files of a change that was killed are removed', async (t) => {
+t.test('the files of a killed change are removed', async (t) => {
   const home = t.testdir({ 'config.json': '{}' });
   const dead = execFileSync(process.execPath, ['-p', 'process.pid'], { encoding: 'utf8' }).trim();
   for (const name of ['config.json', 'config.json.lock', 'trust.json', 'trust.json.lock'])

@@ -1,4 +1,4 @@
-/** Words of the wire that a client must know stand in a document: types of traces, kinds of notices and events. */
+/** Documentation of the wire names that clients need: types of traces, kinds of notices and events. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -14,7 +14,7 @@ const texts = (pattern: string): string =>
 const documents = texts('docs/*.md');
 const isDocumented = (word: string): boolean => documents.includes(`\`${word}\``);
 
-/** Places that give a notice or an event its kind. */
+/** Patterns of the code that sets the kind of a notice or an event. */
 const kindsIn = [
   /(?:addNotice|discard|publish)\(\s*turn,\s*'(\w+)'/g,
   /type: 'systemNotice',\s*kind: '(\w+)'/g,

@@ -242,7 +242,7 @@ t.test(
 );
 
 for (const moment of ['in the first answers', 'in the copies'] as const) {
-  t.test(`a race whose agent server is killed ${moment} ends as it would have, and does nothing twice`, async (t) => {
+  t.test(`a race whose agent server is killed ${moment} has the same result, and repeats no work`, async (t) => {
     let held = moment === 'in the first answers' ? 2 : 0;
     const upstream = await startMockUpstream(t, (request: UpstreamRequest) => {
       const messages: { role: string }[] = request.body.messages;

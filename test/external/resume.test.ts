@@ -22,7 +22,7 @@ interface Killed {
   readonly flags?: readonly [string, string];
   readonly resumesAgents?: boolean;
   readonly config?: Readonly<Record<string, unknown>>;
-  /** A Hub has the first server hand over, in place of a kill. */
+  /** Whether a Hub stops the first server with a hand-over instead of a kill. */
   readonly isRestarted?: boolean;
   /** The moment of the kill. */
   readonly isThere: string | ((message: Message) => boolean);

@@ -71,7 +71,7 @@ t.test('rules hold, and a grant covers the one command that a user has seen', as
   t.notOk(existsSync(join(path, 'other')), 'a call that changes while people think runs nothing else');
 });
 
-/** A question for a command, and the request to run it, as agents word the two. */
+/** Question for a command and the request to run it, in the wording of real agents. */
 const wordings: Readonly<Record<string, { asked: object; later?: object; terminal: object }>> = {
   'a tool without a kind, as goose has': {
     asked: { title: 'shell', rawInput: { command: 'echo one > goose && cat goose' } },
@@ -100,7 +100,7 @@ const wordings: Readonly<Record<string, { asked: object; later?: object; termina
   },
 };
 
-t.test('a command that an agent asks for and then has run needs one answer, in any wording of the two', async (t) => {
+t.test('a command that an agent asks for and then requests needs only one answer, in any wording', async (t) => {
   const { talk, path } = await Talk.begin(t);
   mkdirSync(join(path, 'below'));
   for (const [wording, words] of Object.entries(wordings)) {

@@ -1,4 +1,4 @@
-/** Servers whose answers are interim ones, or redirect elsewhere: each client ends with an error of its own kind. */
+/** Servers that send only interim answers, switch protocols or redirect: each client reports its typed error. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import t, { type Test } from 'tap';
@@ -19,7 +19,7 @@ interface RawServer {
   readonly closed: Promise<unknown>;
 }
 
-/** Writes the next of `answers` for each request, the last one for all others, and then nothing. */
+/** Sends one of `answers` for each request, in order; repeats the last one for further requests. */
 async function answering(t: Test, ...answers: readonly string[]): Promise<RawServer> {
   const received: string[] = [];
   const { promise: closed, resolve } = Promise.withResolvers<void>();
@@ -56,13 +56,13 @@ const github = (url: string, init: RequestInit = {}) =>
   createTransport(url, { requestTimeoutMs: 60_000, answerBytes: 1_000 })(`${url}/a`, init);
 const post = { method: 'POST', body: '{"id":1}', headers: { 'x-api-key': 'secret' } };
 
-t.test('a model server that switches protocols is a typed error at once, and its connection is closed', async (t) => {
+t.test('a model server that switches protocols is a typed error, and its connection is closed', async (t) => {
   const server = await answering(t, switched);
   await t.rejects(asking(t, server.url), { code: 'upstreamProtocol', isRetryable: false, message: /\(101\)/ });
   await server.closed;
 });
 
-t.test('interim answers without end are a typed error, and some before an answer do no harm', async (t) => {
+t.test('endless interim answers are a typed error, and a few before the final answer are accepted', async (t) => {
   const { interimAnswers } = defaults.upstream;
   const flood = await answering(t, hints.repeat(interimAnswers + 1));
   await t.rejects(asking(t, flood.url), { code: 'upstreamProtocol', message: /interim answers/ });
@@ -71,7 +71,7 @@ t.test('interim answers without end are a typed error, and some before an answer
   await t.resolves(asking(t, patient.url));
 });
 
-t.test('a server of this machine that switches protocols is an error for every client', async (t) => {
+t.test('a local server that switches protocols causes an error in every client', async (t) => {
   const server = await answering(t, switched);
   await t.rejects(askLocal(server.url), { message: 'the server switched to another protocol' });
   await server.closed;

@@ -16,7 +16,7 @@ const hub = await startTestHub(t, {
 const workspace = makeWorkspace(t, quick);
 const order = () => JSON.parse(readFileSync(join(workspace, 'hand-over.json'), 'utf8'));
 
-t.test('a stop and a restart wait longer than the longest hand-over and the end of a process', (t) => {
+t.test('the deadline of a stop and a restart exceeds the longest hand-over plus the end of a process', (t) => {
   const { maxHandOverMs, gracefulStopMs, killVerifyMs } = defaults.supervise;
   const longestMs = maxHandOverMs + gracefulStopMs + killVerifyMs;
   for (const { path, deadlineMs } of [hubRoutes.stopAppServer, hubRoutes.restartAppServer])

@@ -166,7 +166,7 @@ t.test(
       t.ok((await post(other, 'ensure', workspace, more)).status >= 400, 'the start fails');
       failed.set(workspace, (await other.record(workspace)).lastError);
     }
-    t.equal(new Set(failed.values()).size, 3, 'each for a reason of its own');
+    t.equal(new Set(failed.values()).size, 3, 'each has its own reason');
     const file = join(home, 'hub', 'appservers.json');
     const stored = () => JSON.stringify(JSON.parse(readFileSync(file, 'utf8')));
     for (const reason of failed.values())
@@ -193,7 +193,7 @@ t.test(
       const rested = await eventually(async () => {
         const record = await second.record(workspace);
         return ['stopped', 'exited'].includes(record.state) ? record : undefined;
-      }, 'the adoption of nothing is over');
+      }, 'the adoption without a process is over');
       t.match(rested, { lastError }, 'a start that failed keeps its reason');
       t.equal(
         await of(workspace, 'appserver.exited')(),

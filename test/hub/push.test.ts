@@ -208,7 +208,7 @@ t.test('a busy service is tried again, a refusal and a redirect are not', async 
   t.equal(seen.length, 5);
 });
 
-t.test('a service that switches protocols is a failure that may pass', async (t) => {
+t.test('a service that switches protocols causes a temporary failure', async (t) => {
   const { network } = await pushService(t, 101);
   const { notices, push, until } = hubOf(t, network);
   await push.subscribe(browser().subscription);

@@ -212,7 +212,7 @@ t.test('a log that is deleted with its directory is made again, and one that is 
   logger.info('first');
   renameSync(file, `${file}.1`);
   logger.info('second');
-  t.same(messages(`${file}.1`), ['first', 'second'], 'positive control: a file with a name stays');
+  t.same(messages(`${file}.1`), ['first', 'second'], 'control: a file with a name stays');
   rmSync(directory, { recursive: true });
   logger.info('lost');
   mkdirSync(directory);

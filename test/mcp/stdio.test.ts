@@ -197,7 +197,7 @@ t.test('a server that hangs at initialize is killed at its start-up time limit',
   t.same(await living(), []);
 });
 
-t.test('the wait for servers ends when each is ready or over its time to start, and names the others', async (t) => {
+t.test('the wait for servers ends when each is ready or has timed out, and returns the others', async (t) => {
   const mcp = room(
     t,
     {

@@ -60,7 +60,7 @@ function msOf(pattern: RegExp, text: string): number {
   return (user + system) / 1_000;
 }
 
-/** A text for which the pattern needs long each time; one collection of garbage does not count. */
+/** Text that is slow in every search, so that one garbage collection does not count. */
 function slowText(pattern: RegExp): string | undefined {
   for (const text of texts(pattern)) if ([1, 2, 3].every(() => msOf(pattern, text) > mostMs)) return text;
   return undefined;

@@ -6,7 +6,7 @@ import { rootInstructions } from './agents-md.ts';
 
 const branchWords = /^ref: refs\/heads\/([\w./+-]{1,200})\s*$/;
 const worktreeWords = /^gitdir: (\S[^\n]{0,1000})\s*$/;
-/** Longest file of git that is read, in bytes. */
+/** Size limit for a file of git, in bytes. */
 const maxBytes = 4_096;
 
 /** Machine and user that all threads of a workspace share. */
@@ -56,7 +56,7 @@ export function describeCommands({ available }: Pick<SandboxStatus, 'available'>
   return network === 'allow' ? `${walls}; the network is open.` : `${walls}, without network.`;
 }
 
-/** Branch that is checked out in a workspace; undefined outside of git, and without one. Runs no program: a repository configures git. */
+/** Branch that is checked out in a workspace; undefined without a repository or a branch. Does not run git, which a repository could configure. */
 async function gitBranch(read: ReadText, workspacePath: string): Promise<string | undefined> {
   const head =
     (await read.inWorkspace(join('.git', 'HEAD'), workspacePath, maxBytes)) ??
@@ -70,6 +70,6 @@ async function headOfWorktree(read: ReadText, workspacePath: string) {
   const [, directory] = worktreeWords.exec(file?.text ?? '') ?? [];
   if (directory === undefined) return undefined;
   const place = resolve(workspacePath, directory);
-  // Only where git itself puts it: the file could name any other.
+  // Only where git puts it: the file could name any other directory.
   return dirname(place).endsWith(join('.git', 'worktrees')) ? read.ofUser(join(place, 'HEAD'), maxBytes) : undefined;
 }

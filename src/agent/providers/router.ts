@@ -181,7 +181,7 @@ export class ModelRouter implements ModelProvider {
   }
 }
 
-/** Providers of the catalogue by the host of their interface. */
+/** Providers of the catalogue by API host. */
 const vendorHosts: Readonly<Record<string, string>> = {
   'api.openai.com': 'openai',
   'api.anthropic.com': 'anthropic',
@@ -200,8 +200,8 @@ const vendorHosts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Provider of the catalogue whose prices hold: by its kind, also where a proxy stands in for it, or by its host. Undefined for
- * anything else, which sells at prices of its own.
+ * Provider of the catalogue whose prices apply: by its kind, even behind a proxy, or by its host. Undefined for any other
+ * provider, whose prices are unknown.
  */
 export function vendorOf({ kind, endPoint }: Pick<ProviderSettings, 'kind' | 'endPoint'>): string | undefined {
   if (kind === 'demo') return demoVendor;

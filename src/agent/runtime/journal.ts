@@ -34,9 +34,9 @@ export interface Journal {
    * @param onSaved called after the commit of the write
    */
   add(owner: JournalOwner, write: (() => void) | undefined, event: ThreadEvent | undefined, onSaved?: () => void): void;
-  /** Writes at once, so that a power cut does not lose it. Resolves after the commit; never after a failed one. */
+  /** Writes at once, so that a power cut does not lose it. Resolves after the commit; never resolves if the commit fails. */
   secure(owner: JournalOwner, write: () => void): Promise<void>;
-  /** Commits everything pending, if there is anything. Resolves after the commit; never after a failed one. */
+  /** Commits all pending writes. Resolves after the commit; never resolves if the commit fails. */
   commit(owner: JournalOwner): Promise<void>;
   /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
   flush(): void;

@@ -53,9 +53,9 @@ export interface RuntimeSettings {
     /** Times that a turn may continue without a finished step in between. */
     readonly maxResumes: number;
     readonly resumeWithinHours: number;
-    /** Time for a client to register its tools again. Default: that of a call. */
+    /** Time for a client to register its tools again, in milliseconds. Default: the time limit of a call. */
     readonly clientToolMs?: number;
-    /** An external agent is asked to continue its turn. */
+    /** Whether an external agent is asked to continue its turn. */
     readonly resumeAgents: boolean;
   };
 }
@@ -74,7 +74,7 @@ export interface RuntimeServices {
   readonly workspace?: PinnedDirectory | undefined;
   /** Absolute paths; a thread may work in a directory below one of them. They need not exist. */
   readonly worktreeRoots: readonly string[];
-  /** Settings and files of the workspace may run programs. Default: true. */
+  /** Whether settings and files of the workspace may run programs. Default: true. */
   readonly isTrusted?: boolean | undefined;
   /** Threads on disk, and the permanent grants of the workspace. */
   readonly store: ThreadStore;
@@ -93,9 +93,9 @@ export interface RuntimeServices {
   /** All tools at the time of the call, MCP tools included. */
   readonly tools: () => readonly Tool[];
   /**
-   * Resolves when the servers of tools are ready, or over their time to start.
+   * Resolves when each tool server is ready or has exceeded its start timeout.
    *
-   * @returns names of servers without tools
+   * @returns names of the servers that are not ready
    */
   readonly toolServers?: (() => Promise<readonly string[]>) | undefined;
   /** Built-in tools that the configuration enables, by name; undefined: all. */

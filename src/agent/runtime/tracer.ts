@@ -83,7 +83,7 @@ export class Tracer {
     this.#append('turn.started', { threadId, turnId }, { at: startedAt, data: text === '' ? {} : { text } });
   }
 
-  /** @param awayMs time in which no agent server lived */
+  /** @param awayMs time without an agent server, in milliseconds */
   turnEnded(turn: StoredTurn, awayMs = 0): void {
     const { threadId, id: turnId, status, error, finishReason, startedAt, completedAt, interruptedBy } = turn;
     const at = completedAt ?? timestamp();

@@ -170,7 +170,7 @@ export interface TurnOptions {
   readonly sender?: string | undefined;
   /** Call of the parent's turn that waits for this turn of a sub-agent. */
   readonly parentCallId?: string | undefined;
-  /** A client has registered tools for the thread: the next process waits for a client that registers them again. */
+  /** Whether a client has registered tools for the thread: the next process waits for a client that registers them again. */
   readonly hasDynamicTools?: boolean | undefined;
   /** Writes of the caller that share the commit of the turn's row and prompt. When it throws, no turn starts. */
   readonly alsoStore?: ((turnId: string) => void) | undefined;

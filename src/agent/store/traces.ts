@@ -237,7 +237,7 @@ function cut(value: unknown, limit: number): unknown {
 }
 
 function cutText(text: string, limit: number): string {
-  // Half a character would be none.
+  // Do not cut between the halves of a surrogate pair.
   const last = text.charCodeAt(limit - 1);
   const end = last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit;
   return `${text.slice(0, end)}… [${text.length - end} characters left out]`;

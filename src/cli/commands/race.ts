@@ -56,7 +56,7 @@ class Race {
   readonly #plan: Plan;
   /** The first attempt whose check has passed. */
   #winner: string | undefined;
-  /** Error that ends the race, such as an agent server that does not come back. */
+  /** Error that ends the race, such as an agent server that does not return. */
   #fatal: { readonly error: unknown } | undefined;
 
   constructor(context: CommandContext, server: LastingServer, plan: Plan) {
@@ -134,7 +134,7 @@ class Race {
     );
   }
 
-  /** Names the next steps when the agent server does not come back: the turns continue without the race. */
+  /** Adds the next steps when the agent server does not return: the turns continue without the race. */
   #cutBy(error: unknown): unknown {
     if (!(error instanceof CliError || error instanceof AppServerConnectionError)) return error;
     const { message, code } = error;
@@ -149,7 +149,7 @@ class Race {
       return await this.#server.once(
         (server) => mergeFork(server, winner, { signal }),
         async (server) => {
-          // An agent server that ended in the merge has finished it at its next start, or has not begun it.
+          // An agent server that ended in the merge completes the merge at its next start, or had not begun it.
           const merged = (await listCheckpoints(server, originalId, { signal })).find(({ kind }) => kind === 'restore');
           if (!merged) return undefined;
           const { files } = await turnDiff(server, winner, { format: 'summary', signal });
@@ -180,11 +180,11 @@ class Race {
   }
 }
 
-/** Next steps for attempts whose race has ended without them. */
+/** Next steps for attempts without a result, whose race has ended. */
 const nextSteps = (context: CommandContext): string =>
   `Check an attempt in its directory (${commandIn(context, 'list')}), apply it with "oratorio merge THREAD", or delete all: ${commandIn(context, 'race', '--prune')}`;
 
-/** Result of a merge that the next start of the agent server has finished: its findings are not stored. */
+/** Empty findings of a merge that the agent server completed at its next start: they are not stored. */
 const noFindings = {
   ...{ kept: [], keptTotal: 0, changedMeanwhile: [], changedMeanwhileTotal: 0, conflicts: [], conflictsTotal: 0 },
   ...{ notCovered: [], notCoveredTotal: 0, runningProcesses: [] },

@@ -59,7 +59,7 @@ export interface AttemptOptions {
   readonly signal: AbortSignal;
   /** Runs one copy after the other: each copies all files. */
   readonly inOrder: <T>(copy: () => Promise<T>) => Promise<T>;
-  /** Called with an error that ends the race, such as an agent server that does not come back. */
+  /** Called with an error that ends the race, such as an agent server that does not return. */
   readonly onFatal: (error: unknown) => void;
 }
 
@@ -153,7 +153,7 @@ export class Attempt {
     await this.#record('working');
   }
 
-  /** Copies the conversation of the race. An agent server that ended in the copy may have finished it. */
+  /** Copies the conversation of the race. An agent server that ended during the copy may have completed it. */
   #copy(options: Omit<ForkOptions, 'displayName'>): Promise<ForkedThread> {
     const { server, originalId, displayName } = this.#options;
     return server.once(
@@ -162,7 +162,7 @@ export class Attempt {
         const { data } = v.parse(Threads, await present.request('thread/list', {}));
         for (const { id: threadId, forkedFromThreadId, displayName: name, config } of data) {
           const directory = config?.workspaceOverride ?? '';
-          // The next start removes the directory of a copy that was not finished.
+          // The next start removes the directory of an unfinished copy.
           const isWhole = options.worktree !== true || existsSync(directory);
           if (forkedFromThreadId === originalId && name === displayName && isWhole) return { threadId, directory };
         }

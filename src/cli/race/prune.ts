@@ -30,7 +30,7 @@ const Threads = v.looseObject({
   ),
 });
 
-/** Number of attempts of earlier races without a result: their program ended in the race, or still runs. */
+/** Number of attempts of earlier races without a result: their program ended during the race, or still runs. */
 export async function countUnfinished(server: AppServerClient, { signal }: CommandContext): Promise<number> {
   const { data } = v.parse(Threads, await server.request('thread/list', {}, { signal }));
   return data.filter(({ config: { race } }) => race && race.endedAt === undefined).length;

@@ -114,7 +114,7 @@ class AddressWatch {
       }
       this.#lastFailure = '';
       this.#watchDirectory();
-      // The whole directory may be new.
+      // The directory may have been removed with all files.
       void this.#saveLost();
       this.#logger.warn('published hub.lock again', { file: this.#address.file, problem });
       this.#sendBack({ type: 'ADDRESS.PUBLISHED' });
@@ -123,7 +123,7 @@ class AddressWatch {
     }
   }
 
-  /** The check continues, so the same failure is logged once. */
+  /** Logs a repeated failure only once, because the check continues. */
   #reportFailure(failure: string): void {
     if (failure !== this.#lastFailure)
       this.#logger.error('could not publish hub.lock again; clients do not find this Hub', {
@@ -134,7 +134,7 @@ class AddressWatch {
     this.#sendBack({ type: 'ADDRESS.UNPUBLISHED', error: failure });
   }
 
-  /** Watches the present directory: a watcher of a removed one reports nothing more. */
+  /** Watches the current directory: the watcher of a removed directory reports no further events. */
   #watchDirectory(): void {
     this.#watcher?.close();
     try {

@@ -151,7 +151,7 @@ export class Inbox {
     });
   }
 
-  /** @param isRecorded false: its turn may continue, and ask again */
+  /** @param isRecorded false: the turn may continue and ask again, so the history omits the decision */
   resolve({ id, path }: InboxWorkspace, resolved: ResolvedRequest, isRecorded = true): void {
     const { requestId, decision, decidedBy, decidedAt } = resolved;
     const key = keyOf(id, requestId);
@@ -186,7 +186,7 @@ export class Inbox {
     }
   }
 
-  /** Withdraws all requests of an agent server after which no other one starts by itself. The history has no decision about them. */
+  /** Withdraws all requests of an agent server that the Hub does not restart automatically. The history does not record them. */
   withdrawAll(workspace: InboxWorkspace): void {
     this.#withdraw(workspace, () => true, false);
     this.#beginRun(workspace.id);

@@ -5,7 +5,7 @@ import { ReviewAgentError } from './errors.ts';
 /** Pause between two attempts, in milliseconds. */
 const pauseMs = 250;
 
-/** Repeats `attempt` until the agent server answers it. @throws a refusal; the last error when `signal` aborts */
+/** Repeats `attempt` until the agent server answers. @throws a refusal; the last error when `signal` aborts */
 export async function untilReached<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
   for (;;) {
     try {

@@ -112,7 +112,7 @@ class Session {
     this.#lost = this.#join();
   }
 
-  /** Takes part in the thread over the present connection. @returns the wait for its loss */
+  /** Joins the thread over the current connection. @returns a `promise` that rejects when the connection is lost */
   #join(): ReturnType<AgentConnection['lost']> {
     const { submissions, hooks } = this.#options;
     this.#leave = this.#server.join(this.#threadId, {
@@ -180,12 +180,12 @@ class Session {
     }
   }
 
-  /** Starts a turn, and returns its id. When the answer is lost, the turn may have started: then it is followed. @throws ReviewAgentError */
+  /** Starts a turn, and returns its id. If the answer is lost and the turn has started, follows that turn. @throws ReviewAgentError */
   async #start(text: string): Promise<string> {
     const params = { threadId: this.#threadId, input: [{ type: 'text', text }] };
     for (;;) {
       try {
-        // Without an abort: a turn of unknown id could not be ended.
+        // Not abortable: without its id, a started turn could not be ended.
         const answer = await this.#server.request('turn/start', params);
         this.#startedTurns += 1;
         return v.parse(Begun, answer).turn.id;
@@ -199,7 +199,7 @@ class Session {
     }
   }
 
-  /** Waits for the end of a turn, over as many connections as its agent servers need. @throws Error of a connection that stays lost */
+  /** Waits for the end of a turn, and reconnects after each lost connection. @throws Error of a connection that stays lost */
   async #heard(turnId: string, end: Promise<TurnEnd>): Promise<TurnEnd> {
     for (;;) {
       const lost = await Promise.race([end.then(() => undefined), this.#lost.promise.catch((error: Error) => error)]);
@@ -209,7 +209,7 @@ class Session {
     }
   }
 
-  /** Takes part in the thread over a new connection, with the tools: the agent server repeats an open call. @throws `lost`, as a failure */
+  /** Joins the thread over a new connection, with its tools: the agent server repeats an open call. @throws `lost`, as a failure */
   async #rejoin(lost: Error): Promise<readonly Turn[]> {
     const { connect, hooks, limits, logger, displayName } = this.#options;
     const threadId = this.#threadId;

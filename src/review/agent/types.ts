@@ -32,7 +32,7 @@ export interface AnchoredFinding {
   readonly obstacle?: SuggestionObstacle;
 }
 
-/** Finding of a draft that the last valid draft lacks. */
+/** Finding of a draft that is missing from the last valid draft. */
 export type WithdrawnFinding = Omit<DroppedFinding, 'sameAs'> & { readonly reason: 'withdrawn' | 'notTaken' };
 
 /** Submission of the model; the last one of a turn counts. */

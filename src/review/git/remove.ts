@@ -2,9 +2,9 @@ import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runProgram } from '../../supervise/index.ts';
 
-/** Gives us every right to the rest of a tree. Links are neither followed nor changed. */
+/** Grants the owner read, write and search permission in the rest of a tree. Does not follow or change links. */
 async function makeWritable(path: string): Promise<void> {
-  // The failed removal may still be at work, so a path may be gone. The next removal reports other failures.
+  // The failed removal may still be running, so a path may be missing. The next removal reports other failures.
   await runProgram({
     program: 'chmod',
     args: ['-R', '--', 'u+rwX', path],

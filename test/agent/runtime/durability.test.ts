@@ -38,7 +38,7 @@ t.test('every event is on disk before it is published', async (t) => {
   t.equal(statSync(join(directory, 'state.db')).mode & 0o777, 0o600);
 });
 
-t.test('a piece of a command’s output is on disk before a client sees it', async (t) => {
+t.test('command output is on disk before a client receives it', async (t) => {
   const directory = temporaryDirectory(t);
   const [store, reader] = [openStore(directory), openStore(directory)];
   t.teardown(() => store.close());
@@ -74,7 +74,7 @@ t.test('a piece of a command’s output is on disk before a client sees it', asy
     shown += params.delta;
     const items = reader.threads.turns(thread.id, { limit: 10 }).flatMap((turn) => turn.items);
     const kept = items.find(({ id }) => id === params.itemId);
-    // Pieces of one commit are published one after the other.
+    // The pieces of one commit are published in order.
     if (kept?.type !== 'commandExecution' || !kept.output.startsWith(shown)) missing.push(params.delta);
   });
   const { turn } = await talk(runtime, thread.id, 'x');

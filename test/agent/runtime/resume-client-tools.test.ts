@@ -49,10 +49,10 @@ async function killed(t: Test, turns: Partial<RuntimeSettings['turns']> = {}) {
 }
 
 for (const moment of ['before', 'while'] as const) {
-  t.test(`a client that registers its tools ${moment} the turn waits is asked under the same call id`, async (t) => {
+  t.test(`a client that registers its tools ${moment} the turn waits gets the call with the same id`, async (t) => {
     const { run, register, repeated, callId, turnId, provider, bugs } = await killed(t);
     if (moment === 'while') for (let n = 0; n < 20; n += 1) await new Promise(setImmediate);
-    t.equal(provider.requests.length, 0, 'the model is not asked before the client is there');
+    t.equal(provider.requests.length, 0, 'the model gets no request before the client returns');
     register();
     const turn = await run?.ended;
     t.match(turn, { id: turnId, status: 'completed', resumes: 1 });
@@ -69,7 +69,7 @@ for (const moment of ['before', 'while'] as const) {
   });
 }
 
-t.test('without a client the outcome of its call is unknown, and the turn ends', async (t) => {
+t.test('without the client, the outcome of its call is unknown, and the turn ends', async (t) => {
   const { run, repeated, callId, turnId } = await killed(t, { clientToolMs: 1 });
   const turn = await run?.ended;
   t.match(turn, { id: turnId, status: 'completed', resumes: 1 });
@@ -80,7 +80,7 @@ t.test('without a client the outcome of its call is unknown, and the turn ends',
   t.equal(repeated.length, 0);
 });
 
-t.test('a turn that waits for its client can be interrupted, and its client finds it ended', async (t) => {
+t.test('a turn that waits for its client can be interrupted, and a returning client finds it ended', async (t) => {
   const { runtime, run, register, repeated, provider, threadId, turnId } = await killed(t);
   runtime.turns.interrupt(threadId, turnId)();
   t.match(await run?.ended, { status: 'cancelled', interruptedBy: 'user' });

@@ -177,7 +177,7 @@ t.test('every state in which a turn is saved has a moment in this test', (t) => 
 });
 
 for (const [state, moment] of Object.entries(moments)) {
-  t.test(`a turn that its process left in ${state} continues and ends as it would have`, async (t) => {
+  t.test(`a turn whose process ended in ${state} continues and ends with the same result`, async (t) => {
     const { answer = writeOnce, needsApproval = false, status = 'completed', effects = 1, notices = [] } = moment;
     const world = new World();
     const directory = temporaryDirectory(t);
@@ -460,8 +460,8 @@ t.test('a suspended turn keeps its facts, ends nothing, and continues with its r
   t.same(world.effects, ['written']);
   second.traces.flush();
   const [completed] = second.traces.events(thread.id, { types: ['turn.completed'], limit: 1 }).events;
-  t.ok(Number(completed?.data['awayMs']) >= 3_600_000, 'the trace names the time without an agent server');
-  t.ok(Number(completed?.durationMs) < 3_600_000, 'and leaves it out of the duration');
+  t.ok(Number(completed?.data['awayMs']) >= 3_600_000, 'the trace records the time without an agent server');
+  t.ok(Number(completed?.durationMs) < 3_600_000, 'and the duration excludes it');
 });
 
 t.test('input that steers a turn survives its process', async (t) => {
@@ -512,7 +512,7 @@ async function leftWaiting(t: Test, at: { onWaiting?: (runtime: Runtime, store: 
       {
         ...{ store: store.threads, tools: () => [write], settings },
         observe: (actor) => {
-          // Timers of the turn would hold this process.
+          // Timers of the turn would keep this process alive.
           t.teardown(() => actor.stop());
           actor.subscribe((snapshot) => {
             if (leafOf((snapshot as { readonly value: unknown }).value) === 'awaitingApproval') onWaiting?.(runtime);
@@ -570,7 +570,7 @@ t.test('a list of approvals names stored ones only', async (t) => {
 interface Changed {
   readonly started?: TurnOptions;
   readonly channelName?: string;
-  /** Settings of the thread at the start of the turn, and changes of them in the turn. */
+  /** Settings of the thread at the start of the turn, and their changes during the turn. */
   readonly config?: ThreadConfig;
   readonly later?: ThreadConfig;
 }
@@ -629,7 +629,7 @@ async function changed(
   return { turn, written, questions, requests };
 }
 
-t.test('a turn continues with its own policy, or with a present one that became stricter', async (t) => {
+t.test('a turn continues with its own policy, or with a current one that has become stricter', async (t) => {
   const policy = (approvalPolicy: ApprovalPolicy, apiApprovalPolicy?: ApprovalPolicy) => ({
     settings: { ...settings, approvalPolicy, ...(apiApprovalPolicy && { apiApprovalPolicy }) },
   });
@@ -646,13 +646,13 @@ t.test('a turn continues with its own policy, or with a present one that became 
   const ofThread = await changed(t, {}, {}, { config, later: { approvalPolicy: 'interrupt' } });
   t.match(ofThread, { written: 0, questions: 0 }, 'the thread became stricter');
   const looser = await changed(t, policy('interrupt'), policy('autoApprove'));
-  t.match(looser, { written: 0, questions: 0 }, 'a looser setting does not hold for the turn');
+  t.match(looser, { written: 0, questions: 0 }, 'a looser setting does not apply to the turn');
   const api = { ...free, channelName: 'api' };
   const ofApi = await changed(t, policy('default', 'autoApprove'), policy('default', 'interrupt'), api);
   t.match(ofApi, { written: 0, questions: 0 }, 'the chat API became stricter');
 });
 
-t.test('a turn only plans when its thread was set to plan meanwhile, and the model reads that', async (t) => {
+t.test('a resumed turn only plans when its thread has been set to plan, and the model is notified', async (t) => {
   const config = { approvalPolicy: 'autoApprove' } as const;
   const control = await changed(t, {}, {}, { config });
   t.match(control, { turn: { status: 'completed' }, written: 1 });
@@ -663,7 +663,7 @@ t.test('a turn only plans when its thread was set to plan meanwhile, and the mod
   t.equal(JSON.stringify(requests.at(-1)?.messages).split('In this turn you only plan').length, 2);
 });
 
-t.test('a turn of a workspace that became restricted fails with the reason and the remedy', async (t) => {
+t.test('a turn whose workspace has become restricted fails with the reason and the remedy', async (t) => {
   const { turn, written } = await changed(t, { isTrusted: true }, { isTrusted: false });
   t.match(turn, {
     status: 'failed',
@@ -675,7 +675,7 @@ t.test('a turn of a workspace that became restricted fails with the reason and t
 });
 
 t.test(
-  'the end of the earlier process is that of its last call when the call ended after the saved step',
+  'the recorded end of a process is the end of its last call when the call ended after the saved step',
   async (t) => {
     const { next, change, threadId, turnId } = await left(t);
     const hour = 3_600_000;
@@ -691,7 +691,7 @@ t.test(
   },
 );
 
-t.test('a resumed turn waits for its tool servers, and the model reads which of them are missing', async (t) => {
+t.test('a resumed turn waits for its tool servers, and the model gets the names of the missing ones', async (t) => {
   const ready = Promise.withResolvers<readonly string[]>();
   let isReady = false;
   setTimeout(() => {
@@ -712,7 +712,7 @@ t.test('a resumed turn waits for its tool servers, and the model reads which of 
   t.match(JSON.stringify(requests[0]?.messages), /MCP servers without tools since the restart: tickets\./);
 });
 
-t.test('a hook that was cut off can still block the input that steers a turn', async (t) => {
+t.test('an interrupted hook can still block the input that steers a turn', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
   const gate = Promise.withResolvers<void>();

@@ -1,9 +1,9 @@
-/** Turns beside the checkpoints of their files. */
+/** Turns and the checkpoints of their files. */
 import t from 'tap';
 import type { RuntimeOptions } from '../../../src/agent/index.ts';
 import { answers, call, say, service, talk, tool } from '../helpers.ts';
 
-/** Checkpoints whose first save does as said. */
+/** Checkpoints with a given first save. */
 const checkpointsWith = (secure: () => Promise<void>) =>
   ({
     recovered: () => undefined,

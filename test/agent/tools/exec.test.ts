@@ -294,7 +294,7 @@ t.test('output of any bytes is read in linear time', async (t) => {
     ),
   };
   const pipe = new PassThrough();
-  /** Processor time of a read output, in microseconds. */
+  /** Processor time for reading an output, in microseconds. */
   const timeOf = (bytes: Buffer, count: number) => {
     const output = new CommandOutput({ secrets: [secret], maxOutputChars: 4_000, emit: () => {} });
     const text = new PacedText((piece) => output.push(piece));
@@ -308,7 +308,7 @@ t.test('output of any bytes is read in linear time', async (t) => {
   for (const [name, bytes] of Object.entries(outputs)) {
     timeOf(bytes, 4);
     const [short, long] = [timeOf(bytes, 8), timeOf(bytes, 64)];
-    // A quadratic one takes 64 times as long.
+    // A quadratic search takes 64 times as long.
     t.ok(long < 24 * Math.max(short, 1_000), `${name}: ${short} µs, and ${long} µs for eight times as much`);
   }
 });

@@ -24,7 +24,7 @@ const agentServer = {
 const draft = { summary: 'Fine.', findings: [] };
 
 t.test(
-  'the Hub starts the agent server of a workspace, and the same turn of a review continues when it dies',
+  'the Hub starts the agent server of a workspace, and a review continues the same turn after its death',
   async (t) => {
     let hangs = false;
     let finding: object | undefined;
@@ -60,7 +60,7 @@ t.test(
     const review = (hooks = hooksOf().hooks, asked = assignment()) => agent.review(asked, hooks);
     const kill = async () => process.kill((await hub.record(workspace)).pid ?? 0, 'SIGKILL');
 
-    t.match(await agent.status(workspace), { state: 'unreachable' }, 'nothing is started only to be looked at');
+    t.match(await agent.status(workspace), { state: 'unreachable' }, 'a status request starts no server');
     t.match(await hub.record(workspace), { state: 'stopped' });
     const [first, second] = await Promise.all([review(), review()]);
     t.not(first.threadId, second.threadId, 'two reviews, one agent server');

@@ -212,7 +212,7 @@ class Attempt {
 
   readonly #abort = () => this.#fail(this.#exchange.signal.reason);
 
-  /** Each interim answer counts as life, so that only their number ends an upstream that sends nothing else. */
+  /** Each interim answer resets the time limit for silence, so only this count ends an upstream that sends nothing else. */
   #countInterim(): void {
     this.#interimAnswers += 1;
     if (this.#interimAnswers > defaults.upstream.interimAnswers) this.#fail(interimFault(this.#upstream.place));

@@ -97,7 +97,7 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
   }
 }
 
-/** Last moment at which the turn is known to have worked: its saved step, or the start or end of a call after it. */
+/** Last known activity of the turn: its saved step, or the start or end of a call after that step. */
 function lastMomentOf({ turnActors }: ThreadStore, { threadId, id }: Turn, { savedAt }: TurnFacts): number {
   const calls = [...turnActors.calls(threadId, id).values()];
   return Math.max(...[savedAt, ...calls.map(({ startedAt, endedAt = startedAt }) => endedAt)].map(Date.parse));

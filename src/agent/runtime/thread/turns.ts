@@ -46,7 +46,7 @@ export class Turns {
   readonly #tools: ThreadTools;
   readonly #onEnd: (thread: StoredThread, turn: Turn) => void;
   readonly #running = new Map<string, Running>();
-  /** Threads whose turns are left to the next process. */
+  /** Threads whose turns the next process resumes. */
   readonly #suspended = new Set<string>();
   readonly #whenIdle = new Set<() => void>();
   /** Threads whose turns are being taken back. */
@@ -189,7 +189,7 @@ export class Turns {
   /**
    * Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resume` lets it continue.
    *
-   * @returns why the turn cannot continue; undefined: it does
+   * @returns reason why the turn cannot continue; undefined: it can
    */
   register(thread: StoredThread, resumed: ResumedTurn): string | undefined {
     const { settings, workspace, worktreeRoots } = this.#services;
@@ -256,7 +256,7 @@ export class Turns {
     return this.#delegateOf(config?.agent)?.name;
   }
 
-  /** A turn of an ephemeral thread needs its process. A sub-agent continues with the turn of its parent. */
+  /** Whether the next process can resume the turn: not in an ephemeral thread; a sub-agent continues with its parent's turn. */
   #isResumable(thread: StoredThread, options: TurnOptions): boolean {
     const { id, parentThreadId } = thread;
     if (this.#services.settings.turns.resume === 'never') return false;
@@ -322,7 +322,7 @@ export class Turns {
     await Promise.all(
       [...this.#running].map(async ([threadId, { run }]) => {
         if (!waiting.has(run)) await run.suspend(options);
-        // A turn that has ended meanwhile does not run any more.
+        // The turn may have ended in the meantime.
         if (!this.#running.delete(threadId)) return;
         this.#suspended.add(threadId);
         this.#publishRuntime(threadId);
@@ -447,6 +447,6 @@ function inStore(threadId: string, work: () => void): void {
 
 const lostCodes: readonly (string | undefined)[] = ['agentInterrupted', 'resumeFailed', 'resumedTooOften'];
 
-/** Whether a turn ended because it could not continue after its process. */
+/** Whether a turn ended because it could not continue after the end of its process. */
 const endedWithProcess = ({ interruptedBy, error }: StoredTurn): boolean =>
   interruptedBy === 'crash' || interruptedBy === 'shutdown' || lostCodes.includes(error?.code);

@@ -191,7 +191,7 @@ export class TurnCalls {
       onReturn: ({ call: { callId } }, result) => {
         const started = this.#started.get(callId);
         if (!started) return;
-        // A replaced file shows its result itself.
+        // The content of a replaced file shows whether the call is done.
         const saved = started.file ? {} : this.#forHooks(result);
         this.#saveEnd(callId, { ...started, endedAt: timestamp(), ...saved });
       },
@@ -226,7 +226,7 @@ export class TurnCalls {
     this.#turn.record.saveCallEnd(callId, call);
   }
 
-  /** The result of a tool whose hooks a kill may cut off. */
+  /** Result to save for a tool with hooks, which a kill may interrupt. */
   #forHooks(result: ToolResult): Pick<StartedCall, 'result'> {
     const { hooks, clean } = this.#turn.services;
     if (!hooks?.has('PostToolUse')) return {};

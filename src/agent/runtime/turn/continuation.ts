@@ -7,17 +7,17 @@ import { type Suspension, textOfFacts } from './facts.ts';
 import type { ModelTurn } from './model-turn.ts';
 import { rulesOf } from './rules.ts';
 
-/** Life of a resumed turn in which a finished step shows that it does not end its agent server, in milliseconds. */
+/** Age in milliseconds after which a resumed turn with a finished step is not the cause of its agent server's end. */
 const soundMs = 60_000;
 
-/** States in which a step of the turn runs, which a suspension waits for. */
+/** States with a running step; a suspension waits for its end. */
 const busyStates: ReadonlySet<string> = new Set([
   ...['inferring', 'compacting', 'concluding', 'delegating', 'checkingEnd', 'cancelling', 'storing'],
 ]);
 
 export interface SuspendOptions {
   readonly reason: Suspension;
-  /** Time for the present step, in milliseconds. */
+  /** Time for the current step, in milliseconds. */
   readonly withinMs: number;
 }
 
@@ -28,7 +28,7 @@ export interface ContinuationOptions {
   readonly model: ModelTurn | undefined;
 }
 
-/** Facts from which the next process continues with a turn, and the counts that stop a turn which ends each of its processes. */
+/** Facts from which the next process resumes a turn, and the counter that stops a turn that repeatedly ends its process. */
 export class TurnContinuation {
   readonly #options: ContinuationOptions;
   #saved: SavedTurn;
@@ -44,7 +44,7 @@ export class TurnContinuation {
     this.#saved = resumed ? { ...resumed.facts } : { state: 'beginning', context: null };
   }
 
-  /** The facts as JSON; undefined: too much to be saved with each step. */
+  /** Facts as JSON; undefined: too long to save with each step. */
   text(): string | undefined {
     const { turn, driver, model } = this.#options;
     const { options, resumed } = turn;
@@ -74,12 +74,12 @@ export class TurnContinuation {
     return resumed.facts.resumes + (resumed.facts.suspended ? 0 : 1);
   }
 
-  /** The turn continues in this process. */
+  /** Records the time at which the turn continues in this process. */
   begin(): void {
     this.#resumedAt = performance.now();
   }
 
-  /** The turn continued alone, and its agent server lives: no resume so far counts. */
+  /** Resets the counter of resumes: the turn continued alone, and its agent server is still running. */
   clearSuspicion(): void {
     this.#isUnsuspicious = true;
   }
@@ -88,7 +88,7 @@ export class TurnContinuation {
     this.#onStep?.();
   }
 
-  /** Resolves at the end of the present step, after a time, or at the end of the turn. */
+  /** Resolves at the end of the current step, after `withinMs`, or at the end of the turn. */
   async stepEnded(withinMs: number, ended: Promise<unknown>): Promise<void> {
     const { driver, model } = this.#options;
     const step = Promise.withResolvers<void>();
@@ -104,7 +104,7 @@ export class TurnContinuation {
     time.abort();
   }
 
-  /** The facts name the reason from now on. */
+  /** Adds the reason of the suspension to the facts. */
   noteSuspension(reason: Suspension): void {
     this.#suspended = reason;
   }

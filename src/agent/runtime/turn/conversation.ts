@@ -61,7 +61,7 @@ export class TurnConversation {
   /** Tools left out since the last answer. */
   readonly #refusedTools: string[] = [];
   #notes: string[] = [];
-  /** Words of a resumed turn, which follow the results of its open calls. */
+  /** Pending texts of a resumed turn for the model, which follow the results of its open calls. */
   #unsaid: (() => void)[] = [];
 
   constructor({ turn, hooks, onSummaryUsed }: TurnConversationOptions) {
@@ -114,13 +114,13 @@ export class TurnConversation {
     if (this.#turn.isPlanning && !this.#has(modeNotice)) this.#unsaid.push(() => this.addModeText(planNote));
   }
 
-  /** Shows the latest input to the hooks again, when a kill may have cut them off: they can block it. */
+  /** Passes the latest input to its hooks again if a kill may have interrupted them: they can block it. */
   async #resubmitPrompt(signal: AbortSignal): Promise<void> {
     const said = this.#turn.record.items
       .snapshot()
       .filter((item) => item.type !== 'systemNotice' || item.kind !== 'turnResumed');
     const last = said.at(-1);
-    // The prompt of the turn has its hooks in `prepare`.
+    // `prepare` runs the hooks of the turn's first prompt.
     if (last?.type !== 'userMessage' || last === said.find(({ type }) => type === 'userMessage')) return;
     try {
       await this.#hooks.submitPrompt(last.input, signal);
@@ -129,7 +129,7 @@ export class TurnConversation {
     }
   }
 
-  /** Adds the words that a resumed turn has for the model. Call it before a request. */
+  /** Adds the pending texts of a resumed turn for the model. Call it before a request. */
   addUnsaid(): void {
     for (const add of this.#unsaid.splice(0)) add();
   }

@@ -35,7 +35,7 @@ export interface TurnDelegationOptions {
   readonly onTokensUsed: (tokens: TurnTokens) => void;
 }
 
-/** Key under which a sent prompt is stored among the started calls: no agent names a call so. */
+/** Key of a sent prompt among the stored calls. No agent uses it as the id of a call. */
 const promptCall = 'session/prompt';
 
 /** Prompt for an agent whose process ended in the turn. */
@@ -96,12 +96,12 @@ export class TurnDelegation {
     delegate.prepare(thread.id);
   }
 
-  /** Takes over a turn that an earlier process began. The agent has ended with it, so the outcome of its open calls is unknown. */
+  /** Takes over a turn of an earlier process. The agent ended with that process, so the outcome of its open calls is unknown. */
   async resume(signal: AbortSignal): Promise<Resumption> {
     signal.throwIfAborted();
     const calls = lostCalls(this.#turn);
     const { name } = this.#options.delegate;
-    const note = `the agent ${name} had to start again and is asked to continue; its work of the last moments is unknown`;
+    const note = `the agent ${name} had to start again and is asked to continue; its most recent work is unknown`;
     const resumption = announceResumption(this.#turn, calls, this.#isContinued ? note : '');
     addKnownResults(this.#turn, calls);
     return resumption;

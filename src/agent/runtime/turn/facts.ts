@@ -5,10 +5,10 @@ import { approvalPolicies, InputPart, type Turn, turnModes, version } from '../.
 import type { TurnOptions } from '../types.ts';
 import { Rules } from './rules.ts';
 
-/** Version of the shape below. A row of the version before is read with defaults, one of another version is not guessed. */
+/** Version of the shape below. A row of the previous version is read with defaults; a row of any other version is refused. */
 export const factsVersion = 1;
 const readableVersions = [factsVersion - 1, factsVersion];
-/** Longest row: a longer one would be written again with each step, so its turn ends with its process. */
+/** Longest row, which each step writes again. A turn with a longer row ends with its process. */
 const maxFactsChars = 65_536;
 
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -99,9 +99,9 @@ export interface ResumedTurn {
   /** Last known moment of the earlier process, and time of this start, in milliseconds since the epoch. */
   readonly endedAt: number;
   readonly at: number;
-  /** Why the earlier process ended. */
+  /** Reason for the end of the earlier process. */
   readonly reason: Suspension | 'crash' | 'reboot';
-  /** Time in which no agent server lived, in milliseconds: of all pauses of the turn, and of the last one. */
+  /** Time without an agent server, in milliseconds: all pauses of the turn, and the last one. */
   readonly awayMs: number;
   readonly lastAwayMs: number;
 }

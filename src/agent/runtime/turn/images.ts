@@ -13,7 +13,7 @@ export class TurnImages {
     this.#turn = turn;
   }
 
-  /** Images of the results of a turn that an earlier process began, by item id. */
+  /** Images of the stored results of a resumed turn, by item id. */
   ofResults(): ReadonlyMap<string, readonly ContentPart[]> {
     this.#ofResults ??= this.#readResults();
     return this.#ofResults;

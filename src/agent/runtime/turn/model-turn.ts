@@ -120,7 +120,7 @@ export class ModelTurn implements ModelEffects {
     return resumption;
   }
 
-  /** Waits for the servers of tools. @returns words for the model about those that are not ready */
+  /** Waits for the tool servers. @returns text for the model that names the servers that are not ready */
   async #missingServers(signal: AbortSignal): Promise<readonly string[]> {
     const { toolServers } = this.#turn.services;
     const missing = toolServers ? await Promise.race([toolServers(), rejectionOf(signal)]) : [];

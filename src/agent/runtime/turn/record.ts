@@ -21,7 +21,7 @@ export interface TurnRecordOptions {
   readonly onStorageFailed: (message: string) => void;
   /** Facts for the next process as JSON; undefined: the turn ends with this process. */
   readonly facts: (() => string | undefined) | undefined;
-  /** Present: an earlier process began the turn. */
+  /** Saved state of a resumed turn; absent: the turn began in this process. */
   readonly resumed?: ResumedTurn | undefined;
 }
 
@@ -40,7 +40,7 @@ export class TurnRecord implements JournalOwner {
   readonly #onStorageFailed: (message: string) => void;
   readonly #facts: (() => string | undefined) | undefined;
   readonly #startedAt: string;
-  /** Time in which no agent server lived, in milliseconds. */
+  /** Time without an agent server, in milliseconds. */
   readonly #awayMs: number;
   /** Times that the turn continued after its agent server had ended. */
   readonly resumes: number;

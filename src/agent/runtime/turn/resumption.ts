@@ -20,7 +20,7 @@ export interface ResumedCall {
   readonly known: KnownResult | undefined;
 }
 
-/** Calls without a result of a turn that an earlier process began, oldest first. A client answers a repeated call of its tool from memory. */
+/** Calls of a resumed turn without a result, oldest first. A client answers a repeated call of its tool from memory. */
 export async function resumedCalls({ record, services, thread, place }: TurnContext): Promise<readonly ResumedCall[]> {
   const isOffered = (tool: string) => thread.tools().some(({ name, source }) => name === tool && source === 'dynamic');
   const started = thread.store.turnActors.calls(place.threadId, place.turnId);
@@ -71,7 +71,7 @@ const unknownText = (tool: string, output: string): string =>
  * Reports to clients that a turn continues, withdraws the answer that broke off, and chooses the state.
  *
  * @param calls see `resumedCalls` and `lostCalls`
- * @param note of an external agent: part of a sentence about its work; empty: nothing to add
+ * @param note clause about the work of an external agent; empty: none
  */
 export function announceResumption(turn: TurnContext, calls: readonly ResumedCall[], note = ''): Resumption {
   const { services, place, record, resumed, thread } = turn;
@@ -100,7 +100,7 @@ export function announceResumption(turn: TurnContext, calls: readonly ResumedCal
   return { next: thread.delegate ? resumedDelegationOf(state) : resumedStateOf(state, calls.length > 0) };
 }
 
-/** Adds the results of calls that are not run again. */
+/** Adds the known results of calls, which do not run again. */
 export function addKnownResults({ record }: TurnContext, calls: readonly ResumedCall[]): void {
   for (const { item, known } of calls) {
     const { callId, tool } = item;
@@ -126,12 +126,12 @@ function sentences(first: string, more: readonly (string | false)[]): string {
 const clockOf = (at: number): string =>
   new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
 
-/** Tools whose files the model knows. */
+/** Tools after which the model knows the content of a file. */
 const fileTools: ReadonlySet<string> = new Set(['ReadFile', 'WriteFile', 'EditFile']);
 const maxNamedFiles = 10;
 
 /**
- * Names the files of the turn's finished calls that changed while no agent server lived, for the model.
+ * Names for the model the files of finished calls that changed while no agent server was running.
  *
  * @returns one text, or none
  */
@@ -162,7 +162,7 @@ export async function changedFilesNote(
   ];
 }
 
-/** Time at which a file, or the directory of a missing one, changed last, in whole milliseconds; 0: unknown. */
+/** Time of the last change of a file, or of the directory of a missing file, in whole milliseconds; 0: unknown. */
 async function lastChangeOf(path: string): Promise<number> {
   const found = await stat(path).catch(() => stat(dirname(path)).catch(() => undefined));
   return Math.floor(found?.ctimeMs ?? 0);

@@ -5,7 +5,7 @@ import type { RuntimeServices } from '../services.ts';
 import type { TurnOptions } from '../types.ts';
 import type { TurnThread } from './thread.ts';
 
-/** Rules of a turn, and those of its settings and thread at its start, in its facts. */
+/** Rules of a turn, and the rules of its settings and thread at its start, as saved in its facts. */
 export const Rules = v.object({
   policy: v.picklist(approvalPolicies),
   mode: v.picklist(turnModes),
@@ -19,12 +19,12 @@ export type TurnRules = v.InferOutput<typeof Rules>;
 /** Rules that the settings and a thread give to its turns. */
 type PresentRules = Omit<TurnRules, 'policy' | 'mode'>;
 
-/** From loose to strict. */
+/** Policies from loose to strict. */
 const strictness: readonly ApprovalPolicy[] = ['autoApprove', 'default', 'interrupt'];
 const isStricter = (a: ApprovalPolicy, b: ApprovalPolicy): boolean => strictness.indexOf(a) > strictness.indexOf(b);
 const stricter = (a: ApprovalPolicy, b: ApprovalPolicy): ApprovalPolicy => (isStricter(a, b) ? a : b);
 
-/** Policy of a turn without an own one. */
+/** Policy of a turn that does not set one. */
 const policyOf = ({ threadPolicy, settingsPolicy }: PresentRules): ApprovalPolicy => threadPolicy ?? settingsPolicy;
 
 function presentRules(
@@ -41,7 +41,7 @@ function presentRules(
   };
 }
 
-/** Part of a turn from which its rules follow. */
+/** Part of a turn that determines its rules. */
 interface RuledTurn {
   readonly services: RuntimeServices;
   readonly thread: Pick<TurnThread, 'config' | 'channel'>;
@@ -49,19 +49,19 @@ interface RuledTurn {
   readonly isPlanning: boolean;
 }
 
-/** The rules of a turn for the next process. */
+/** Rules of a turn to save for the next process. */
 export function rulesOf({ services, thread, policy, isPlanning }: RuledTurn): TurnRules {
   const { config, channel } = thread;
   return { policy, mode: isPlanning ? 'plan' : 'default', ...presentRules(services, config, channel) };
 }
 
 /**
- * Options of a turn that an earlier process began: its own rules, or those of the settings, the thread and the parent's turn that became
+ * Options of a resumed turn: its own rules, or the current rules of the settings, the thread and the parent's turn that have become
  * stricter.
  *
- * @param began undefined: the row has no rules, and the present ones count
+ * @param began undefined: the row has no rules, and the current rules apply
  * @param parent policy of the turn that waits for this one
- * @returns a text: why the turn cannot continue
+ * @returns the options; a text: reason why the turn cannot continue
  */
 export function resumedOptions(
   options: TurnOptions,

@@ -163,7 +163,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.firstItems = resumed ? [] : this.#makeFirstItems();
     if (!resumed) return;
     for (const asker of this.#askers) asker.restore(resumed.at);
-    // The process that waits for the answers has ended.
+    // The external agent, which waited for the answers, has ended.
     if (delegate) this.#approvals.withdraw();
     if (settings.turns.resume !== 'ask') return;
     this.#question = new ResumeQuestion(turn, resumed.at, (isAccepted) => {

@@ -17,7 +17,7 @@ export interface TurnThread {
   readonly workspacePath: string;
   /** Answers of the model that the turn may use. */
   readonly maxRounds: number;
-  /** The next process can continue with the turn. */
+  /** Whether the next process can continue the turn. */
   readonly isResumable: boolean;
   readonly store: ThreadStore;
   readonly journal: Journal;
@@ -29,7 +29,7 @@ export interface TurnThread {
   readonly checkpoints: FileCheckpoints | undefined;
   /** Tools that this thread may use at the time of the call. */
   readonly tools: () => readonly Tool[];
-  /** Resolves when a client has registered its tools for the thread, or after a time. */
+  /** Resolves when a client has registered its tools for the thread, or after `clientToolMs`. */
   readonly dynamicTools: (signal: AbortSignal) => Promise<void>;
   readonly isGranted: (scopeKey: string) => boolean;
   readonly grant: (scopeKey: string, lasts: 'session' | 'always') => void;

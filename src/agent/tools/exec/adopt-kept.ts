@@ -55,7 +55,7 @@ export async function adoptKept(
   const fd = keeper === 'unknown' ? undefined : openOutput(keep, command.id);
   if (keeper === 'unknown' || fd === undefined) {
     const { hasStarted } = readReport(readKept(directory, command.id)?.lines ?? []);
-    // Nothing would follow a command without its output.
+    // Without its output, the command cannot be followed.
     if (typeof keeper === 'object') await endKeptCommand(directory, command);
     return keeper === 'gone' && !hasStarted && isOfThisBoot(command) ? 'notStarted' : undefined;
   }

@@ -228,7 +228,7 @@ function identityOf(pid: number | undefined): ProcessIdentity | undefined {
   return typeof identity === 'string' ? { ...ownIdentity(), pid, startedTicks: '' } : identity;
 }
 
-/** Opens the output of a command that an earlier server has started. Undefined: it is missing, or was replaced by a link or a pipe. */
+/** Opens the output of a command that an earlier server started. Undefined: the file is missing, or is not a regular file. */
 export function openOutput({ directory }: KeepSettings, id: string): number | undefined {
   let fd: number | undefined;
   try {
