@@ -1,6 +1,7 @@
 /** Turns that a workspace's next agent server would resume, counted in its database. */
-import { lstatSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { workspaceStateDirectory } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -33,7 +34,10 @@ export function unfinishedTurns(home: string, workspacePath: string, logger: Log
 }
 
 function countTurns(file: string): number {
-  const database = new (loadSqlite().DatabaseSync)(file, { readOnly: true, timeout: busyMs });
+  const address = pathToFileURL(file);
+  // Otherwise a reader makes the files of the write-ahead log, which a closed database does not have, and leaves them.
+  if (!existsSync(`${file}-wal`)) address.searchParams.set('immutable', '1');
+  const database = new (loadSqlite().DatabaseSync)(address, { readOnly: true, timeout: busyMs });
   try {
     return database.prepare(tableSql).get() ? Number(database.prepare(countSql).get()?.['turns']) : 0;
   } finally {

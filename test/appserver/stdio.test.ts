@@ -152,7 +152,8 @@ t.test('the end of input answers the last request and ends running turns and com
   client.end();
   await client.until((message) => message.id === 'last', 'the answer to the last question, whose line does not end');
   t.equal(await exited, 0);
-  t.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+  // The keeper's child stays a zombie until the system has reaped it.
+  await eventually(() => !existsSync(`/proc/${pid}`) || undefined, 'the command has ended');
 });
 
 t.test('a client that never reads its answers ends the server', async (t) => {
