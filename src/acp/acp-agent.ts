@@ -207,7 +207,10 @@ export class AcpAgent {
         if (!this.#capabilities.session?.notices) return;
         this.#notify({ sessionId: thread.id, update: { sessionUpdate: 'notice', severity: 'info', title } });
       },
-      onResolved: (requestId) => this.#questions.get(requestId)?.withdrawal.abort(),
+      onResolved: (requestId) => {
+        this.#questions.get(requestId)?.withdrawal.abort();
+        this.#questions.delete(requestId);
+      },
     });
     this.#sessions.set(thread.id, session);
     return session;
@@ -248,7 +251,10 @@ export class AcpAgent {
     return { decision: await this.#ask(session, request.output) };
   }
 
-  /** Asks the editor once for each request: the next connection to the agent server brings an open one again. */
+  /**
+   * Asks the editor once for each request: the next connection to the agent server brings an open one again, also when the
+   * answer was given while there was no connection.
+   */
   #ask(session: Session, request: ApprovalRequest): Promise<ApprovalDecision> {
     const known = this.#questions.get(request.requestId);
     if (known) return known.answer;
@@ -269,8 +275,6 @@ export class AcpAgent {
       // Decided elsewhere: the answer is dropped. When the editor has gone, or cannot ask, the call is not allowed.
       if (!(error instanceof RequestError)) return 'cancel';
       return 'decline';
-    } finally {
-      this.#questions.delete(request.requestId);
     }
   }
 
