@@ -1,4 +1,4 @@
-import { AppServerClient, AppServerConnectionError, connectHub } from '../client/index.ts';
+import { AppServerClient, AppServerConnectionError, connectHub, HubUnavailableError } from '../client/index.ts';
 import { loadConfig, restrictionWarning } from '../config/index.ts';
 import { version } from '../protocol/index.ts';
 import type { Connect } from './servers.ts';
@@ -18,7 +18,12 @@ export function throughHub({ home, env, autoStart, onWarning }: HubConnectOption
   const clientInfo = { name: 'oratorio-acp', title: 'Oratorio for editors', version };
   return async ({ workspacePath, onRequest, signal }) => {
     const { hub } = await connectHub({ home, autoStart, signal });
-    const record = await hub.ensure({ workspacePath, client: { name: clientInfo.name, version } }, { signal });
+    const request = { workspacePath, client: { name: clientInfo.name, version } };
+    const record = await hub.ensure(request, { signal }).catch((error: unknown) => {
+      if (!(error instanceof HubUnavailableError)) throw error;
+      const message = `The Hub ended before the agent server of ${workspacePath} was ready.`;
+      throw new AppServerConnectionError(message, { cause: error });
+    });
     const url = record.endpoints['appServerWebSocket'];
     if (url === undefined) {
       throw new AppServerConnectionError(`The agent server of ${workspacePath} offers no WebSocket.`);

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type PromptResponse,
   RequestError,
@@ -7,11 +6,12 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
-import { AppServerConnectionError, HubUnavailableError, JsonRpcError } from '../client/index.ts';
-import { approvalPolicies, defaults, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
+import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
+import { approvalPolicies, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
 import { configOptionsOf, nothingOffered, readOffered, withOption } from './choices.ts';
 import { fileCommandOf, fileCommands, runFileCommand } from './file-commands.ts';
 import { modesOf } from './modes.ts';
+import { reopen } from './reopen.ts';
 import type { Link } from './servers.ts';
 import { stopReasonOf } from './stop-reason.ts';
 import { eventOf, SeenThread, type SeenTurn, type SessionEvent } from './thread-events.ts';
@@ -57,6 +57,7 @@ export class Session {
   /** Notifications that arrive before an awaited answer that must come first. */
   #held: SessionEvent[] | undefined;
   #prompt: Prompt | undefined;
+  #isReopening = false;
   /** Commands as the editor knows them. */
   #offered = '';
   /** Choices of the agent, as last read, and as last sent to the editor. */
@@ -241,21 +242,26 @@ export class Session {
     this.#joined = undefined;
     const prompt = this.#prompt;
     if (prompt?.turnId === undefined) prompt?.ended.reject(reason);
-    else if (this.#isStopped) prompt.ended.reject(RequestError.internalError({ reason: 'stop' }, stoppedMessage));
-    else this.#reopen(prompt).catch((error: unknown) => prompt.ended.reject(error));
+    else if (!this.#isReopening) void this.#reopen();
   }
 
-  /** Follows the turn of a prompt on another connection. The Hub may not have noticed yet that the server has ended. */
-  async #reopen(prompt: Prompt): Promise<void> {
-    const deadline = performance.now() + defaults.client.reviveMs;
-    for (;;) {
-      try {
-        return await this.open(false);
-      } catch (error) {
-        const isAway = error instanceof AppServerConnectionError || error instanceof HubUnavailableError;
-        if (!isAway || performance.now() > deadline || this.#prompt !== prompt) throw error;
-        await sleep(defaults.client.revivePollMs);
-      }
+  /** Follows the turn of the prompt on other connections. */
+  async #reopen(): Promise<void> {
+    this.#isReopening = true;
+    const open = async () => {
+      if (this.#isStopped) throw RequestError.internalError({ reason: 'stop' }, stoppedMessage);
+      await this.open(false);
+      // The editor may have cancelled while no server heard it.
+      if (this.#prompt?.isCancelled) await this.cancel();
+      // In the same step, so that no later loss is missed.
+      this.#isReopening = this.#joined === undefined;
+      return !this.#isReopening;
+    };
+    try {
+      await reopen(open, () => this.#prompt !== undefined);
+    } catch (error) {
+      this.#isReopening = false;
+      this.#prompt?.ended.reject(error);
     }
   }
 

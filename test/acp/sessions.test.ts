@@ -2,6 +2,7 @@
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { McpServer } from '@agentclientprotocol/sdk';
 import t from 'tap';
@@ -511,6 +512,98 @@ t.test(
     for (const client of clients) client.close();
   },
 );
+
+t.test('an answer that is given without a connection counts on the next one, and is asked for once', async (t) => {
+  const clients: AppServerClient[] = [];
+  let failures = 0;
+  let isReachable = true;
+  const answer = Promise.withResolvers<void>();
+  const provider = scripted(calls({ callId: 'c1', name: 'Exec', args: { command: 'touch asked' } }), says('done'));
+  const where = await surroundings(t, provider);
+  const editor = await inSession(t, where, {
+    onConnect(made) {
+      clients.push(made);
+      if (isReachable) return;
+      failures += 1;
+      made.close();
+      throw new AppServerConnectionError('The agent server cannot be reached.');
+    },
+    permit: async () => {
+      await answer.promise;
+      return choose('accept');
+    },
+  });
+  const answered = editor.prompt('go');
+  await eventually(() => editor.asked.length === 1, 'it has asked');
+  isReachable = false;
+  clients[0]?.close();
+  await eventually(() => failures === 1, 'the connection is lost');
+  answer.resolve();
+  await eventually(() => failures === 4, 'the answer has arrived meanwhile');
+  isReachable = true;
+  t.match(await answered, { stopReason: 'end_turn' });
+  t.equal(editor.asked.length, 1);
+  t.ok(existsSync(join(where.workspace, 'asked')));
+});
+
+t.test('a prompt that is cancelled without a connection ends with the next one', async (t) => {
+  const clients: AppServerClient[] = [];
+  let failures = 0;
+  let isReachable = true;
+  const editor = await inSession(t, await surroundings(t, scripted(hangs())), {
+    onConnect(made) {
+      clients.push(made);
+      if (isReachable) return;
+      failures += 1;
+      made.close();
+      throw new AppServerConnectionError('The agent server cannot be reached.');
+    },
+  });
+  const answered = editor.prompt('go');
+  await eventually(() => editor.said() !== '', 'it has begun to answer');
+  isReachable = false;
+  clients[0]?.close();
+  await eventually(() => failures === 1, 'the connection is lost');
+  await editor.agent.notify('session/cancel', { sessionId: editor.sessionId });
+  await eventually(() => failures === 4, 'the cancellation has arrived meanwhile');
+  isReachable = true;
+  t.match(await answered, { stopReason: 'cancelled' });
+});
+
+t.test('a connection that is lost while the thread is opened again is replaced once', async (t) => {
+  const clients: AppServerClient[] = [];
+  const subscribed: number[] = [];
+  const gate = Promise.withResolvers<void>();
+  const provider = scripted(async (_, emit) => {
+    emit({ type: 'text', text: 'Half' });
+    await gate.promise;
+    emit({ type: 'text', text: ' and half.' });
+    emit({ type: 'finish', reason: 'stop' });
+  });
+  const editor = await inSession(t, await surroundings(t, provider), {
+    onConnect(made) {
+      const number = clients.push(made);
+      const request = made.request.bind(made);
+      t.intercept(made, 'request', {
+        value: (...args: Parameters<typeof request>) => {
+          if (args[0] === 'thread/subscribe') subscribed.push(number);
+          if (args[0] === 'thread/subscribe' && number === 2) made.close();
+          return request(...args);
+        },
+      });
+    },
+  });
+  const answered = editor.prompt('go');
+  await eventually(() => editor.said() === 'Half', 'half of it was said');
+  clients[0]?.close();
+  await eventually(() => subscribed.includes(3), 'the thread is open again');
+  // A second search would try again by now.
+  await sleep(3 * defaults.client.revivePollMs);
+  gate.resolve();
+  t.match(await answered, { stopReason: 'end_turn' });
+  t.strictSame(subscribed, [1, 2, 3]);
+  t.equal(editor.said(), 'Half and half.');
+});
 
 t.test('a prompt whose server ends is an error, not a cancellation', async (t) => {
   const where = await surroundings(t, scripted(hangs()));
