@@ -137,6 +137,6 @@ t.test('a turn that the next server does not know is given up', async (t) => {
   say(0);
   await t.rejects(async () => {
     for await (const event of lasting) if (event.type === 'message') first.close();
-  }, /does not know the turn/);
+  }, /no longer knows the turn/);
   t.equal(connections, 1);
 });

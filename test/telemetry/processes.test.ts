@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { AppServerClient } from '../../src/client/index.ts';
 import { dashboardToken } from '../../src/supervise/index.ts';
 import { metricTables, workspaceId } from '../../src/telemetry/index.ts';
 import { Session } from '../appserver/session.ts';
@@ -55,8 +56,14 @@ t.test('scrapes and exports of Hub and agent server have the restart after a kil
   const absent = [...namesOf('agent', 'process', 'export')].filter((name) => !agent.has(name));
   t.strictSame(absent, [], 'everything of the table is there');
 
-  await session.connection.sendRequest('turn/start', {
-    threadId: thread.id,
+  // The session would decline the question of its own thread.
+  const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '', {
+    clientInfo: { name: 'test', version: '1' },
+  });
+  t.teardown(() => client.close());
+  const asking = (await client.request('thread/start', {})) as { thread: { id: string } };
+  await client.request('turn/start', {
+    threadId: asking.thread.id,
     input: [{ type: 'text', text: 'run: touch done' }],
   });
   await eventually(async () => (await session.call('approval/list', {})).data[0], 'a turn waits for an approval');
