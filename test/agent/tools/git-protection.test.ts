@@ -1,4 +1,5 @@
 /** Git outside of the sandbox runs nothing that a sandboxed command has written. */
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -16,6 +17,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { Rooms } from '../../../src/agent/index.ts';
+import { gitGuardOf } from '../../../src/agent/tools/exec/git-guard.ts';
 import { repairGitDirectory } from '../../../src/agent/tools/exec/git-repair.ts';
 import { until } from '../../supervise/helpers.ts';
 import { attacks, batches, layouts, runBatch, Scene, work } from './git-attacks.ts';
@@ -77,6 +79,26 @@ t.test('a pointer that a background process makes is set aside while it runs', {
   t.equal(scene.git(directory, 'status'), 0);
   scene.interrupt();
   await running.catch(() => undefined);
+});
+
+t.test('a directory that takes the place of a repository gets none of its links', async (t) => {
+  const scene = new Scene('off');
+  t.teardown(() => scene.close());
+  const { directory } = layouts['hooks are a link into the files']?.(scene, 'app') ?? { directory: '' };
+  const app = join(scene.workspace, directory);
+  const guard = gitGuardOf(scene.workspace);
+  await guard.open({});
+  guard.settle();
+  renameSync(app, `${app}.moved`);
+  execFileSync('git', ['init', '-q', app]);
+  execFileSync('git', ['-C', app, 'config', 'core.fsmonitor', 'false']);
+  rmSync(join(app, '.git', 'hooks'), { recursive: true });
+  // The watch of a directory follows it to its new name.
+  writeFileSync(join(`${app}.moved`, '.git', 'commondir'), '.\n');
+  const names = () => readdirSync(join(app, '.git'));
+  await until('the new directory is judged', () => names().some((each) => each.startsWith('config.removed-')));
+  t.notOk(lstatSync(join(app, '.git', 'hooks'), { throwIfNoEntry: false }));
+  await guard.close(Symbol('sandbox'), () => undefined);
 });
 
 t.test(

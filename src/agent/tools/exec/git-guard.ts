@@ -9,6 +9,7 @@ import { repairGitDirectory, setEntryAside } from './git-repair.ts';
 import { type GitEntry, GitSearch } from './git-search.ts';
 import {
   commonOf,
+  directoryOf,
   fingerprintOf,
   type GitState,
   isWatched,
@@ -353,8 +354,10 @@ export class GitGuard {
 
   async #repair(path: BytePath, known: KnownEntry): Promise<GitFinding[]> {
     const state = known.directories.get(path)?.state;
+    // A command made the directory that took the place of another one: nothing in it was there before.
+    const before = state?.directory === directoryOf(path) ? state : undefined;
     const isKnown = (place: string) => this.#isKnown(canonicalPath(place));
-    const findings = [...repairGitDirectory(path, { before: state, isKnown }), ...(await this.#links.remove(path))];
+    const findings = [...repairGitDirectory(path, { before, isKnown }), ...(await this.#links.remove(path))];
     known.directories.set(path, { fingerprint: fingerprintOf(path), state });
     return findings;
   }

@@ -22,6 +22,8 @@ export const isWatched = (name: string): boolean => watched.includes(name);
 
 /** Content of a git directory that git reads as configuration or runs. */
 export interface GitState {
+  /** See `directoryOf`. */
+  readonly directory: string;
   readonly texts: ReadonlyMap<string, string>;
   /** Targets of names that are links. */
   readonly links: ReadonlyMap<string, string>;
@@ -41,6 +43,9 @@ export const identityOf = (path: BytePath): string => {
     return '';
   }
 };
+
+/** Device and inode of a directory: another directory in its place has another one. Empty: missing. */
+export const directoryOf = (path: BytePath): string => identityOf(path).split(':', 2).join(':');
 
 /** Cheap: a few system calls, no content. */
 export function fingerprintOf(directory: BytePath): string {
@@ -94,7 +99,7 @@ export function stateOf(directory: BytePath): GitState {
       return target === undefined ? [] : [[name, target] as const];
     }),
   );
-  return { texts, links, hooks: hooksIn(directory) };
+  return { directory: directoryOf(directory), texts, links, hooks: hooksIn(directory) };
 }
 
 /** Target of a link, as written; undefined: not a link. */
