@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
-import { AppServerClient, type RequestOptions, type RpcNotification } from '../../client/index.ts';
+import { AppServerClient, JsonRpcError, type RequestOptions, type RpcNotification } from '../../client/index.ts';
 import { DynamicToolCall, type DynamicToolResult, version } from '../../protocol/index.ts';
+import { ReviewAgentError } from './errors.ts';
 
 /** Identity of the backend as a client of Hubs and agent servers. */
 export const backendClient = { name: 'oratorio-backend', version } as const;
@@ -96,4 +98,20 @@ async function answer(
   const participant = participants.get(call.threadId);
   if (participant) return participant.onTool(call);
   return { success: false, errorCode: 'reviewOver', errorMessage: 'This review is over. End your answer.' };
+}
+
+/** Pause between two attempts, in milliseconds. */
+const pauseMs = 250;
+
+/** Repeats `attempt` until the agent server answers. @throws a refusal; the last error when `signal` aborts */
+export async function untilReached<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const isFinal = error instanceof JsonRpcError || (error instanceof ReviewAgentError && !error.isRetryable);
+      if (isFinal || signal.aborted) throw error;
+      await sleep(pauseMs, undefined, { signal });
+    }
+  }
 }

@@ -3,13 +3,12 @@ import { AppServerConnectionError, JsonRpcError, type RpcNotification } from '..
 import { messageOf } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { type DynamicToolResult, ownAgent, rpcErrors, ThreadConfig, TokenUsage, Turn } from '../../protocol/index.ts';
-import type { AgentConnection } from './connection.ts';
+import { type AgentConnection, untilReached } from './connection.ts';
 import type { DraftSubmissions } from './draft-submissions.ts';
 import { endThread, runningStates } from './end-thread.ts';
 import { asFailure, ReviewAgentError } from './errors.ts';
 import type { AgentLimits } from './limits.ts';
 import { type ReviewPrompt, reminder } from './prompt.ts';
-import { untilReached } from './reconnect.ts';
 import { readingTools, reviewTools } from './tools.ts';
 import type { ReviewHooks, ReviewSubmission } from './types.ts';
 
