@@ -21,16 +21,24 @@ export interface ResumedCall {
 }
 
 /** Calls of a resumed turn without a result, oldest first. A client answers a repeated call of its tool from memory. */
-export async function resumedCalls({ record, services, thread, place }: TurnContext): Promise<readonly ResumedCall[]> {
+export async function resumedCalls({
+  record,
+  resumed,
+  services,
+  thread,
+  place,
+}: TurnContext): Promise<readonly ResumedCall[]> {
   const isOffered = (tool: string) => thread.tools().some(({ name, source }) => name === tool && source === 'dynamic');
   const started = thread.store.turnActors.calls(place.threadId, place.turnId);
+  // A turn that is over runs no call: a command that still runs is ended with it.
+  const isOver = resumed !== undefined && resumedStateOf(resumed.facts.state, true) === 'storing';
   return Promise.all(
     record.items.openCalls.map(async (item) => {
       const call = started.get(item.callId);
       if (call?.itemId !== item.id) return { item, started: undefined, known: undefined };
-      if (services.processes?.isKept?.({ ...place, callId: item.callId }))
+      const isKept = services.processes?.isKept?.({ ...place, callId: item.callId }) === true;
+      if (!isOver && (isKept || (call.source === 'dynamic' && isOffered(call.tool))))
         return { item, started: call, known: undefined };
-      if (call.source === 'dynamic' && isOffered(call.tool)) return { item, started: call, known: undefined };
       const output = record.items.last('commandExecution', ({ callId }) => callId === item.callId)?.output ?? '';
       return { item, started: call, known: await resultOf(call, output, thread) };
     }),
