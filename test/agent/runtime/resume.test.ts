@@ -45,6 +45,8 @@ interface Moment {
   readonly needsApproval?: boolean;
   readonly checkpoints?: RuntimeOptions['checkpoints'];
   readonly hooks?: RuntimeOptions['hooks'];
+  /** Commands of the first process, in the next one. */
+  readonly processes?: RuntimeOptions['processes'];
   /** Called in the first process when the turn is in the state before. */
   readonly before?: (runtime: Runtime, threadId: string) => Promise<unknown>;
   /** Called when the work of the turn hangs, to reach the state. */
@@ -132,6 +134,7 @@ const moments: Readonly<Record<string, Moment>> = {
     push: (runtime, threadId, turnId) => runtime.turns.interrupt(threadId, turnId)(),
     status: 'cancelled',
     effects: 0,
+    processes: { list: () => [], stop: async () => false, endThread: async () => {}, isKept: () => true },
   },
 };
 
@@ -232,7 +235,7 @@ for (const [state, moment] of Object.entries(moments)) {
     const provider = providerOf(world, answer, () => true);
     const { runtime, bugs } = service(provider, {
       ...{ store: second.threads, traces: second.traces, settings: all, tools: () => [writing(() => true)] },
-      ...{ checkpoints: moment.checkpoints, hooks: moment.hooks },
+      ...{ checkpoints: moment.checkpoints, hooks: moment.hooks, processes: moment.processes },
     });
     const run = runtime.turns.running(thread.id);
     t.equal(run?.turnId, started.turn.id, 'the turn is registered before it continues');
@@ -250,6 +253,9 @@ for (const [state, moment] of Object.entries(moments)) {
     t.match(turn, { id: started.turn.id, status, resumes: 1 });
     t.equal(world.effects.length, effects, 'effects');
     soundRequests(t, world);
+    const idsOf = (type: 'toolCall' | 'toolResult') =>
+      (turn?.items ?? []).flatMap((item) => (item.type === type ? [item.callId] : []));
+    t.same(idsOf('toolResult'), idsOf('toolCall'), 'each call has one result');
     const kinds = (turn?.items ?? []).flatMap((item) => (item.type === 'systemNotice' ? [item.kind] : []));
     t.equal(kinds.filter((kind) => kind === 'turnResumed').length, 1);
     for (const kind of notices) t.equal(kinds.filter((each) => each === kind).length, 1, kind);
