@@ -9,6 +9,7 @@ import { Checkpoint, diffFormats, FileDiff, RestoredFiles } from './checkpoints.
 import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
 import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
 import { ModelPrice } from './models.ts';
+import { QuestionAnswer, questionStates } from './questions.ts';
 import {
   Identity,
   InputPart,
@@ -30,6 +31,7 @@ import {
   DynamicTool,
   DynamicToolCall,
   DynamicToolResult,
+  QuestionRequest,
   turnModes,
 } from './tools.ts';
 
@@ -270,6 +272,7 @@ export const rpcMethods = {
         v.optional(v.picklist(turnModes)),
         v.description('For this turn and its sub-agents only, as `approvalPolicy`.'),
       ),
+      unattended: v.pipe(optionalFlag, v.description('No user can answer questions of this turn: they end at once.')),
     }),
     result: v.object({ turn: Turn }),
   },
@@ -280,7 +283,15 @@ export const rpcMethods = {
   },
   'turn/enqueue': {
     summary: 'Starts a turn when none runs, else waits in line until the running one has completed.',
-    params: v.object({ threadId: id, input: nonEmptyInput, sender: v.optional(v.string()) }),
+    params: v.object({
+      threadId: id,
+      input: nonEmptyInput,
+      sender: v.optional(v.string()),
+      messageId: v.pipe(
+        v.optional(v.pipe(id, v.maxLength(100))),
+        v.description('Chosen by the client, unique in the conversation: a repeated request with it has no effect.'),
+      ),
+    }),
     result: v.object({ queuedInput: QueuedInput, queuedInputs: v.array(QueuedInput) }),
   },
   'turn/queue/remove': {
@@ -307,6 +318,16 @@ export const rpcMethods = {
   'approval/respond': {
     summary: 'Decides, from any connection. The first answer counts.',
     params: v.object({ requestId: id, decision: v.picklist(approvalDecisions) }),
+    result: empty,
+  },
+  'question/list': {
+    summary: 'Questions that wait for an answer, in one conversation or in all.',
+    params: v.object({ threadId: v.optional(id) }),
+    result: v.object({ data: v.array(QuestionRequest) }),
+  },
+  'question/answer': {
+    summary: 'Answers a question, from any connection. The first answer counts; an invalid one leaves it open.',
+    params: v.object({ requestId: id, ...QuestionAnswer.entries }),
     result: empty,
   },
   'mcp/list': {
@@ -513,6 +534,8 @@ export const pageMethods: ReadonlySet<RpcMethod> = new Set<RpcMethod>([
   'checkpoint/restore',
   'approval/list',
   'approval/respond',
+  'question/list',
+  'question/answer',
   'skills/list',
   'command/list',
   'file/search',
@@ -538,7 +561,7 @@ export const rpcNotifications = {
   'thread/deleted': v.object({ threadId: id }),
   'thread/statusChanged': v.object({ threadId: id, status: Thread.entries.status }),
   'thread/raceUpdated': v.object({ threadId: id, race: RaceAttempt }),
-  'thread/runtimeChanged': v.object({ threadId: id, runtime: ThreadRuntime }),
+  'thread/runtimeChanged': v.object({ threadId: id, runtime: ThreadRuntime, firstInput: Thread.entries.firstInput }),
   'thread/queue/updated': v.object({ threadId: id, queuedInputs: v.array(QueuedInput) }),
   'turn/started': turnEvent,
   'item/started': itemEvent,
@@ -561,11 +584,22 @@ export const rpcNotifications = {
       v.description('Program through which the user decided, by the name in its initialize.'),
     ),
   }),
+  /** A question waits: any client of the conversation may send `question/answer`. */
+  'question/asked': QuestionRequest,
+  'question/resolved': v.object({
+    threadId: id,
+    turnId: id,
+    requestId: id,
+    state: v.picklist(questionStates),
+    decision: v.picklist(approvalDecisions),
+    decidedBy: v.picklist(['user', 'policy', 'timeout']),
+    client: v.optional(v.string()),
+  }),
   /** Usage of one request to the model. */
   'item/usage/delta': v.object({ threadId: id, turnId: id, usage: TokenUsage }),
   /**
    * Kinds are open: compacting, compacted, compactFailed, steered, callLimitReached, repeatedCall, queueBlocked, retrying,
-   * fallback, budgetReached, hookFailed, toolProblem, turnResumed, turnSuspended.
+   * fallback, budgetReached, quotaWaiting, quotaResumed, hookFailed, toolProblem, turnResumed, turnSuspended.
    */
   'system/event': v.object({
     threadId: v.optional(id),
@@ -577,12 +611,15 @@ export const rpcNotifications = {
     /** Pause before the repetition, in milliseconds; for `retrying`. */
     waitMs: v.optional(v.number()),
     /**
-     * Failure of the request; for `retrying` and `fallback`. For `turnResumed` and `turnSuspended`: why the agent server ended (`crash`,
+     * Failure of the request; for `retrying`, `fallback` and `quotaWaiting`. For `turnResumed` and `turnSuspended`: why the agent server ended (`crash`,
      * `restart`, `stop`, `reboot`, `upgrade`).
      */
     reason: v.optional(v.string()),
     /** Model that takes over; for `fallback`. */
     model: v.optional(v.string()),
+    /** Reset of the quota, as ISO 8601, and the provider; for `quotaWaiting`. Null: unknown. */
+    until: v.optional(v.nullable(v.string())),
+    provider: v.optional(v.string()),
     /** Process that continues with the turn; for `turnResumed`. */
     incarnation: v.optional(v.string()),
     /** Milliseconds between the last saved step of the turn and the next agent server; for `turnResumed`. */

@@ -2,13 +2,20 @@
 export * from './agent-words.ts';
 export * from './answers.ts';
 export * from './checkpoint-words.ts';
+export * from './cut-text.ts';
 export * from './diff-names.ts';
+export * from './incident-words.ts';
 export * from './places.ts';
 export * from './proof.ts';
+export * from './question-fields.ts';
+export * from './remedies.ts';
+export * from './thread-markdown.ts';
+export * from './thread-name.ts';
 export * from './workspace-state.ts';
 
 /** Views of the page. Each server names those that it has. */
 export const pageViews = [
+  'now',
   'overview',
   'chat',
   'sessions',
@@ -55,11 +62,13 @@ export const dashboardPaths = {
   sessions: '/DashBoard/api/sessions',
   sessionEvents: '/DashBoard/api/sessions/:sessionKey/events',
   sessionEvent: '/DashBoard/api/sessions/:sessionKey/events/:id',
+  texts: '/dashboard/api/texts',
   /** Events of all sessions, newest first. */
   events: '/dashboard/api/events',
   automationsState: '/dashboard/api/orchestrators/automations/state',
   automationsRefresh: '/dashboard/api/orchestrators/automations/refresh',
   /** Addresses of ours for the buttons of the page. Bodies and answers as the JSON-RPC method of the same name. */
+  automations: '/dashboard/api/automations',
   automation: '/dashboard/api/automations/:id',
   automationRuns: '/dashboard/api/automations/:id/runs',
   automationRun: '/dashboard/api/automations/:id/run',

@@ -101,6 +101,22 @@ export const SessionPage = v.object({
 });
 export type SessionPage = v.InferOutput<typeof SessionPage>;
 
+/** `GET /dashboard/api/texts?q=&limit=`: messages and answers of all conversations that contain these words, newest first. */
+export const FoundTexts = v.object({
+  texts: v.array(
+    v.object({
+      threadId: v.string(),
+      turnId: v.string(),
+      /** Name that a person or the server has given to the conversation. */
+      displayName: v.optional(v.string()),
+      /** One line around the first of the words. */
+      excerpt: v.string(),
+    }),
+  ),
+});
+export type FoundTexts = v.InferOutput<typeof FoundTexts>;
+export type FoundText = FoundTexts['texts'][number];
+
 /**
  * `GET /DashBoard/api/sessions/{sessionKey}/events?after=&before=&limit=&types=&tool=&turn=&q=&order=&bodies=`: oldest first, or
  * with `order=desc` newest first. `bodies=none` (default `short`, `full`) leaves the texts out.

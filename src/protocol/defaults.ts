@@ -20,6 +20,8 @@ export const defaults = {
   /** Work on bytes of one peer, after which other work of the process has its turn. */
   reading: { busyMs: 10 },
   jsonRpc: { frameBytes, bufferedBytes: 16 * mebibyte, inFlightPerConnection: 32, openQuestions: 256 },
+  /** Questions of MCP servers and external agents; more are closed at once. */
+  questions: { openPerTurn: 8, perTurn: 50, answerChars: 10_000 },
   supervise: {
     /** Longest `Turns.HandOverSeconds`. */
     maxHandOverMs: 600_000,

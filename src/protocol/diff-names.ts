@@ -31,6 +31,9 @@ export function diffName(name: string, isBytes = false): string {
   return isPlain ? name : `"${quoted}"`;
 }
 
+/** Begins the last line of a change of which a part is not shown. Programs that read diffs skip such a line. */
+export const unshownMark = '\\ Not shown: ';
+
 /** First line of a file in a diff, without the line end. */
 export const diffHead = (name: string, isBytes = false): string =>
   `diff --git ${diffName(`a/${name}`, isBytes)} ${diffName(`b/${name}`, isBytes)}`;

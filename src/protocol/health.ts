@@ -27,12 +27,28 @@ export const ModelInUse = v.object({
 });
 export type ModelInUse = v.InferOutput<typeof ModelInUse>;
 
+/** Act that repairs a problem: the page shows a button or its text, a terminal the same as a command. */
+export const Remedy = v.variant('act', [
+  v.object({
+    act: v.pipe(
+      v.picklist(['editSetting', 'raiseLimit']),
+      v.description('raiseLimit: the setting is the number of automatic restarts.'),
+    ),
+    file: text('File that holds the value.', 4_000),
+    line: v.nullable(v.pipe(count, v.description('Line of the value, from 1; null when it is unknown.'))),
+    keyPath: text('Path of the setting; empty for the file as a whole.', 1_000),
+  }),
+  v.object({ act: v.picklist(['login', 'start', 'restart', 'trust', 'openLog']) }),
+]);
+export type Remedy = v.InferOutput<typeof Remedy>;
+
 /** A problem of a workspace: its reason, its place, and the command that helps. */
 export const Problem = v.object({
   code: text('Problem in one word; the list is open.', 100),
   what: text('Problem in a sentence.', 4_000),
   where: v.nullable(text('File and key, host or process that it concerns.', 4_000)),
-  next: v.nullable(text('Command that helps.', 4_000)),
+  next: v.nullable(text('Next step in a terminal.', 4_000)),
+  remedy: v.optional(Remedy),
 });
 export type Problem = v.InferOutput<typeof Problem>;
 

@@ -30,6 +30,10 @@ export const hubErrors = {
     when: 'The scoped token or the page token lacks the right, or would decide about its own workspace.',
   },
   tokenRevoked: { status: 403, when: 'The scoped token was revoked; `oratorio tokens` lists those that are valid.' },
+  trustRefused: {
+    status: 409,
+    when: 'The settings of the workspace changed while the question of trust was open, or trust cannot be recorded.',
+  },
   alreadyDecided: {
     status: 409,
     when: 'Another answer was first; details are `{decision, decidedBy}`.',

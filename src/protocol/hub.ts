@@ -3,7 +3,9 @@
  * `GET /v1/openapi.json` and `docs/hub-api.md` are generated from them. Incoming objects tolerate unknown fields (specification §9).
  */
 import * as v from 'valibot';
+import { presetNames } from './agent-words.ts';
 import { AgentInUse } from './agents.ts';
+import { Incident } from './exits.ts';
 import { HealthState, LastTurn, ModelInUse, Problem, SandboxState } from './health.ts';
 import { ProcessIdentity } from './launch.ts';
 
@@ -146,6 +148,10 @@ export const AppServerRecord = v.object({
     v.boolean(),
     v.description('True when the configuration differs from the one that the running server has read.'),
   ),
+  incident: v.pipe(
+    v.nullable(Incident),
+    v.description('Report of a workspace that is down; null for one that runs, starts or ends.'),
+  ),
   page: v.pipe(
     v.nullable(v.string()),
     v.description(
@@ -206,6 +212,41 @@ export const RestartInput = v.object({
   apiProxy: v.optional(ApiProxyRequest),
 });
 export type RestartInput = v.InferInput<typeof RestartInput>;
+
+/** Body of `POST /v1/workspaces`. */
+export const WorkspaceInput = v.object({
+  path: text('Directory; absolute, or below the home as ~/name. It is made when it is missing.'),
+  agent: v.optional(
+    v.pipe(
+      v.picklist(['oratorio', ...presetNames]),
+      v.description('Agent that does the turns; absent: that of its settings.'),
+    ),
+  ),
+});
+/** Answer to that. */
+export const MadeWorkspace = v.object({
+  workspacePath: text('Absolute path of the workspace.'),
+  created: v.pipe(v.boolean(), v.description('False when it was a workspace before.')),
+});
+export type MadeWorkspace = v.InferOutput<typeof MadeWorkspace>;
+
+/** Answer of `GET /v1/trust`: the question that `oratorio trust` asks. */
+export const TrustRequest = v.object({
+  workspacePath: text('Canonical path of the workspace.'),
+  trust: v.picklist(['trusted', 'restricted']),
+  lines: v.pipe(
+    v.array(v.string()),
+    v.description('Requests of the workspace, secrets masked; then changes since the last agreement.'),
+  ),
+  consequence: text('Sentence below the lines.'),
+  revision: text('Differs when the settings or the files that they start do.'),
+});
+export type TrustRequest = v.InferOutput<typeof TrustRequest>;
+/** Body of `POST /v1/trust`. */
+export const TrustAnswer = v.object({
+  workspacePath: text('Path of the workspace; absolute.'),
+  revision: text('Revision of the question that the user has read.'),
+});
 
 export const severities = ['info', 'success', 'warning', 'error'] as const;
 

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { HealthReport } from './health.ts';
 import { NotificationRequest } from './hub.ts';
+import { QuestionAnswer } from './questions.ts';
 import { ApprovalRequest, approvalDecisions } from './tools.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
@@ -16,8 +17,15 @@ export const inboxStates = ['open', 'deciding', 'unconfirmed', 'suspended'] as c
 export const inboxReasons = ['answered', 'expired', 'turnEnded', 'agentServerEnded'] as const;
 export type InboxReason = (typeof inboxReasons)[number];
 
-/** One approval or question that waits for a user. */
+/** Kinds of requests; readers tolerate ones that they do not know. */
+export const inboxKinds = ['approval', 'question', 'quota', 'resume'] as const;
+
+/** One request that waits for a user. */
 export const InboxItem = v.object({
+  kind: v.pipe(
+    v.picklist(inboxKinds),
+    v.description('approval: allow or decline; question: `request.question` has its fields.'),
+  ),
   workspaceId: text('Id of the workspace: the last part of `page` in its record.'),
   workspacePath: text('Its canonical path.'),
   displayName: text('Last segment of that path.'),
@@ -38,7 +46,7 @@ export type InboxItem = v.InferOutput<typeof InboxItem>;
 const decision = v.pipe(
   v.picklist(approvalDecisions),
   v.description(
-    'accept: this once. acceptForSession: as long as the conversation. acceptAlways: as long as the workspace. decline; cancel: declines and ends the turn.',
+    'accept: this once. acceptForSession: as long as the conversation. acceptAlways: as long as the workspace. decline; cancel: declines and ends the turn. now: continues a turn that waits for a quota.',
   ),
 );
 const decidedBy = text(
@@ -46,18 +54,26 @@ const decidedBy = text(
 );
 
 /** Body of `POST /v1/inbox/{workspaceId}/{requestId}`. */
-export const InboxAnswer = v.object({
-  decision,
-  client: v.optional(
-    v.pipe(
-      v.string(),
-      v.regex(/^[\x20-\x7e]{1,100}$/, 'expected 1 to 100 printable ASCII characters'),
-      v.description(
-        'Program through which the user decides, in 1 to 100 printable ASCII characters; default: page or api, by the token.',
+export const InboxAnswer = v.pipe(
+  v.object({
+    decision: v.optional(decision),
+    action: v.pipe(
+      v.optional(QuestionAnswer.entries.action),
+      v.description('Answers a question; in place of `decision`.'),
+    ),
+    content: v.pipe(QuestionAnswer.entries.content, v.description('With action accept: the answers, by field.')),
+    client: v.optional(
+      v.pipe(
+        v.string(),
+        v.regex(/^[\x20-\x7e]{1,100}$/, 'expected 1 to 100 printable ASCII characters'),
+        v.description(
+          'Program through which the user decides, in 1 to 100 printable ASCII characters; default: page or api, by the token.',
+        ),
       ),
     ),
-  ),
-});
+  }),
+  v.check(({ decision, action }) => (decision === undefined) !== (action === undefined), 'either decision or action'),
+);
 export type InboxAnswer = v.InferInput<typeof InboxAnswer>;
 
 const reason = v.pipe(

@@ -94,6 +94,13 @@ export type DeadLetterRecord = v.InferOutput<typeof DeadLetterRecord>;
 export type GoneRecord = v.InferOutput<typeof GoneRecord>;
 export type TransitionRecord = v.InferOutput<typeof TransitionRecord>;
 
+/** `meta` of a state in its machine. */
+export const StateMeta = v.object({
+  kind: v.picklist(['thinks', 'works', 'asks', 'pauses', 'failed', 'serves', 'unwell', 'rests', 'ended']),
+  lane: v.picklist(['detour', 'spine', 'exception', 'end']),
+  order: v.number(),
+});
+
 const Point = v.object({ x: v.number(), y: v.number() });
 
 /** One state of a drawn chart; coordinates are absolute, in CSS pixels. */
@@ -105,6 +112,8 @@ export const ChartNode = v.object({
   description: v.string(),
   kind: v.picklist(['atomic', 'compound', 'parallel', 'final', 'history']),
   initial: v.boolean(),
+  /** Kind of a simple state, and its lane in a drawing; absent in recordings of older versions. */
+  meta: v.optional(StateMeta),
   /** Names of invoked actors, entry and exit actions: shown inside the box. */
   invokes: v.array(v.string()),
   entry: v.array(v.string()),

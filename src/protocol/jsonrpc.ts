@@ -70,6 +70,12 @@ export const rpcErrors = {
   },
   approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'No decision in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
+  questionNotFound: { code: -32022, message: 'Question not found', when: 'It was answered already, or never asked.' },
+  questionInvalid: {
+    code: -32023,
+    message: 'Answer invalid',
+    when: 'The answer does not fit the question, which stays open; `data.field` names the first wrong field.',
+  },
   automationNotFound: { code: -32031, message: 'Automation not found', when: 'There is no job or task with this id.' },
   automationInvalid: {
     code: -32052,

@@ -4,7 +4,8 @@
  */
 import * as v from 'valibot';
 import { reasoningEfforts } from './models.ts';
-import { approvalDecisions, approvalKinds, approvalPolicies, ProposedRule, turnModes } from './tools.ts';
+import { QuestionContent, QuestionForm, questionStates } from './questions.ts';
+import { approvalDecisions, approvalKinds, approvalPolicies, ProposedRule, quotaFields, turnModes } from './tools.ts';
 
 const id = v.pipe(v.string(), v.nonEmpty());
 const time = v.string();
@@ -88,9 +89,16 @@ const discarded = v.pipe(
   v.description('The answer broke off and was requested again: this part of it is withdrawn, and no model gets it.'),
 );
 
+const messageId = v.pipe(
+  v.optional(id),
+  v.description(
+    'Id that the client gave the message in `turn/enqueue`: after a lost answer it shows that the message has arrived.',
+  ),
+);
+
 /** One thing that happened in a turn. Its status never goes back; a completed one changes only by becoming `discarded`. */
 export const Item = v.variant('type', [
-  v.object({ ...itemBase, type: v.literal('userMessage'), input: v.array(InputPart) }),
+  v.object({ ...itemBase, type: v.literal('userMessage'), input: v.array(InputPart), messageId }),
   v.object({ ...itemBase, type: v.literal('agentMessage'), text: v.string(), discarded }),
   v.object({ ...itemBase, type: v.literal('reasoningContent'), text: v.string(), discarded }),
   /** The model asks for a tool. `arguments` is the JSON text as the model wrote it. */
@@ -135,6 +143,7 @@ export const Item = v.variant('type', [
     covers: v.optional(v.string()),
     reason: v.optional(v.string()),
     proposedRule: v.optional(ProposedRule),
+    ...quotaFields,
   }),
   v.object({
     ...itemBase,
@@ -147,6 +156,18 @@ export const Item = v.variant('type', [
       v.optional(v.string()),
       v.description('Program through which the user decided, by the name in its initialize.'),
     ),
+  }),
+  /** A question to the user. It is `started` while it is open. */
+  v.object({
+    ...itemBase,
+    type: v.literal('question'),
+    requestId: id,
+    callId: id,
+    ...QuestionForm.entries,
+    state: v.picklist(questionStates),
+    answers: v.optional(QuestionContent),
+    decidedBy: v.optional(v.picklist(['user', 'policy', 'timeout'])),
+    client: v.optional(v.string()),
   }),
   /** Something the runtime did that a reader of the conversation should know, e.g. `contextCompacted`. */
   v.object({
@@ -177,7 +198,10 @@ export const Item = v.variant('type', [
 export type Item = v.InferOutput<typeof Item>;
 export type ItemOf<T extends Item['type']> = Extract<Item, { readonly type: T }>;
 
-export const turnStatuses = ['running', 'waitingApproval', 'completed', 'failed', 'cancelled'] as const;
+/** A turn has not ended. */
+export const runningStatuses = ['running', 'waitingApproval', 'waitingQuota'] as const;
+export const turnStatuses = [...runningStatuses, 'completed', 'failed', 'cancelled'] as const;
+export const isRunningStatus = (status: string): boolean => runningStatuses.some((each) => each === status);
 export const finishReasons = ['stop', 'length', 'toolCalls', 'contentFilter'] as const;
 export type FinishReason = (typeof finishReasons)[number];
 
@@ -301,7 +325,13 @@ export const ThreadConfig = v.object({
 export type ThreadConfig = v.InferOutput<typeof ThreadConfig>;
 
 /** Input that waits for the running turn to complete. */
-export const QueuedInput = v.object({ id, input: v.array(InputPart), sender: v.optional(v.string()), createdAt: time });
+export const QueuedInput = v.object({
+  id,
+  input: v.array(InputPart),
+  sender: v.optional(v.string()),
+  createdAt: time,
+  messageId,
+});
 export type QueuedInput = v.InferOutput<typeof QueuedInput>;
 
 const summary = {
@@ -309,6 +339,10 @@ const summary = {
   workspacePath: v.string(),
   status: v.picklist(['active', 'paused', 'archived']),
   displayName: v.optional(v.string()),
+  firstInput: v.pipe(
+    v.optional(v.string()),
+    v.description('First words of the first request: the name of a conversation without `displayName`.'),
+  ),
   identity: v.optional(Identity),
   /** Repeats `config.model`. */
   model: v.optional(v.string()),

@@ -1,5 +1,6 @@
 /** Tools, and the permissions of their calls (design §5a). */
 import * as v from 'valibot';
+import { QuestionForm } from './questions.ts';
 
 const id = v.pipe(v.string(), v.nonEmpty());
 
@@ -14,13 +15,22 @@ export type TurnMode = (typeof turnModes)[number];
 export const approvalKinds = ['file', 'shell', 'remoteResource'] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];
 
-/** `cancel` declines and ends the turn. The grants last: one call, as long as the thread, as long as the workspace. */
-export const approvalDecisions = ['accept', 'acceptForSession', 'acceptAlways', 'decline', 'cancel'] as const;
+/** `cancel` declines and ends the turn. `now` continues a turn that waits for a quota. The grants last: one call, as long as the thread, as long as the workspace. */
+export const approvalDecisions = ['accept', 'acceptForSession', 'acceptAlways', 'decline', 'cancel', 'now'] as const;
 export type ApprovalDecision = (typeof approvalDecisions)[number];
 
 /** Rule that `acceptAlways` saves: the commands of a tool that begin with these words are allowed in this workspace. */
 export const ProposedRule = v.object({ tool: v.string(), prefix: v.array(v.string()) });
 export type ProposedRule = v.InferOutput<typeof ProposedRule>;
+
+/** Fields of a request about a turn that waits for a quota. */
+export const quotaFields = {
+  until: v.pipe(
+    v.optional(v.nullable(v.string())),
+    v.description('Reset of the quota that the turn waits for, as ISO 8601; null: unknown. Absent: another request.'),
+  ),
+  provider: v.pipe(v.optional(v.string()), v.description('Provider or agent whose quota is used up.')),
+};
 
 /** A question that waits for a person. It belongs to the thread, not to a connection. */
 export const ApprovalRequest = v.object({
@@ -49,11 +59,20 @@ export const ApprovalRequest = v.object({
     ),
   ),
   proposedRule: v.optional(ProposedRule),
+  question: v.pipe(
+    v.optional(QuestionForm),
+    v.description('Present: not an approval, but a question to answer. `target` has its words.'),
+  ),
+  ...quotaFields,
   createdAt: v.string(),
   /** When it declines itself. */
   expiresAt: v.string(),
 });
 export type ApprovalRequest = v.InferOutput<typeof ApprovalRequest>;
+
+/** A question that waits for an answer: the fields of an approval request, and the question. */
+export const QuestionRequest = v.object({ ...ApprovalRequest.entries, question: QuestionForm });
+export type QuestionRequest = v.InferOutput<typeof QuestionRequest>;
 
 const toolName = v.pipe(v.string(), v.regex(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -'));
 

@@ -2,11 +2,14 @@
  * State of a workspace in words, for `list`, `inspect`, `doctor`, the page and the metrics: pure functions over the Hub's facts.
  * A workspace is `ready` only while no known fact would fail its next turn.
  */
-import type { HealthReport, HealthState, LastTurn, ModelInUse, Problem } from './health.ts';
+import type { HealthReport, HealthState, LastTurn, ModelInUse, Problem, Remedy } from './health.ts';
+import { incidentLine, type RestFailure } from './incident-words.ts';
+import { blamedSettings, remedied, remedyOfFailure, type SettingPlaces } from './remedies.ts';
 
 /** Words for people, each with how good it is. */
 const stateTones = {
   ready: 'ok',
+  restricted: 'warn',
   degraded: 'warn',
   failing: 'danger',
   starting: 'progress',
@@ -51,7 +54,8 @@ export interface StateFacts {
 export function stateWordOf({ state, phase, exitCode, health, problems }: StateFacts): StateWord {
   switch (state) {
     case 'running':
-      return health === 'failing' || health === 'degraded' ? health : 'ready';
+      if (health === 'failing' || health === 'degraded') return health;
+      return problems.some(({ code }) => code === 'restricted') ? 'restricted' : 'ready';
     case 'unhealthy':
       return problems.some(({ code }) => code === 'workspaceLocked') ? 'locked' : 'not answering';
     case 'starting':
@@ -62,6 +66,17 @@ export function stateWordOf({ state, phase, exitCode, health, problems }: StateF
   }
 }
 
+/** Start of the process that runs, or the end of the last one. */
+export const sinceOf = ({
+  state,
+  lastStartedAt,
+  lastExitedAt,
+}: {
+  readonly state: string;
+  readonly lastStartedAt: string | null;
+  readonly lastExitedAt: string | null;
+}): string | null => (state === 'stopped' || state === 'exited' ? (lastExitedAt ?? lastStartedAt) : lastStartedAt);
+
 function atRest(state: string, phase: string, exitCode: number | null, problems: StateFacts['problems']): StateWord {
   if (phase === 'exited.backingOff') return 'restarting';
   for (const { code } of problems) {
@@ -71,13 +86,6 @@ function atRest(state: string, phase: string, exitCode: number | null, problems:
   if (problems.some(({ code }) => code === 'exited')) return 'failed';
   if (state !== 'exited') return 'stopped';
   return exitCode === 0 ? 'ended' : 'failed';
-}
-
-/** Reason why a workspace does not run, recorded when it came to rest. */
-export interface RestFailure {
-  /** Kind of the failure (`failureKinds`), or `gaveUp`. */
-  readonly kind: string;
-  readonly message: string;
 }
 
 /** Everything that a workspace's problems are derived from. */
@@ -93,7 +101,15 @@ export interface ProblemFacts {
         Partial<Pick<HealthReport, 'sandbox'>>)
     | null;
   /** Reason why the current configuration cannot be used; null when it can. */
-  readonly configProblem: { readonly message: string; readonly where: string } | null;
+  readonly configProblem: {
+    readonly message: string;
+    readonly where: string;
+    readonly file: string;
+    readonly line: number | null;
+    readonly key: string;
+  } | null;
+  /** Places of the settings that a failed turn may blame. */
+  readonly places: SettingPlaces;
   /** The configuration differs from the one that the running server has read. */
   readonly isConfigChanged: boolean;
   readonly restrictedSettings: readonly string[];
@@ -103,7 +119,7 @@ export interface ProblemFacts {
   readonly serviceNotes: readonly string[];
 }
 
-/** Lists the problems of a workspace, the most urgent first. */
+/** Lists the problems of a workspace, the most urgent first; a changed configuration is a note after them. */
 export function problemsOf(facts: ProblemFacts): Problem[] {
   const isOwnedByOther = facts.rest?.kind === 'workspaceLocked';
   const isUp = (facts.state === 'running' || facts.state === 'unhealthy') && !isOwnedByOther;
@@ -115,12 +131,12 @@ export function problemsOf(facts: ProblemFacts): Problem[] {
     ...(facts.lostHistory === null ? [] : [facts.lostHistory]),
     ...restrictedProblems(facts),
     ...(isUp ? [...sandboxProblems(facts), ...toolProblems(facts), ...facts.serviceNotes.map(portProblem)] : []),
+    ...(isUp ? changeNotes(facts) : []),
   ];
 }
 
 /** Commands for a server that does not run, by kind of failure. */
-const remedies: Readonly<Record<string, (workspace: string, message: string) => string>> = {
-  invalidConfig: (workspace) => `oratorio up ${workspace}`,
+const restRemedies: Readonly<Record<string, (workspace: string, message: string) => string>> = {
   workspaceLocked: (workspace) => `oratorio stop ${workspace}`,
   // A stop removes a workspace from the list whose directory is gone.
   workspaceGone: (workspace, message) =>
@@ -131,14 +147,16 @@ const seeLogs = (workspace: string) => `oratorio logs ${workspace}`;
 function restProblems({ rest, state, lastError, workspace, configProblem }: ProblemFacts): Problem[] {
   if (rest === null) {
     if (state !== 'exited' || lastError === null) return [];
-    return [{ code: 'exited', what: lastError, where: null, next: seeLogs(workspace) }];
+    return [{ code: 'exited', what: lastError, where: null, ...remedied({ act: 'start' }, workspace) }];
   }
   // A corrected configuration is no longer a reason; a broken one is reported from its current state.
   if (rest.kind === 'invalidConfig') return [];
   if (configProblem !== null && rest.kind === 'workspaceGone') return [];
   const code = rest.kind in wordsAtRest ? rest.kind : 'exited';
-  const what = rest.message.replace(/ Ensure or restart the workspace to try again\.$/, '');
-  return [{ code, what, where: null, next: (remedies[rest.kind] ?? seeLogs)(workspace, rest.message) }];
+  const what = incidentLine({ what: rest.message, note: rest.note ?? null });
+  const next = restRemedies[rest.kind]?.(workspace, rest.message);
+  if (next !== undefined) return [{ code, what, where: null, next }];
+  return [{ code, what, where: null, ...remedied({ act: 'start' }, workspace) }];
 }
 
 const silent = ({ lastError, workspace }: ProblemFacts): Problem => ({
@@ -149,32 +167,32 @@ const silent = ({ lastError, workspace }: ProblemFacts): Problem => ({
 });
 
 function configProblems(facts: ProblemFacts, isUp: boolean): Problem[] {
-  const { configProblem, isConfigChanged, workspace } = facts;
-  const problems: Problem[] = [];
-  if (configProblem !== null) {
-    const { message, where } = configProblem;
-    const what = isUp ? `${message}. The running server keeps the earlier settings.` : message;
-    problems.push({
-      code: isUp ? 'configUnusable' : 'invalidConfig',
-      what,
-      where,
-      next: `oratorio restart ${workspace}`,
-    });
-  } else if (isUp && isConfigChanged) {
-    const what = 'The configuration has changed: restart to apply.';
-    problems.push({ code: 'configChanged', what, where: null, next: `oratorio restart ${workspace}` });
-  }
-  return problems;
+  const { configProblem, workspace } = facts;
+  if (configProblem === null) return [];
+  const { message, where, file, line, key: keyPath } = configProblem;
+  const what = isUp ? `${message}. The running server keeps the earlier settings.` : message;
+  const remedy = remedied({ act: 'editSetting', file, line, keyPath }, workspace);
+  return [{ code: isUp ? 'configUnusable' : 'invalidConfig', what, where, ...remedy }];
 }
+
+function changeNotes({ configProblem, isConfigChanged, workspace }: ProblemFacts): Problem[] {
+  if (configProblem !== null || !isConfigChanged) return [];
+  const what = 'The configuration has changed: restart to apply.';
+  return [{ code: 'configChanged', what, where: null, ...remedied({ act: 'restart' }, workspace) }];
+}
+
+/** Number of problems besides the first: `+2 more problems`; empty without one. */
+export const moreProblems = (count: number): string =>
+  count > 1 ? `+${count - 1} more ${count === 2 ? 'problem' : 'problems'}` : '';
 
 function restrictedProblems({ restrictedSettings, workspace }: ProblemFacts): Problem[] {
   if (restrictedSettings.length === 0) return [];
   const are = restrictedSettings.length === 1 ? 'is' : 'are';
   const what = `Restricted: ${restrictedSettings.join(', ')} ${are} ignored until you trust the workspace.`;
-  return [{ code: 'restricted', what, where: null, next: `oratorio trust ${workspace}` }];
+  return [{ code: 'restricted', what, where: null, ...remedied({ act: 'trust' }, workspace) }];
 }
 
-/** The failure of turns in words of the field, and the command that helps. */
+/** The failure of turns in words of the field, and the command that helps when no setting is to blame. */
 const turnFailures: Readonly<Record<string, { readonly says: string; readonly next: string | null }>> = {
   upstreamUnauthorized: { says: 'refuses the key', next: 'oratorio login' },
   upstreamUnreachable: { says: 'cannot be reached', next: 'oratorio model test' },
@@ -195,7 +213,8 @@ export const findHolder = (file: string): string =>
 /** Command in that sentence. */
 const holderCommand = /\. Find it with: (fuser -v .+)$/s;
 
-function turnProblems({ report, workspace }: ProblemFacts): Problem[] {
+function turnProblems(facts: ProblemFacts): Problem[] {
+  const { report, workspace } = facts;
   const failure = report?.failure;
   if (!report || !failure) return [];
   const known = turnFailures[failure.code];
@@ -210,8 +229,19 @@ function turnProblems({ report, workspace }: ProblemFacts): Problem[] {
       what: `${says}${failure.message.replace(/\.$/, '')}${times}`,
       where: isUpstream ? host : null,
       next: holderCommand.exec(failure.message)?.[1] ?? known?.next ?? seeLogs(workspace),
+      ...turnRemedy(facts, failure.code),
     },
   ];
+}
+
+/** The next step towards a value that the next turn uses: trust or restart for one that was edited, else the edit. */
+function turnRemedy(facts: ProblemFacts, code: string): Partial<Problem> {
+  const { workspace, places, restrictedSettings, isConfigChanged } = facts;
+  const settings = blamedSettings[code] ?? [];
+  if (settings.some((name) => restrictedSettings.includes(name))) return remedied({ act: 'trust' }, workspace);
+  if (settings.length > 0 && isConfigChanged) return remedied({ act: 'restart' }, workspace);
+  const remedy = remedyOfFailure(code, places);
+  return remedy ? remedied(remedy, workspace) : {};
 }
 
 function sandboxProblems({ report }: ProblemFacts): Problem[] {
@@ -221,21 +251,30 @@ function sandboxProblems({ report }: ProblemFacts): Problem[] {
   return [{ code: 'sandboxFailed', what, where: 'Tools.Shell.Sandbox', next: 'oratorio doctor' }];
 }
 
-function toolProblems({ report, workspace }: ProblemFacts): Problem[] {
+function toolProblems({ report, workspace, places }: ProblemFacts): Problem[] {
   const { total, down, toolProblems } = report?.mcpServers ?? { total: 0, down: [], toolProblems: [] };
   const left =
     toolProblems.length === 0
       ? []
       : [{ code: 'mcpTool', what: toolProblems.join(' ').slice(0, 4_000), where: null, next: seeLogs(workspace) }];
   if (down.length === 0) return left;
-  const reasons = down.map(({ name, error }) => (error === null ? name : `${name}: ${firstLine(error)}`));
+  const reasons = down.map(({ name, error }) => (error === null ? name : `${name}: ${reasonIn(error)}`));
   const what = `${down.length} of ${total} MCP servers ${down.length === 1 ? 'is' : 'are'} down (${reasons.join('; ')})`;
-  return [{ code: 'mcpServerDown', what, where: `McpServers.${down[0]?.name}`, next: seeLogs(workspace) }, ...left];
+  const keyPath = `McpServers.${down[0]?.name}`;
+  const place = places[keyPath];
+  const remedy: Remedy | undefined = place && { act: 'editSetting', file: place.file, line: place.line, keyPath };
+  const step = remedy ? remedied(remedy, workspace) : { next: seeLogs(workspace) };
+  return [{ code: 'mcpServerDown', what, where: keyPath, ...step }, ...left];
 }
 
 const portProblem = (what: string): Problem => ({ code: 'portMoved', what, where: null, next: 'ss -ltnp' });
 
-const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
+/** `It exited (code 3): boom`: the first line of an error, and the last line of the output that follows. */
+function reasonIn(error: string): string {
+  const [first = '', ...output] = error.split('\n').filter((line) => line.trim() !== '');
+  const last = output.at(-1);
+  return last === undefined ? first : `${first.replace(/\.$/, '')}: ${last.trim()}`;
+}
 
 /** Short words for the codes of failed turns, in a column. */
 const shortFailures: Readonly<Record<string, string>> = {

@@ -1,0 +1,91 @@
+/** Remedies of problems: data for the page's buttons, and the same as text for a terminal. */
+import type { Problem, Remedy } from './health.ts';
+
+/** Place of a setting in a file. */
+export interface SettingPlace {
+  readonly file: string;
+  /** From 1; null when it is unknown. */
+  readonly line: number | null;
+  /** Whether it is the user's own file, which `oratorio login` writes. */
+  readonly isUsers: boolean;
+}
+
+/** Places of the settings that a failed turn may blame; a missing one is a default or comes from the environment. */
+export type SettingPlaces = Readonly<Record<string, SettingPlace | undefined>>;
+
+/** Number of automatic restarts. */
+export const restartLimit = 'Supervision.MaxRestarts';
+
+/** Setting that a failure blames, by its code. */
+export const blamedSettings: Readonly<Record<string, readonly string[]>> = {
+  upstreamUnauthorized: ['ApiKey', 'ApiKeyCommand'],
+  upstreamRejected: ['Model'],
+  unknownModel: ['Model'],
+};
+
+/** `file:3`, `file` without a line. */
+export const placeWords = ({ file, line }: Pick<SettingPlace, 'file' | 'line'>): string =>
+  line === null ? file : `${file}:${line}`;
+
+/**
+ * Remedy for a failure that a setting causes; undefined when no setting is to blame. A key in the user's own file is replaced by a
+ * login; every other value is edited where it stands.
+ */
+export function remedyOfFailure(code: string, places: SettingPlaces): Remedy | undefined {
+  const settings = blamedSettings[code];
+  if (settings === undefined) return undefined;
+  const keyPath = settings.find((name) => places[name] !== undefined);
+  const place = keyPath === undefined ? undefined : places[keyPath];
+  const isKey = settings.includes('ApiKey');
+  if (keyPath !== undefined && place && !(isKey && place.isUsers))
+    return { act: 'editSetting', file: place.file, line: place.line, keyPath };
+  return isKey ? { act: 'login' } : undefined;
+}
+
+/** A remedy as text of a terminal. @param workspace canonical path, quoted for a shell */
+export function remedyText(remedy: Remedy, workspace: string): string {
+  switch (remedy.act) {
+    case 'editSetting': {
+      const models = remedy.keyPath === 'Model' ? ' (models: oratorio model list)' : '';
+      const setting = remedy.keyPath === '' ? placeWords(remedy) : `${remedy.keyPath} in ${placeWords(remedy)}`;
+      return `edit ${setting}${models}, then: oratorio restart ${workspace}`;
+    }
+    case 'raiseLimit':
+      return `raise ${remedy.keyPath} in ${placeWords(remedy)}, then: oratorio up ${workspace}`;
+    case 'openLog':
+      return `oratorio logs ${workspace}`;
+    case 'login':
+      return 'oratorio login';
+    case 'start':
+      return `oratorio up ${workspace}`;
+    case 'restart':
+      return `oratorio restart ${workspace}`;
+    case 'trust':
+      return `oratorio trust ${workspace}`;
+  }
+}
+
+/** Remedies of a workspace that is down, the first one first. @param places of the settings; empty when they cannot be used */
+export function restRemediesOf(isGivenUp: boolean, places: SettingPlaces): Remedy[] {
+  const limit = isGivenUp ? places[restartLimit] : undefined;
+  return [
+    { act: 'start' },
+    ...(limit ? [{ act: 'raiseLimit' as const, file: limit.file, line: limit.line, keyPath: restartLimit }] : []),
+    { act: 'openLog' },
+  ];
+}
+
+/** Labels of remedies that a button carries out. */
+export const remedyLabels = {
+  start: 'Start again',
+  restart: 'Restart',
+  raiseLimit: 'Raise the limit…',
+  openLog: 'Open the log',
+  trust: 'Review and trust…',
+} as const;
+
+/** Fields of a problem that name its remedy. */
+export const remedied = (remedy: Remedy, workspace: string): Pick<Problem, 'next' | 'remedy'> => ({
+  next: remedyText(remedy, workspace),
+  remedy,
+});

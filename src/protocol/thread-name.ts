@@ -1,0 +1,34 @@
+import { cutText } from './cut-text.ts';
+import type { InputPart } from './threads.ts';
+
+/** Characters of a name made of the first words of a conversation. */
+const nameChars = 60;
+
+/** Name of a conversation without a name and without a request. */
+const unnamed = 'New conversation';
+
+interface Named {
+  readonly displayName?: string | undefined;
+  readonly firstInput?: string | null | undefined;
+}
+
+/** Name of a conversation for people: the given one, else its first words, else “New conversation”. */
+export const threadName = ({ displayName, firstInput }: Named): string =>
+  displayName || firstWords(firstInput ?? '') || unnamed;
+
+/** First line of a request, cut at a word. '' without text. */
+export function firstWords(text: string): string {
+  const [line = ''] = text.trim().split('\n', 1);
+  const trimmed = line.trimEnd();
+  if (trimmed.length <= nameChars) return trimmed;
+  return `${cutText(trimmed, nameChars).replace(/\s\S*$/, '')}…`;
+}
+
+/** Text of a request as its author wrote it, without pictures. */
+export const writtenIn = (input: readonly InputPart[]): string =>
+  input
+    .flatMap((part) => {
+      if (part.type === 'text') return [part.text];
+      return part.type === 'commandRef' ? [part.rawText ?? `/${part.name} ${part.argsText ?? ''}`] : [];
+    })
+    .join('\n');
