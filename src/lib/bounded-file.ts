@@ -1,4 +1,5 @@
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { dirname } from 'node:path';
 
 /** Why a file was not read. */
 export type FileRefusal = 'symlink' | 'notRegular' | 'foreignOwner' | 'tooLarge' | 'unreadable';
@@ -34,6 +35,7 @@ const defaultMaxBytes = 1_048_576;
 
 /** Windows has none of these flags, and no file there blocks at open. */
 const nonBlocking = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
+const appending = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | (constants.O_NONBLOCK ?? 0);
 const noFollow = constants.O_NOFOLLOW ?? 0;
 
 /**
@@ -63,6 +65,36 @@ export function readBoundedFile(
 }
 
 /**
+ * Opens a file of this user's own state to append to it, and makes it (0600) if it is missing. Never blocks on a FIFO.
+ *
+ * @returns the descriptor
+ * @throws FileRefusedError
+ */
+export function openToAppend(file: string): number {
+  const fd = withAdvice(() => open(file, appending));
+  if (fd === undefined) {
+    const cause = Object.assign(new Error(`ENOENT: no such directory, ${dirname(file)}`), { code: 'ENOENT' });
+    throw new FileRefusedError(file, 'unreadable', 'cannot be made: its directory is missing', { cause });
+  }
+  if (fstatSync(fd).isFile()) return fd;
+  closeSync(fd);
+  return withAdvice(() => {
+    throw new FileRefusedError(file, 'notRegular', 'is not a regular file');
+  });
+}
+
+/** Uses a file of this user's own state that every start can make; an error of `use` about its kind names the next step. */
+export function withAdvice<T>(use: () => T): T {
+  try {
+    return use();
+  } catch (error) {
+    if (!(error instanceof FileRefusedError) || error.refusal === 'unreadable') throw error;
+    const fault = `${error.fault}. Move it aside: the next start makes a new one`;
+    throw new FileRefusedError(error.file, error.refusal, fault, { cause: error });
+  }
+}
+
+/**
  * Finds a reason against using `file` as this user's own: a symlink, another kind of file, another owner. Does not open it.
  *
  * @returns the fault; undefined for a regular file of this user, and for one that does not exist
@@ -81,14 +113,15 @@ export function fileFault(
 
 function open(file: string, flags: number): number | undefined {
   try {
-    return openSync(file, flags);
+    return openSync(file, flags, 0o600);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     if (code === 'ELOOP' || code === 'EMLINK')
       throw new FileRefusedError(file, 'symlink', 'is a symbolic link', { cause: error });
-    // A socket, or a FIFO opened in a way that its other end does not allow.
-    if (code === 'ENXIO') throw new FileRefusedError(file, 'notRegular', 'is not a regular file', { cause: error });
+    // A directory, a socket, or a FIFO opened in a way that its other end does not allow.
+    if (code === 'ENXIO' || code === 'EISDIR')
+      throw new FileRefusedError(file, 'notRegular', 'is not a regular file', { cause: error });
     throw new FileRefusedError(file, 'unreadable', `cannot be read (${code})`, { cause: error });
   }
 }

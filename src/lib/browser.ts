@@ -2,7 +2,7 @@
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export { count, plural } from './count.ts';
 export { foldBlankLines } from './fold-blank-lines.ts';
-export { fit } from './fuzzy.ts';
+export { fit, rankOf, scattered } from './fuzzy.ts';
 export { messageOf } from './message-of.ts';
 export { dollars } from './money.ts';
 export { shellWord } from './shell.ts';

@@ -12,7 +12,7 @@ export class PrivateDirectoryError extends Error {
  * answers ENOENT to every `mkdir` (`/proc`), it tries each directory once.
  *
  * @param path absolute
- * @throws the system's error of the first directory that cannot be created; EEXIST when `path` is a file
+ * @throws the system's error of the first directory that cannot be created; EEXIST when `path` is a file, with the next step
  */
 export function makeDirectory(path: string, mode = 0o777): void {
   if (create(path, mode) === 'exists') return;
@@ -46,6 +46,10 @@ function create(path: string, mode: number): 'exists' | 'noParent' {
     if (code === 'ENOENT') return 'noParent';
     // EROFS and EACCES too are answers for a directory that exists.
     if (isDirectory(path)) return 'exists';
+    if (code === 'EEXIST')
+      throw Object.assign(new Error(`${path} is not a directory. Move it aside: it is made when it is needed`), {
+        code,
+      });
     throw error;
   }
 }

@@ -13,7 +13,7 @@ import {
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { type BoundedReadOptions, FileRefusedError, readBoundedFile } from './bounded-file.ts';
+import { type BoundedReadOptions, FileRefusedError, readBoundedFile, withAdvice } from './bounded-file.ts';
 
 /** How `writeFileAtomic` makes the file. */
 export interface WriteOptions {
@@ -106,7 +106,7 @@ export async function writeFileAtomicAsync(
     } finally {
       await file.close();
     }
-    await rename(temporary, path).catch((error: unknown) => overwriteMount(error, temporary, path, data));
+    await rename(temporary, path).catch((error: unknown) => writeInPlace(error, temporary, path, data));
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
@@ -184,7 +184,7 @@ function moveInto(temporary: string, path: string, data: string | Uint8Array): v
   try {
     renameSync(temporary, path);
   } catch (error) {
-    overwriteMount(error, temporary, path, data);
+    writeInPlace(error, temporary, path, data);
   }
 }
 
@@ -192,10 +192,15 @@ function moveInto(temporary: string, path: string, data: string | Uint8Array): v
  * Writes over a file that cannot be replaced because it is a mount of its own. The complete content is in `temporary` until this
  * returns.
  *
- * @throws error of the rename, for another reason
+ * @throws FileRefusedError for a directory; else the error of the rename, for another reason
  */
-function overwriteMount(error: unknown, temporary: string, path: string, data: string | Uint8Array): void {
-  if (!['EBUSY', 'EXDEV'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+function writeInPlace(error: unknown, temporary: string, path: string, data: string | Uint8Array): void {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (code === 'EISDIR')
+    withAdvice(() => {
+      throw new FileRefusedError(path, 'notRegular', 'is a directory', { cause: error });
+    });
+  if (!['EBUSY', 'EXDEV'].includes(code)) throw error;
   const fd = openSync(path, 'r+');
   try {
     ftruncateSync(fd);

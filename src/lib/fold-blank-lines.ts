@@ -1,5 +1,7 @@
 /** Fewer line breaks in a row stay. */
 const foldedFrom = 4;
+/** The braille blank is a symbol without a dot. */
+const blankLine = /^[\s\u2800]*$/;
 
 /**
  * Text in which a run of blank lines is one line with its number of line breaks, `⏎ × 60`: it cannot push the rest of a command out of
@@ -13,7 +15,7 @@ export function foldBlankLines(text: string): string {
     blank = [];
   };
   for (const line of text.split('\n')) {
-    if (line.trim() === '') blank.push(line);
+    if (blankLine.test(line)) blank.push(line);
     else {
       finish();
       folded.push(line);

@@ -10,9 +10,12 @@ export {
   type FileRefusal,
   FileRefusedError,
   fileFault,
+  openToAppend,
   readBoundedFile,
+  withAdvice,
 } from './bounded-file.ts';
 export { privateCacheDirectory } from './cache-directory.ts';
+export { closestOf } from './closest.ts';
 export { count, plural } from './count.ts';
 export { ensurePrivateDirectory, makeDirectory, PrivateDirectoryError } from './directories.ts';
 export {
@@ -28,7 +31,7 @@ export {
   writerOfTemporary,
 } from './files.ts';
 export { foldBlankLines } from './fold-blank-lines.ts';
-export { fit } from './fuzzy.ts';
+export { fit, rankOf, scattered } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
 export { appendElement, lineOf, setMember } from './json-edit.ts';
 export { Limit } from './limit.ts';

@@ -29,8 +29,12 @@ const hidden = new RegExp(
   'gu',
 );
 
-/** Like `hidden`, without exceptions: joiners, private and unassigned code points too. */
-const hiddenStrictly = /[\p{C}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|[\u{e0100}-\u{e01ef}]/gu;
+/**
+ * Like `hidden`, without exceptions: joiners, private and unassigned code points, letters and symbols with an empty glyph, and the
+ * marks of a stack that would cover the lines around it.
+ */
+const hiddenStrictly =
+  /[\p{C}\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800\u{13441}\u{13442}\u{16fe4}\u{1d159}]|(?<=\p{M}{4})\p{M}/gu;
 
 const suspicious = /[^\x20-\x7e\n\t]/;
 const suspiciousInLine = /[^\x20-\x7e]/;
