@@ -110,6 +110,17 @@ export const agentServerSetup = setup({
   actions: {
     permitStart: assign({ mayStart: true, delayMs: null }),
     forbidStart: assign({ mayStart: false, delayMs: null }),
+    // The window of the policy outlives a supervisor.
+    restoreFailures: assign(({ event }) => {
+      assertEvent(event, 'ADOPT');
+      const { failures = [] } = event;
+      return { failures, attempt: failures.length };
+    }),
+    restoreGivingUp: assign(({ event }) => {
+      assertEvent(event, 'RESTORE');
+      const { failures, restartCount, error, exitCode } = event;
+      return { ...causeOf({ kind: 'crashed', message: error, isRetryable: true }), failures, restartCount, exitCode };
+    }),
     deferRequest: assign(({ context, event }) => {
       assertEvent(event, ['ENSURE', 'STOP', 'RESTART']);
       return deferredRequest(context, event);

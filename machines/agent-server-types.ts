@@ -85,13 +85,23 @@ export interface AgentServerContext extends ProbedContext {
   readonly mustEmitExit: boolean;
 }
 
+/** The end of a workspace that an earlier supervisor has given up. */
+export interface EarlierFailure {
+  /** Failures that counted then; times of this process's clock, which may be negative. */
+  readonly failures: readonly number[];
+  readonly restartCount: number;
+  readonly error: string;
+  readonly exitCode: number | null;
+}
+
 /** Sidecar that a request names; absent: the choice does not change. */
 type SidecarChoice = { readonly sidecar?: SidecarReference };
 
 export type AgentServerEvent =
   | ({ readonly type: 'ENSURE' } & SidecarChoice)
   | ({ readonly type: 'RESTART' } & SidecarChoice)
-  | ({ readonly type: 'ADOPT' } & SidecarChoice)
+  | ({ readonly type: 'ADOPT'; readonly failures?: readonly number[] } & SidecarChoice)
+  | ({ readonly type: 'RESTORE' } & EarlierFailure)
   | { readonly type: 'STOP'; readonly reason: 'user' | 'hub'; readonly endsTurns?: boolean }
   | {
       readonly type: 'PROBE.PASSED';

@@ -37,7 +37,11 @@ const onUnprepared = [
   { type: 'emitLostSidecar', params: failureIn },
 ] as const;
 
-const afterExit = restartStates({ start: '#agent-server.starting', noRestart: 'resting', tooManyFailures: 'givenUp' });
+const giveUp = ['recordGivingUp', 'emitExited', 'stopSidecar'] as const;
+const afterExit = restartStates(
+  { start: '#agent-server.starting', noRestart: 'resting', tooManyFailures: 'givenUp' },
+  giveUp,
+);
 
 export const agentServerMachine = agentServerSetup.createMachine({
   id: 'agent-server',
@@ -77,10 +81,16 @@ export const agentServerMachine = agentServerSetup.createMachine({
   states: {
     stopped: {
       description: 'No process runs and none is requested.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
       tags: ['settled'],
       entry: 'resetToStopped',
       on: {
-        ADOPT: { target: 'starting', actions: ['selectSidecar', 'resetForManualStart', 'forbidStart'] },
+        ADOPT: { target: 'starting', actions: ['selectSidecar', 'restoreFailures', 'forbidStart'] },
+        RESTORE: {
+          description: 'An earlier supervisor gave it up.',
+          target: '#agent-server.exited.givenUp',
+          actions: 'restoreGivingUp',
+        },
       },
     },
     starting: {
@@ -120,15 +130,18 @@ export const agentServerMachine = agentServerSetup.createMachine({
       states: {
         clearing: {
           description: 'Asks whether the present sidecar must be replaced first.',
+          meta: { kind: 'works', lane: 'spine', order: 1 },
           entry: 'clearSidecarSlot',
           on: { 'SLOT.REPLACING': { target: 'replacingProxy' } },
         },
         replacingProxy: {
           description: 'Waiting until the old sidecar has stopped.',
+          meta: { kind: 'works', lane: 'detour', order: 1 },
         },
         preparing: {
           description:
             'Finding the owner of the workspace lock and reserving ports; the intention is on disk before a process is spawned.',
+          meta: { kind: 'works', lane: 'spine', order: 2 },
           invoke: {
             id: 'prepare',
             src: 'prepare',
@@ -152,6 +165,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
         proxying: {
           description: 'Waiting until the sidecar is ready; the server that uses it starts after it.',
+          meta: { kind: 'works', lane: 'detour', order: 3 },
           entry: 'startSidecar',
           on: {
             'SLOT.READY': { target: 'spawning' },
@@ -160,6 +174,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
         spawning: {
           description: 'Spawn requested; waiting for the operating system.',
+          meta: { kind: 'works', lane: 'spine', order: 3 },
           entry: ['recordSpawnRequest', 'spawnProcess'],
           on: {
             'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'recordPid' },
@@ -167,6 +182,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
         probing: {
           description: 'The process runs; waiting until its WebSocket answers and it holds the workspace lock.',
+          meta: { kind: 'works', lane: 'spine', order: 4 },
           invoke: {
             id: 'readiness',
             src: 'readiness',
@@ -211,6 +227,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
     },
     running: {
       description: 'Ready and answering.',
+      meta: { kind: 'serves', lane: 'spine', order: 5 },
       tags: ['settled'],
       entry: ['recordRunning', 'proveSidecar', 'emitRunning'],
       invoke: {
@@ -238,6 +255,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
     unhealthy: {
       description:
         'Alive but not answering. One passed probe makes it running again; after the grace period it is restarted.',
+      meta: { kind: 'unwell', lane: 'exception', order: 5 },
       tags: ['settled'],
       entry: 'emitUnhealthy',
       invoke: {
@@ -284,9 +302,10 @@ export const agentServerMachine = agentServerSetup.createMachine({
         stuck: { ...terminateStates.stuck, tags: ['settled'] },
         settling: {
           description: 'Checks whether a process is left to end; then the reason of the stop decides.',
+          meta: { kind: 'works', lane: 'detour', order: 5 },
           always: [
             { guard: 'hasProcess', target: 'terminating' },
-            { guard: 'recoveryExceedsFailureLimit', target: '#agent-server.exited.givenUp' },
+            { guard: 'recoveryExceedsFailureLimit', target: '#agent-server.exited.givenUp', actions: giveUp },
             { guard: 'startFollowsStop', target: '#agent-server.starting', actions: ['emitStopped', 'countNextStart'] },
             { guard: 'hasSidecar', target: 'stoppingProxy' },
             { target: '#agent-server.stopped', actions: ['emitStopped', 'resetSidecarSlot'] },
@@ -294,6 +313,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
         stoppingProxy: {
           description: 'Waiting until the sidecar has stopped, after the server that used it.',
+          meta: { kind: 'works', lane: 'detour', order: 6 },
           entry: 'stopSidecar',
           on: { 'SLOT.EMPTIED': { target: 'settling' } },
         },
@@ -317,11 +337,12 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
         resting: {
           description: 'No automatic restart: the policy forbids it, or it cannot help.',
+          meta: { kind: 'failed', lane: 'exception', order: 2 },
           entry: ['clearRestartDelay', 'emitExited', 'stopSidecar'],
         },
         givenUp: {
           description: 'No automatic restart: too many failures within the window. A user has to start it.',
-          entry: ['recordGivingUp', 'emitExited', 'stopSidecar'],
+          meta: { kind: 'failed', lane: 'exception', order: 3 },
         },
       },
     },

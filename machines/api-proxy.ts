@@ -261,12 +261,14 @@ export const apiProxyMachine = setup({
       states: {
         spawning: {
           description: 'Spawn requested; waiting for the operating system.',
+          meta: { kind: 'works', lane: 'spine', order: 0 },
           on: {
             'PROCESS.SPAWNED': { guard: 'isThisIncarnation', target: 'probing', actions: 'recordPid' },
           },
         },
         probing: {
           description: 'The process runs; waiting until its model list answers with the key.',
+          meta: { kind: 'works', lane: 'spine', order: 1 },
           invoke: {
             id: 'readiness',
             src: 'readiness',
@@ -290,6 +292,7 @@ export const apiProxyMachine = setup({
     },
     running: {
       description: 'Ready and answering.',
+      meta: { kind: 'serves', lane: 'spine', order: 2 },
       entry: 'notifyRunning',
       invoke: { id: 'liveness', src: 'liveness', input: ({ context }) => actorInput(context) },
       on: {
@@ -309,6 +312,7 @@ export const apiProxyMachine = setup({
     unhealthy: {
       description:
         'Alive but not answering. One passed probe makes it running again; after the grace period it is restarted.',
+      meta: { kind: 'unwell', lane: 'exception', order: 2 },
       entry: 'notifyUnhealthy',
       invoke: { id: 'liveness', src: 'liveness', input: ({ context }) => actorInput(context) },
       after: { unhealthyGrace: { guard: 'mayRestart', target: 'ending' } },
@@ -365,6 +369,7 @@ export const apiProxyMachine = setup({
     },
     stopped: {
       description: 'Stopped on request.',
+      meta: { kind: 'rests', lane: 'detour', order: 0 },
       entry: 'notifyStopped',
       on: { 'PROXY.START': { target: 'starting', actions: 'resetForManualStart' } },
     },
@@ -383,10 +388,12 @@ export const apiProxyMachine = setup({
         },
         resting: {
           description: 'No automatic restart: it never became ready, or the policy forbids it.',
+          meta: { kind: 'failed', lane: 'exception', order: 3 },
           entry: { type: 'notifyExited', params: { final: true } },
         },
         givenUp: {
           description: 'No automatic restart: too many failures within the window.',
+          meta: { kind: 'failed', lane: 'exception', order: 4 },
           entry: { type: 'notifyExited', params: { final: true } },
         },
       },

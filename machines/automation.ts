@@ -326,6 +326,7 @@ export const automationMachine = setup({
   states: {
     deciding: {
       description: 'Chooses the next state from the schedule and the due runs.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       always: [
         { guard: 'hasRetry', target: 'backingOff' },
         { guard: 'hasDue', target: 'active' },
@@ -337,6 +338,7 @@ export const automationMachine = setup({
     },
     paused: {
       description: 'Disabled; it can still be run by hand.',
+      meta: { kind: 'rests', lane: 'detour', order: 0 },
       tags: ['paused', 'atRest'],
       on: {
         RUN: { target: 'active', actions: 'selectManualRun' },
@@ -346,6 +348,7 @@ export const automationMachine = setup({
     },
     waiting: {
       description: 'Waiting for the next due time.',
+      meta: { kind: 'rests', lane: 'spine', order: 1 },
       tags: ['waiting', 'atRest'],
       on: {
         DUE: { target: 'active', actions: 'mergeDueTime' },
@@ -361,6 +364,7 @@ export const automationMachine = setup({
       states: {
         queued: {
           description: 'Waiting for a slot: the number of runs at once is limited. Due times that come now are merged.',
+          meta: { kind: 'pauses', lane: 'spine', order: 2 },
           tags: 'queued',
           entry: 'requestSlot',
           on: {
@@ -415,6 +419,7 @@ export const automationMachine = setup({
           states: {
             starting: {
               description: 'The run is stored; waiting until its thread is free.',
+              meta: { kind: 'works', lane: 'spine', order: 3 },
               on: {
                 'RUN.STARTED': { target: 'working', actions: 'recordTurn' },
                 CANCEL: { target: 'interrupting', actions: 'recordCancel' },
@@ -422,11 +427,13 @@ export const automationMachine = setup({
             },
             working: {
               description: 'The turn is under way.',
+              meta: { kind: 'works', lane: 'spine', order: 4 },
               after: { turnTimeout: { target: 'interrupting', actions: 'recordTimeout' } },
               on: { CANCEL: { target: 'interrupting', actions: 'recordCancel' } },
             },
             interrupting: {
               description: 'Interrupt sent; waiting until the turn has ended.',
+              meta: { kind: 'works', lane: 'exception', order: 4 },
               entry: 'interruptRun',
             },
           },
@@ -435,6 +442,7 @@ export const automationMachine = setup({
     },
     backingOff: {
       description: 'Failed; tried again when the pause is over. Due times that come now are covered by that try.',
+      meta: { kind: 'pauses', lane: 'exception', order: 2 },
       tags: 'backingOff',
       on: {
         RETRY: { target: 'active' },
@@ -449,13 +457,18 @@ export const automationMachine = setup({
     },
     finished: {
       description: 'A one-off whose due time has passed. It can be run again by hand, or be given another time.',
+      meta: { kind: 'ended', lane: 'detour', order: 1 },
       tags: ['finished', 'atRest'],
       on: {
         RUN: { target: 'active', actions: 'selectManualRun' },
         CHANGED: { target: 'deciding', actions: 'recordTerms' },
       },
     },
-    removed: { description: 'Deleted, with its history.', type: 'final' },
+    removed: {
+      description: 'Deleted, with its history.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
+      type: 'final',
+    },
   },
 });
 

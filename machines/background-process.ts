@@ -105,6 +105,7 @@ export const backgroundProcessMachine = setup({
   states: {
     starting: {
       description: 'The command is being spawned.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       entry: 'spawnCommand',
       on: {
         'COMMAND.SPAWNED': { target: 'running', actions: 'recordPid' },
@@ -114,6 +115,7 @@ export const backgroundProcessMachine = setup({
     },
     running: {
       description: 'The command runs; its output is collected.',
+      meta: { kind: 'serves', lane: 'spine', order: 1 },
       on: {
         'COMMAND.EXITED': { target: 'clearing', actions: 'recordExit' },
         'PROCESS.STOP': { target: 'stopping', actions: 'recordStopper' },
@@ -121,6 +123,7 @@ export const backgroundProcessMachine = setup({
     },
     clearing: {
       description: 'The command has exited; descendants that it left running are ended.',
+      meta: { kind: 'works', lane: 'spine', order: 2 },
       invoke: {
         id: 'clear',
         src: 'endTree',
@@ -131,6 +134,7 @@ export const backgroundProcessMachine = setup({
     },
     stopping: {
       description: 'The command and its descendants are being ended.',
+      meta: { kind: 'works', lane: 'exception', order: 1 },
       invoke: {
         id: 'stop',
         src: 'endTree',
@@ -146,8 +150,13 @@ export const backgroundProcessMachine = setup({
     },
     ended: {
       description: 'The command and its descendants have ended; the rest of the output can be read.',
+      meta: { kind: 'ended', lane: 'end', order: 2 },
       type: 'final',
     },
-    failed: { description: 'The command could not be started.', type: 'final' },
+    failed: {
+      description: 'The command could not be started.',
+      meta: { kind: 'failed', lane: 'end', order: 0 },
+      type: 'final',
+    },
   },
 });

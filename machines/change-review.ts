@@ -154,6 +154,7 @@ export const changeReviewMachine = setup({
   states: {
     reading: {
       description: 'The server is asked for the changes.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       tags: 'busy',
       entry: 'clearFault',
       invoke: {
@@ -171,10 +172,12 @@ export const changeReviewMachine = setup({
     },
     failed: {
       description: 'The changes could not be read.',
+      meta: { kind: 'failed', lane: 'exception', order: 0 },
       on: { READ: { target: 'reading' } },
     },
     shown: {
       description: 'The changes are shown; the person decides about each file.',
+      meta: { kind: 'serves', lane: 'spine', order: 1 },
       on: {
         READ: { target: 'reading' },
         KEEP: { actions: 'recordKept' },
@@ -185,6 +188,7 @@ export const changeReviewMachine = setup({
     },
     restoring: {
       description: 'One file is put back, unless others have changed it since.',
+      meta: { kind: 'works', lane: 'spine', order: 2 },
       tags: 'busy',
       entry: 'clearFault',
       invoke: {
@@ -208,6 +212,7 @@ export const changeReviewMachine = setup({
     },
     conflicted: {
       description: 'Others have changed the file since; nothing was overwritten.',
+      meta: { kind: 'unwell', lane: 'exception', order: 2 },
       on: {
         FORCE: { target: 'restoring', actions: 'allowOverwriting' },
         LEAVE: { target: 'shown', actions: 'clearOrder' },

@@ -168,6 +168,7 @@ export const checkpointMachine = setup({
   states: {
     recovering: {
       description: 'Completes the restore that a dead process has begun; requests wait.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       invoke: {
         id: 'recover',
         src: 'recover',
@@ -178,6 +179,7 @@ export const checkpointMachine = setup({
     },
     markingDeath: {
       description: 'Turns that a dead process left open end at their last work; requests, also to resume them, wait.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       invoke: {
         id: 'markDeath',
         src: 'markDeath',
@@ -188,6 +190,7 @@ export const checkpointMachine = setup({
     },
     idle: {
       description: 'Nothing is at work: no file is watched.',
+      meta: { kind: 'rests', lane: 'spine', order: 2 },
       after: { rest: 'releasing' },
       always: [
         { guard: 'waitsForMark', target: 'marking', actions: 'takeRequests' },
@@ -198,6 +201,7 @@ export const checkpointMachine = setup({
     },
     marking: {
       description: 'Compares the files with the last checkpoint, then stores and commits the changes.',
+      meta: { kind: 'works', lane: 'detour', order: 2 },
       invoke: {
         id: 'mark',
         src: 'mark',
@@ -211,6 +215,7 @@ export const checkpointMachine = setup({
     },
     pruning: {
       description: 'Checkpoints that are too old, or too much for the store, are deleted.',
+      meta: { kind: 'works', lane: 'detour', order: 3 },
       exit: 'clearCurrent',
       invoke: {
         id: 'prune',
@@ -222,6 +227,7 @@ export const checkpointMachine = setup({
     },
     planning: {
       description: 'The files are saved once more; a restore is planned, staged and written down.',
+      meta: { kind: 'works', lane: 'spine', order: 3 },
       invoke: {
         id: 'plan',
         src: 'plan',
@@ -240,6 +246,7 @@ export const checkpointMachine = setup({
     applying: {
       description:
         'The staged contents are renamed into their places. A crash from here on is completed by the next start.',
+      meta: { kind: 'works', lane: 'spine', order: 4 },
       invoke: {
         id: 'apply',
         src: 'apply',
@@ -251,6 +258,7 @@ export const checkpointMachine = setup({
     concluding: {
       description:
         'Turns of the conversation are taken back with their files, and the end of the restore is committed.',
+      meta: { kind: 'works', lane: 'spine', order: 5 },
       invoke: {
         id: 'conclude',
         src: 'conclude',
@@ -261,6 +269,7 @@ export const checkpointMachine = setup({
     },
     serving: {
       description: 'A question about checkpoints is answered, or a conversation is forgotten.',
+      meta: { kind: 'works', lane: 'detour', order: 4 },
       invoke: {
         id: 'serve',
         src: 'serve',
@@ -271,6 +280,7 @@ export const checkpointMachine = setup({
     },
     releasing: {
       description: 'The store is closed, and its thread ends.',
+      meta: { kind: 'works', lane: 'exception', order: 2 },
       invoke: {
         id: 'release',
         src: 'release',
@@ -281,10 +291,12 @@ export const checkpointMachine = setup({
     },
     resting: {
       description: 'There is no thread, no open file and no timer, until the next request.',
+      meta: { kind: 'rests', lane: 'exception', order: 3 },
       always: { guard: 'hasWork', target: 'idle' },
     },
     unusable: {
       description: 'A restore is incomplete, or the store cannot be read: requests fail until the next start.',
+      meta: { kind: 'failed', lane: 'exception', order: 0 },
       entry: ['refuseWaiting', 'clearWaiting'],
       on: {
         REQUEST: { actions: ['addRequest', 'refuseWaiting', 'clearWaiting'] },
@@ -292,6 +304,10 @@ export const checkpointMachine = setup({
       },
       always: { guard: 'isFinished', target: 'closed' },
     },
-    closed: { description: 'All requests are done; the store is closed.', type: 'final' },
+    closed: {
+      description: 'All requests are done; the store is closed.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
+      type: 'final',
+    },
   },
 });

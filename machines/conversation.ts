@@ -15,7 +15,7 @@
 import { assertEvent, assign, fromCallback, sendTo, setup } from 'xstate';
 import { backoffDelay, nextRandom } from './restart-policy.ts';
 
-export type ConversationDecision = 'accept' | 'acceptForSession' | 'acceptAlways' | 'decline' | 'cancel';
+export type ConversationDecision = 'accept' | 'acceptForSession' | 'acceptAlways' | 'decline' | 'cancel' | 'now';
 
 export interface ConversationPolicy {
   readonly openDeadlineMs: number;
@@ -248,6 +248,7 @@ export const conversationMachine = setup({
       states: {
         opening: {
           description: 'Connecting, subscribing and reading the thread.',
+          meta: { kind: 'works', lane: 'spine', order: 0 },
           tags: 'connecting',
           on: { 'LINK.READY': { target: 'live', actions: 'recordReading' } },
           after: { openDeadline: { target: '#conversation.reconnecting', actions: 'recordSilence' } },
@@ -263,6 +264,7 @@ export const conversationMachine = setup({
               states: {
                 listening: {
                   description: 'The server was heard lately.',
+                  meta: { kind: 'serves', lane: 'spine', order: 1 },
                   on: {
                     'LINK.HEARD': { target: 'listening', reenter: true },
                     WAKE: { target: 'probing' },
@@ -271,6 +273,7 @@ export const conversationMachine = setup({
                 },
                 probing: {
                   description: 'The server was asked whether it is there.',
+                  meta: { kind: 'works', lane: 'exception', order: 1 },
                   entry: 'probeLink',
                   on: { 'LINK.HEARD': { target: 'listening' } },
                   after: { probeDeadline: { target: '#conversation.reconnecting', actions: 'recordSilence' } },
@@ -283,11 +286,13 @@ export const conversationMachine = setup({
               states: {
                 idle: {
                   description: 'No turn runs.',
+                  meta: { kind: 'rests', lane: 'spine', order: 2 },
                   always: { guard: 'hasTurn', target: 'running' },
                   on: { 'TURN.STARTED': { target: 'running', actions: 'recordTurn' } },
                 },
                 running: {
                   description: 'A turn runs.',
+                  meta: { kind: 'works', lane: 'spine', order: 3 },
                   on: {
                     'TURN.STARTED': { actions: 'recordTurn' },
                     'TURN.ENDED': [
@@ -299,6 +304,7 @@ export const conversationMachine = setup({
                 },
                 interrupting: {
                   description: 'The person has interrupted the turn, and it has not ended.',
+                  meta: { kind: 'works', lane: 'exception', order: 2 },
                   tags: 'interrupting',
                   entry: 'interruptTurn',
                   on: {
@@ -312,6 +318,7 @@ export const conversationMachine = setup({
                 },
                 interrupted: {
                   description: 'The last turn was cancelled. Queued messages stay until the person sends them.',
+                  meta: { kind: 'unwell', lane: 'exception', order: 3 },
                   on: { 'TURN.STARTED': { target: 'running', actions: 'recordTurn' } },
                 },
               },
@@ -322,11 +329,13 @@ export const conversationMachine = setup({
               states: {
                 none: {
                   description: 'Nothing waits for a decision.',
+                  meta: { kind: 'rests', lane: 'spine', order: 4 },
                   always: { guard: 'hasApprovals', target: 'fresh' },
                   on: { 'APPROVAL.REQUESTED': { target: 'fresh', actions: 'addApproval' } },
                 },
                 fresh: {
                   description: 'A question has just appeared, and takes no answer yet.',
+                  meta: { kind: 'asks', lane: 'spine', order: 5 },
                   on: {
                     'APPROVAL.REQUESTED': { target: 'fresh', reenter: true, actions: 'addApproval' },
                     'APPROVAL.RESOLVED': [
@@ -338,6 +347,7 @@ export const conversationMachine = setup({
                 },
                 answerable: {
                   description: 'The person may decide.',
+                  meta: { kind: 'asks', lane: 'spine', order: 6 },
                   on: {
                     'APPROVAL.REQUESTED': { target: 'fresh', actions: 'addApproval' },
                     'APPROVAL.RESOLVED': [
@@ -349,6 +359,7 @@ export const conversationMachine = setup({
                 },
                 deciding: {
                   description: 'A decision is under way to the server.',
+                  meta: { kind: 'works', lane: 'spine', order: 7 },
                   on: {
                     'APPROVAL.REQUESTED': { target: 'fresh', actions: 'addApproval' },
                     'APPROVAL.RESOLVED': [
@@ -366,10 +377,12 @@ export const conversationMachine = setup({
               states: {
                 empty: {
                   description: 'Every message was accepted or given back.',
+                  meta: { kind: 'rests', lane: 'spine', order: 8 },
                   always: { guard: 'hasMessages', target: 'sending' },
                 },
                 sending: {
                   description: 'The oldest message was sent, and is not accepted yet.',
+                  meta: { kind: 'works', lane: 'spine', order: 9 },
                   tags: 'sending',
                   entry: 'sendMessage',
                   on: {
@@ -387,6 +400,7 @@ export const conversationMachine = setup({
     },
     reconnecting: {
       description: 'The connection was lost; the next one is opened after a pause.',
+      meta: { kind: 'pauses', lane: 'detour', order: 0 },
       tags: 'reconnecting',
       entry: ['clearTurn', 'planReconnection'],
       on: { WAKE: { target: 'linked' }, RETRY: { target: 'linked' } },
@@ -394,12 +408,14 @@ export const conversationMachine = setup({
     },
     refused: {
       description: 'The server does not accept the token of this tab.',
+      meta: { kind: 'failed', lane: 'detour', order: 1 },
       tags: 'refused',
       entry: 'clearTurn',
       on: { RETRY: { target: 'linked' } },
     },
     gone: {
       description: 'The conversation was deleted, or never existed.',
+      meta: { kind: 'failed', lane: 'detour', order: 2 },
       tags: 'gone',
       entry: 'clearTurn',
     },

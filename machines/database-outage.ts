@@ -93,14 +93,17 @@ export const databaseOutageMachine = setup({
   states: {
     available: {
       description: 'Calls to the database succeed.',
+      meta: { kind: 'serves', lane: 'spine', order: 0 },
       on: { FAILED: { target: 'unavailable', actions: ['recordBegin', 'emitBegin'] } },
     },
     unavailable: {
       description: 'Calls to the database fail; work waits.',
+      meta: { kind: 'failed', lane: 'spine', order: 1 },
       on: { FAILED: onFailed, SUCCEEDED: 'recovering' },
     },
     recovering: {
       description: 'A call has succeeded again; a further failure continues the outage.',
+      meta: { kind: 'works', lane: 'exception', order: 0 },
       after: { databaseRecovery: { target: 'available', actions: 'emitEnd' } },
       on: { FAILED: onFailed },
     },

@@ -114,11 +114,15 @@ type Of<T extends ExternalAgentEvent['type']> = Extract<ExternalAgentEvent, { ty
 const endStates = {
   closing: {
     description: 'Its input is closed: an agent that behaves well ends.',
+    meta: { kind: 'works', lane: 'detour', order: 2 },
     entry: 'closeInput',
     after: { agentCloseGrace: { target: 'killing' } },
   },
   ...killStates,
-  sweeping: { description: 'Ends the processes that the agent has started.' },
+  sweeping: {
+    description: 'Ends the processes that the agent has started.',
+    meta: { kind: 'works', lane: 'detour', order: 3 },
+  },
 } as const;
 
 const afterExit = restartStates({
@@ -265,11 +269,13 @@ export const externalAgentMachine = setup({
   states: {
     absent: {
       description: 'No turn has asked for it, or it was stopped.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
       tags: 'atRest',
       on: { 'AGENT.WANTED': onWanted },
     },
     starting: {
       description: 'Its process is started and must introduce itself.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       entry: ['beginIncarnation', 'spawnProcess'],
       after: { handshakeTimeout: { target: 'unhealthy', actions: 'recordHandshakeTimeout' } },
       on: {
@@ -284,6 +290,7 @@ export const externalAgentMachine = setup({
     },
     ready: {
       description: 'It waits for a prompt.',
+      meta: { kind: 'serves', lane: 'spine', order: 2 },
       tags: 'usable',
       on: {
         'AGENT.UNNEEDED': { target: 'retiring' },
@@ -319,10 +326,12 @@ export const externalAgentMachine = setup({
       states: {
         working: {
           description: 'No prompt was cancelled.',
+          meta: { kind: 'works', lane: 'spine', order: 3 },
           on: { 'CANCEL.SENT': { guard: 'isThisIncarnation', target: 'cancelling', actions: 'countCancelled' } },
         },
         cancelling: {
           description: 'A prompt was cancelled and must end soon.',
+          meta: { kind: 'works', lane: 'exception', order: 3 },
           after: { cancelGrace: { target: '#external-agent.unhealthy', actions: 'recordCancelTimeout' } },
           on: { 'CANCEL.SENT': { guard: 'isThisIncarnation', actions: 'countCancelled' } },
         },
@@ -345,6 +354,7 @@ export const externalAgentMachine = setup({
       states: {
         sweeping: {
           description: 'Ends the processes that the agent has started; until then no new process starts.',
+          meta: { kind: 'works', lane: 'detour', order: 3 },
           on: {
             'AGENT.WANTED': { actions: 'noteWanted' },
             'AGENT.UNNEEDED': { target: '#external-agent.retiring.sweeping' },
@@ -373,6 +383,7 @@ export const externalAgentMachine = setup({
         resting: {
           description:
             'No automatic restart: a restart cannot help, or has failed too often. The next turn tries again.',
+          meta: { kind: 'failed', lane: 'exception', order: 2 },
           tags: 'atRest',
           on: { 'AGENT.WANTED': onWanted, 'AGENT.STOP': { target: '#external-agent.absent' } },
         },

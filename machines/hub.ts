@@ -116,6 +116,7 @@ export const hubMachine = setup({
   states: {
     booting: {
       description: 'Private directories and configuration.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       on: { SHUTDOWN: { actions: 'recordShutdown' } },
       invoke: {
         id: 'boot',
@@ -129,6 +130,7 @@ export const hubMachine = setup({
     },
     claiming: {
       description: 'Asking the operating system for the lock of this user home.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       on: { SHUTDOWN: { actions: 'recordShutdown' } },
       invoke: {
         id: 'claim',
@@ -145,6 +147,7 @@ export const hubMachine = setup({
     },
     listening: {
       description: 'Binding the address; the lock file is published once it answers.',
+      meta: { kind: 'works', lane: 'spine', order: 2 },
       on: { SHUTDOWN: { actions: 'recordShutdown' } },
       invoke: {
         id: 'listen',
@@ -172,6 +175,7 @@ export const hubMachine = setup({
       states: {
         recovering: {
           description: 'Finds the agent servers and the unfinished changes that an earlier Hub left behind.',
+          meta: { kind: 'works', lane: 'spine', order: 3 },
           invoke: {
             id: 'recover',
             src: 'recover',
@@ -182,11 +186,15 @@ export const hubMachine = setup({
             },
           },
         },
-        steady: { description: 'Every known workspace is under supervision.' },
+        steady: {
+          description: 'Every known workspace is under supervision.',
+          meta: { kind: 'serves', lane: 'spine', order: 4 },
+        },
       },
     },
     draining: {
       description: 'Agent servers are stopped or handed over; subscribers still get the events.',
+      meta: { kind: 'works', lane: 'spine', order: 5 },
       entry: 'emitStopping',
       invoke: {
         id: 'drain',
@@ -202,6 +210,7 @@ export const hubMachine = setup({
     },
     closing: {
       description: 'Streams end after their last event; the lock file is withdrawn.',
+      meta: { kind: 'works', lane: 'spine', order: 6 },
       invoke: {
         id: 'close',
         src: 'close',
@@ -212,8 +221,16 @@ export const hubMachine = setup({
         },
       },
     },
-    stopped: { description: 'Ended; the process may exit.', type: 'final' },
-    yielded: { description: 'Another Hub serves this home; this process exits with success.', type: 'final' },
-    failed: { description: 'The Hub could not start.', type: 'final' },
+    stopped: {
+      description: 'Ended; the process may exit.',
+      meta: { kind: 'ended', lane: 'end', order: 2 },
+      type: 'final',
+    },
+    yielded: {
+      description: 'Another Hub serves this home; this process exits with success.',
+      meta: { kind: 'ended', lane: 'end', order: 1 },
+      type: 'final',
+    },
+    failed: { description: 'The Hub could not start.', meta: { kind: 'failed', lane: 'end', order: 0 }, type: 'final' },
   },
 });

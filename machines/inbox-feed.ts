@@ -88,7 +88,10 @@ export const inboxFeedMachine = setup({
     'FEED.RELEASE': { target: '.released' },
   },
   states: {
-    absent: { description: 'No agent server serves; its requests are suspended or withdrawn.' },
+    absent: {
+      description: 'No agent server serves; its requests are suspended or withdrawn.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
+    },
     connected: {
       description: 'A connection is open or being opened.',
       entry: 'countConnection',
@@ -105,17 +108,29 @@ export const inboxFeedMachine = setup({
       states: {
         connecting: {
           description: 'The whole state has not been read yet.',
+          meta: { kind: 'works', lane: 'spine', order: 1 },
           on: { 'FEED.STATE': { target: 'following', actions: 'resetFailures' } },
         },
-        following: { description: 'Every change arrives as it happens.' },
+        following: {
+          description: 'Every change arrives as it happens.',
+          meta: { kind: 'serves', lane: 'spine', order: 2 },
+        },
       },
     },
     waiting: {
       description: 'The connection broke; the next one follows after a pause.',
+      meta: { kind: 'pauses', lane: 'exception', order: 1 },
       entry: 'planReconnection',
       after: { feedPause: { target: 'connected' } },
     },
-    unsupported: { description: 'The agent server is of a version without an inbox.' },
-    released: { description: 'The Hub follows no more.', type: 'final' },
+    unsupported: {
+      description: 'The agent server is of a version without an inbox.',
+      meta: { kind: 'failed', lane: 'exception', order: 2 },
+    },
+    released: {
+      description: 'The Hub follows no more.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
+      type: 'final',
+    },
   },
 });

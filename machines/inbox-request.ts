@@ -94,10 +94,12 @@ export const inboxRequestMachine = setup({
   states: {
     open: {
       description: 'Waits for an answer from any place.',
+      meta: { kind: 'asks', lane: 'spine', order: 0 },
       on: { 'ANSWER.SENT': { target: 'deciding', actions: 'countAnswer' } },
     },
     deciding: {
       description: 'The Hub carries an answer to the agent server.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       on: {
         'ANSWER.SENT': { actions: 'countAnswer' },
         'ANSWER.LOST': [
@@ -112,6 +114,7 @@ export const inboxRequestMachine = setup({
     },
     unconfirmed: {
       description: 'An answer had no reply: the agent server may have taken it, and its state will say so.',
+      meta: { kind: 'unwell', lane: 'spine', order: 2 },
       on: {
         'ANSWER.SENT': { target: 'deciding', actions: 'countAnswer' },
         'REQUEST.LISTED': { target: 'open' },
@@ -119,6 +122,7 @@ export const inboxRequestMachine = setup({
     },
     suspended: {
       description: 'The agent server has ended; the state of the next one says whether the request still waits.',
+      meta: { kind: 'pauses', lane: 'exception', order: 1 },
       on: {
         'ANSWER.SENT': { target: 'deciding', actions: 'countAnswer' },
         'ANSWER.LOST': { actions: 'discountAnswer' },
@@ -126,8 +130,20 @@ export const inboxRequestMachine = setup({
         'REQUEST.LISTED': [{ guard: 'isCarried', target: 'deciding' }, { target: 'open' }],
       },
     },
-    decided: { description: 'Answered; the agent server has accepted the answer.', type: 'final' },
-    expired: { description: 'No answer came in time: the agent server declined it.', type: 'final' },
-    withdrawn: { description: 'The turn or the agent server of the request has ended.', type: 'final' },
+    decided: {
+      description: 'Answered; the agent server has accepted the answer.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
+      type: 'final',
+    },
+    expired: {
+      description: 'No answer came in time: the agent server declined it.',
+      meta: { kind: 'ended', lane: 'end', order: 1 },
+      type: 'final',
+    },
+    withdrawn: {
+      description: 'The turn or the agent server of the request has ended.',
+      meta: { kind: 'ended', lane: 'end', order: 2 },
+      type: 'final',
+    },
   },
 });

@@ -187,6 +187,7 @@ export const mcpServerMachine = setup({
   states: {
     disabled: {
       description: 'Not enabled, or not started yet.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
       tags: ['disabled', 'atRest'],
       on: { 'SERVER.START': { target: 'starting' } },
     },
@@ -207,6 +208,7 @@ export const mcpServerMachine = setup({
       states: {
         connecting: {
           description: 'Waiting for the list of tools.',
+          meta: { kind: 'works', lane: 'spine', order: 1 },
           after: { startupTimeout: { target: 'aborting', actions: 'recordStartTimeout' } },
           on: {
             'CONNECTION.READY': {
@@ -225,6 +227,7 @@ export const mcpServerMachine = setup({
     },
     ready: {
       description: 'Connected; its tools can be called.',
+      meta: { kind: 'serves', lane: 'spine', order: 2 },
       tags: 'ready',
       exit: 'clearFacts',
       on: {
@@ -235,6 +238,7 @@ export const mcpServerMachine = setup({
     },
     clearing: {
       description: 'The connection was lost; waiting until its process group is empty.',
+      meta: { kind: 'works', lane: 'exception', order: 2 },
       tags: 'restarting',
       on: {
         'SERVER.STOP': { target: 'stopping' },
@@ -259,6 +263,7 @@ export const mcpServerMachine = setup({
       states: {
         closing: {
           description: 'Connection closed; a process sees the end of its input.',
+          meta: { kind: 'works', lane: 'detour', order: 2 },
           entry: 'closeConnection',
           after: { closeGrace: { target: 'terminating' } },
         },
@@ -267,6 +272,7 @@ export const mcpServerMachine = setup({
     },
     stopped: {
       description: 'Stopped on request.',
+      meta: { kind: 'rests', lane: 'detour', order: 0 },
       tags: ['stopped', 'atRest'],
       on: { 'SERVER.START': { target: 'starting', actions: 'resetForManualStart' } },
     },
@@ -283,6 +289,7 @@ export const mcpServerMachine = setup({
         failed: {
           description:
             'No automatic restart: a restart cannot help, or has failed too often. The next SERVER.START tries again.',
+          meta: { kind: 'failed', lane: 'exception', order: 5 },
           tags: ['failed', 'atRest'],
         },
       },

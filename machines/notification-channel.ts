@@ -146,10 +146,12 @@ export const notificationChannelMachine = setup({
   states: {
     idle: {
       description: 'Nothing is to be sent.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
       always: { guard: 'hasNotices', target: 'sending', actions: 'takeNotice' },
     },
     sending: {
       description: 'The oldest notice is being sent.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       invoke: {
         id: 'deliver',
         src: 'deliver',
@@ -178,9 +180,14 @@ export const notificationChannelMachine = setup({
     },
     backingOff: {
       description: 'The service did not take the notice; it is tried again after a pause.',
+      meta: { kind: 'pauses', lane: 'exception', order: 1 },
       on: { 'NOTICE.WITHDRAWN': { guard: 'isCurrent', target: 'idle', actions: 'clearNotice' } },
       after: { noticeRetry: { target: 'sending' } },
     },
-    closed: { description: 'The channel is gone or no longer wanted.', type: 'final' },
+    closed: {
+      description: 'The channel is gone or no longer wanted.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
+      type: 'final',
+    },
   },
 });

@@ -66,6 +66,7 @@ export const pushSwitchMachine = setup({
   states: {
     checking: {
       description: 'The page reads the abilities of the browser and its subscription.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       entry: 'clearError',
       invoke: {
         id: 'check',
@@ -88,17 +89,21 @@ export const pushSwitchMachine = setup({
     },
     unsupported: {
       description: 'The browser cannot show notices at this address.',
+      meta: { kind: 'rests', lane: 'detour', order: 0 },
     },
     denied: {
       description: 'The person has forbidden notices of this page in the browser.',
+      meta: { kind: 'failed', lane: 'exception', order: 0 },
       on: { CHECK: { target: 'checking' } },
     },
     off: {
       description: 'The browser could show notices and gets none.',
+      meta: { kind: 'rests', lane: 'spine', order: 1 },
       on: { 'TURN.ON': { target: 'subscribing' }, CHECK: { target: 'checking' } },
     },
     subscribing: {
       description: 'The browser asks the person, and is being subscribed.',
+      meta: { kind: 'works', lane: 'spine', order: 2 },
       invoke: {
         id: 'subscribe',
         src: 'subscribe',
@@ -115,10 +120,12 @@ export const pushSwitchMachine = setup({
     },
     on: {
       description: 'The Hub sends notices to this browser.',
+      meta: { kind: 'serves', lane: 'spine', order: 3 },
       on: { 'TURN.OFF': { target: 'unsubscribing' }, CHECK: { target: 'checking' } },
     },
     unsubscribing: {
       description: 'The subscription is being ended.',
+      meta: { kind: 'works', lane: 'spine', order: 4 },
       invoke: {
         id: 'unsubscribe',
         src: 'unsubscribe',
@@ -131,6 +138,7 @@ export const pushSwitchMachine = setup({
     },
     failed: {
       description: 'The last step has failed; its reason is shown.',
+      meta: { kind: 'failed', lane: 'exception', order: 2 },
       on: { CHECK: { target: 'checking' } },
     },
   },

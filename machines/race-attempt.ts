@@ -78,6 +78,7 @@ export const raceAttemptMachine = setup({
   states: {
     opening: {
       description: 'Conversation and files are copied for its agent.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       on: { 'RACE.DECIDED': { actions: 'recordDecision' } },
       invoke: {
         id: 'open',
@@ -89,6 +90,7 @@ export const raceAttemptMachine = setup({
     },
     working: {
       description: 'Its agent does the prompt.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       on: { 'RACE.DECIDED': { actions: ['recordDecision', 'interruptTurn'] } },
       invoke: {
         id: 'work',
@@ -103,6 +105,7 @@ export const raceAttemptMachine = setup({
     },
     checking: {
       description: 'The command of the user runs in its files.',
+      meta: { kind: 'works', lane: 'spine', order: 2 },
       invoke: {
         id: 'check',
         src: 'check',
@@ -114,8 +117,16 @@ export const raceAttemptMachine = setup({
         onError: { target: 'failed', actions: recordedFailure },
       },
     },
-    passed: { type: 'final', description: 'Its check has succeeded.' },
-    failed: { type: 'final', description: 'Its check has failed, or it has ended before.' },
-    stopped: { type: 'final', description: 'Another attempt has passed, or the user has interrupted the race.' },
+    passed: { type: 'final', description: 'Its check has succeeded.', meta: { kind: 'ended', lane: 'end', order: 2 } },
+    failed: {
+      type: 'final',
+      description: 'Its check has failed, or it has ended before.',
+      meta: { kind: 'failed', lane: 'end', order: 1 },
+    },
+    stopped: {
+      type: 'final',
+      description: 'Another attempt has passed, or the user has interrupted the race.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
+    },
   },
 });

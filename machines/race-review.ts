@@ -85,6 +85,7 @@ export const raceReviewMachine = setup({
   states: {
     idle: {
       description: 'The attempts are shown; the person chooses.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
       on: {
         APPLY: { target: 'acting', actions: 'planApplication' },
         UNDO: { target: 'acting', actions: 'planUndo' },
@@ -92,6 +93,7 @@ export const raceReviewMachine = setup({
     },
     acting: {
       description: 'One attempt is applied or taken back.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       entry: 'clearFault',
       invoke: {
         id: 'act',
@@ -116,6 +118,7 @@ export const raceReviewMachine = setup({
     },
     conflicted: {
       description: 'Others have changed the same files since; nothing was changed.',
+      meta: { kind: 'unwell', lane: 'spine', order: 2 },
       on: {
         FORCE: { target: 'acting', actions: 'allowOverwriting' },
         LEAVE: { target: 'idle', actions: 'clearOrder' },

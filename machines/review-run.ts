@@ -168,6 +168,7 @@ export const reviewRunMachine = setup({
   states: {
     queued: {
       description: 'Its turn has come: this process has the lease.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
       always: [
         { guard: 'resumesPublishing', target: 'publishing' },
         { guard: 'isCancelRequested', target: 'cancelling' },
@@ -178,6 +179,7 @@ export const reviewRunMachine = setup({
     },
     preparing: {
       description: 'Fetches the head into a worktree and computes the changes.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       invoke: {
         id: 'prepare',
         src: 'prepare',
@@ -202,6 +204,7 @@ export const reviewRunMachine = setup({
     },
     reviewing: {
       description: 'The agent reads the change and hands in its draft. A newer head waits until it has.',
+      meta: { kind: 'thinks', lane: 'spine', order: 2 },
       invoke: { id: 'review', src: 'review', input: keyOf, onDone: 'drafting', onError },
       on: {
         CANCEL: 'cancelling',
@@ -212,6 +215,7 @@ export const reviewRunMachine = setup({
     interrupting: {
       description:
         'The agent took too long: its turn is ended. Where that fails the next attempt does it before all else.',
+      meta: { kind: 'works', lane: 'exception', order: 2 },
       invoke: {
         id: 'interrupt',
         src: 'interrupt',
@@ -223,6 +227,7 @@ export const reviewRunMachine = setup({
     },
     drafting: {
       description: 'Checks, cleans and saves the draft of the agent.',
+      meta: { kind: 'works', lane: 'spine', order: 3 },
       invoke: {
         id: 'draft',
         src: 'draft',
@@ -234,6 +239,7 @@ export const reviewRunMachine = setup({
     },
     publishing: {
       description: 'The review is written back, each write once.',
+      meta: { kind: 'works', lane: 'spine', order: 4 },
       invoke: {
         id: 'publish',
         src: 'publish',
@@ -244,6 +250,7 @@ export const reviewRunMachine = setup({
     },
     awaitingWrites: {
       description: 'The writes wait for the source: the run makes room until then.',
+      meta: { kind: 'pauses', lane: 'exception', order: 4 },
       invoke: {
         id: 'returnToQueue',
         src: 'returnToQueue',
@@ -253,6 +260,7 @@ export const reviewRunMachine = setup({
     },
     backingOff: {
       description: 'It failed in a way that may pass: it waits in the queue for its next attempt.',
+      meta: { kind: 'pauses', lane: 'exception', order: 3 },
       invoke: {
         id: 'returnToQueue',
         src: 'returnToQueue',
@@ -262,6 +270,7 @@ export const reviewRunMachine = setup({
     },
     cancelling: {
       description: 'A user ended it: the agent is stopped first.',
+      meta: { kind: 'works', lane: 'exception', order: 0 },
       invoke: {
         id: 'interrupt',
         src: 'interrupt',
@@ -270,11 +279,36 @@ export const reviewRunMachine = setup({
         onError: 'cancelled',
       },
     },
-    done: { type: 'final', description: 'Reviewed; published, or kept as a draft.' },
-    failed: { type: 'final', description: 'It cannot be reviewed.', entry: 'emitFailure' },
-    cancelled: { type: 'final', description: 'Ended by a user, or not wanted any more.' },
-    superseded: { type: 'final', description: 'There is a newer head, or another review of this one.' },
-    givenBack: { type: 'final', description: 'It waits in the queue; the process that takes it resumes it.' },
-    abandoned: { type: 'final', description: 'Another process has it, or will; nothing more is written here.' },
+    done: {
+      type: 'final',
+      description: 'Reviewed; published, or kept as a draft.',
+      meta: { kind: 'ended', lane: 'end', order: 3 },
+    },
+    failed: {
+      type: 'final',
+      description: 'It cannot be reviewed.',
+      meta: { kind: 'failed', lane: 'end', order: 2 },
+      entry: 'emitFailure',
+    },
+    cancelled: {
+      type: 'final',
+      description: 'Ended by a user, or not wanted any more.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
+    },
+    superseded: {
+      type: 'final',
+      description: 'There is a newer head, or another review of this one.',
+      meta: { kind: 'ended', lane: 'end', order: 1 },
+    },
+    givenBack: {
+      type: 'final',
+      description: 'It waits in the queue; the process that takes it resumes it.',
+      meta: { kind: 'ended', lane: 'end', order: 4 },
+    },
+    abandoned: {
+      type: 'final',
+      description: 'Another process has it, or will; nothing more is written here.',
+      meta: { kind: 'failed', lane: 'end', order: 5 },
+    },
   },
 });

@@ -81,6 +81,7 @@ export const schedulerMachine = setup({
   states: {
     recovering: {
       description: 'Reads the rows and closes the runs that an ended process left behind.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       tags: 'starting',
       invoke: {
         id: 'recover',
@@ -98,12 +99,14 @@ export const schedulerMachine = setup({
     },
     failed: {
       description: 'The rows could not be read or written. Nothing runs until they can.',
+      meta: { kind: 'failed', lane: 'exception', order: 0 },
       tags: 'failed',
       after: { recoverRetry: { target: 'recovering' } },
       on: { WAKE: { target: 'recovering' }, STOP: { target: 'stopped' } },
     },
     watching: {
       description: 'Waiting for the next due time.',
+      meta: { kind: 'serves', lane: 'spine', order: 1 },
       tags: 'running',
       invoke: { id: 'ticker', src: 'ticker' },
       on: {
@@ -120,6 +123,7 @@ export const schedulerMachine = setup({
     },
     draining: {
       description: 'No new runs; waiting until the runs under way have ended.',
+      meta: { kind: 'works', lane: 'spine', order: 2 },
       tags: 'stopped',
       invoke: {
         id: 'drain',
@@ -131,6 +135,6 @@ export const schedulerMachine = setup({
         },
       },
     },
-    stopped: { description: 'Ended.', type: 'final' },
+    stopped: { description: 'Ended.', meta: { kind: 'ended', lane: 'end', order: 2 }, type: 'final' },
   },
 });

@@ -238,6 +238,7 @@ export const sidecarSlotMachine = setup({
   states: {
     empty: {
       description: 'No sidecar is there.',
+      meta: { kind: 'rests', lane: 'spine', order: 0 },
       on: {
         'SLOT.CLEAR': { actions: 'notifyCleared' },
         'SLOT.STOP': { actions: 'notifyEmptied' },
@@ -254,6 +255,7 @@ export const sidecarSlotMachine = setup({
     },
     held: {
       description: 'A sidecar is there.',
+      meta: { kind: 'serves', lane: 'spine', order: 1 },
       on: {
         'SLOT.CLEAR': [
           { guard: 'isInTheWay', target: 'emptying', actions: 'notifyReplacing' },
@@ -280,6 +282,7 @@ export const sidecarSlotMachine = setup({
     },
     emptying: {
       description: 'The sidecar was asked to stop.',
+      meta: { kind: 'works', lane: 'spine', order: 2 },
       entry: 'stopSidecar',
       on: {
         'SLOT.CLEAR': { actions: 'notifyReplacing' },

@@ -54,10 +54,12 @@ export const stackChangeMachine = setup({
   states: {
     choosing: {
       description: 'Checks whether a phase is left.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       always: [{ guard: 'hasPhase', target: 'applying' }, { target: 'done' }],
     },
     applying: {
       description: 'The steps of one phase are under way.',
+      meta: { kind: 'works', lane: 'spine', order: 1 },
       invoke: {
         id: 'carryOut',
         src: 'carryOut',
@@ -69,15 +71,29 @@ export const stackChangeMachine = setup({
     },
     failing: {
       description: 'Chooses between undoing the change and continuing it with the same command later.',
+      meta: { kind: 'unwell', lane: 'exception', order: 1 },
       always: [{ guard: 'mustUndo', target: 'undoing' }, { target: 'kept' }],
     },
     undoing: {
       description: 'Every change is being undone.',
+      meta: { kind: 'works', lane: 'exception', order: 2 },
       invoke: { id: 'undo', src: 'undo', onDone: 'undone', onError: 'damaged' },
     },
-    done: { type: 'final', description: 'The stack is as planned.' },
-    kept: { type: 'final', description: 'Stopped half-way: the same command continues.' },
-    undone: { type: 'final', description: 'Failed; all changes were undone.' },
-    damaged: { type: 'final', description: 'Failed; not every change could be undone.' },
+    done: { type: 'final', description: 'The stack is as planned.', meta: { kind: 'ended', lane: 'end', order: 0 } },
+    kept: {
+      type: 'final',
+      description: 'Stopped half-way: the same command continues.',
+      meta: { kind: 'ended', lane: 'end', order: 1 },
+    },
+    undone: {
+      type: 'final',
+      description: 'Failed; all changes were undone.',
+      meta: { kind: 'ended', lane: 'end', order: 2 },
+    },
+    damaged: {
+      type: 'final',
+      description: 'Failed; not every change could be undone.',
+      meta: { kind: 'failed', lane: 'end', order: 3 },
+    },
   },
 });

@@ -134,10 +134,14 @@ export function probedActions<C extends ProbedContext, E extends EventObject>() 
 const kill = {
   killing: {
     description: 'SIGKILL sent; waiting until the process group is empty.',
+    meta: { kind: 'works', lane: 'exception', order: 6 },
     entry: 'killProcess',
     after: { killVerify: { target: 'stuck', actions: 'recordKillTimeout' } },
   },
-  stuck: { description: 'The process survived SIGKILL (uninterruptible sleep); waiting for its end.' },
+  stuck: {
+    description: 'The process survived SIGKILL (uninterruptible sleep); waiting for its end.',
+    meta: { kind: 'unwell', lane: 'exception', order: 7 },
+  },
 } as const;
 
 /** Child states that end a process at once: `killing`, then `stuck`. */
@@ -147,6 +151,7 @@ export const killStates = kill;
 export const terminateStates = {
   terminating: {
     description: 'SIGTERM sent to the process group.',
+    meta: { kind: 'works', lane: 'exception', order: 5 },
     entry: 'terminateProcess',
     after: { gracefulStop: { target: 'killing' } },
   },
@@ -157,23 +162,27 @@ export const terminateStates = {
  * Child states after an end without a stop request: `deciding` and `backingOff`.
  *
  * @param to targets: the state that starts again, the one after which nothing restarts, the one after too many failures
+ * @param giveUp actions after too many failures
  */
-export function restartStates<const S extends string, const N extends string, const F extends string>(to: {
-  readonly start: S;
-  readonly noRestart: N;
-  readonly tooManyFailures: F;
-}) {
+export function restartStates<
+  const S extends string,
+  const N extends string,
+  const F extends string,
+  const A extends string = never,
+>(to: { readonly start: S; readonly noRestart: N; readonly tooManyFailures: F }, giveUp: readonly A[] = []) {
   return {
     deciding: {
       description: 'Decides between a restart after a pause and no restart.',
+      meta: { kind: 'failed', lane: 'exception', order: 0 },
       always: [
         { guard: 'mustNotRestart', target: to.noRestart },
-        { guard: 'exceedsFailureLimit', target: to.tooManyFailures },
+        { guard: 'exceedsFailureLimit', target: to.tooManyFailures, actions: giveUp },
         { target: 'backingOff' },
       ],
     },
     backingOff: {
       description: 'Waiting before an automatic restart: not after a stable run, then longer with every failure.',
+      meta: { kind: 'pauses', lane: 'exception', order: 1 },
       after: { backoff: { target: to.start } },
     },
   } as const;

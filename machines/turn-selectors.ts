@@ -7,7 +7,7 @@ import type { ResumedState, SavedTurn, TurnFinish, TurnInterrupter, TurnTokens }
 export type TurnSnapshot = SnapshotFrom<typeof turnMachine>;
 
 /** Error of a turn, in the words of the protocol. */
-export type TurnError = Omit<Failure, 'isRetryable' | 'maxRetries' | 'leftOut'>;
+export type TurnError = Omit<Failure, 'isRetryable' | 'maxRetries' | 'leftOut' | 'resetMs' | 'at'>;
 
 /** End of a turn, in the words of the protocol. */
 export type TurnEnd =
@@ -17,7 +17,7 @@ export type TurnEnd =
 
 /** State of a turn for its clients. */
 export interface TurnState {
-  readonly status: 'running' | 'waitingApproval' | TurnEnd['status'];
+  readonly status: 'running' | 'waitingApproval' | 'waitingQuota' | TurnEnd['status'];
   /** Tokens of all requests that have ended. */
   readonly tokens: TurnTokens;
   /** An interrupt was accepted: errors of the aborted work are expected. */
@@ -29,7 +29,7 @@ export interface TurnState {
 export function turnStateOf(snapshot: TurnSnapshot): TurnState {
   const end = turnEndOf(snapshot);
   return {
-    status: end?.status ?? (isWaiting(snapshot) ? 'waitingApproval' : 'running'),
+    status: end?.status ?? waitOf(snapshot) ?? 'running',
     tokens: snapshot.context.tokens,
     isInterrupted: snapshot.context.interruptedBy !== null,
     end,
@@ -44,11 +44,14 @@ export function savedTurnOf(snapshot: TurnSnapshot): SavedTurn | undefined {
   return { state, context };
 }
 
-/** Name of the innermost state; of a turn that an external agent does, `delegating`. */
+/** States that are saved by the name of the whole: the next process chooses their inner state again. */
+const savedWhole: ReadonlySet<string> = new Set(['delegating', 'waitingForQuota']);
+
+/** Name of the innermost state, or of the state in `savedWhole` around it. */
 function stateNameOf(value: StateValue): string {
   if (typeof value === 'string') return value;
   const [name = '', inner = name] = Object.entries(value)[0] ?? [];
-  return name === 'delegating' ? name : stateNameOf(inner);
+  return savedWhole.has(name) ? name : stateNameOf(inner);
 }
 
 /**
@@ -58,6 +61,7 @@ export const resumedStates: Readonly<Record<string, ResumedState>> = {
   checking: 'checking',
   compacting: 'checking',
   budgetReached: 'checking',
+  waitingForQuota: 'waitingForQuota',
   retrying: 'checking',
   fallingBack: 'checking',
   inferring: 'checking',
@@ -78,15 +82,22 @@ export function resumedStateOf(saved: string, hasOpenCalls: boolean): ResumedSta
 }
 
 /** State in which a resumed turn of an external agent continues. */
-export const resumedDelegationOf = (saved: string): ResumedState =>
-  resumedStates[saved] === 'storing' ? 'storing' : 'securing';
+export const resumedDelegationOf = (saved: string): ResumedState => {
+  const state = resumedStates[saved];
+  return state === 'storing' || state === 'waitingForQuota' ? state : 'securing';
+};
 
-const isWaiting = (snapshot: TurnSnapshot): boolean =>
-  snapshot.matches({ working: 'awaitingApproval' }) ||
-  snapshot.matches({ working: { delegating: 'asking' } }) ||
-  snapshot.matches({ working: 'budgetReached' });
+/** Status of a turn that waits; undefined: it does not. */
+function waitOf(snapshot: TurnSnapshot): 'waitingApproval' | 'waitingQuota' | undefined {
+  if (snapshot.matches({ working: { held: 'waitingForQuota' } })) return 'waitingQuota';
+  const isWaiting =
+    snapshot.matches({ working: 'awaitingApproval' }) ||
+    snapshot.matches({ working: { delegating: 'asking' } }) ||
+    snapshot.matches({ working: 'held' });
+  return isWaiting ? 'waitingApproval' : undefined;
+}
 
-function errorOf({ code, message, retryAfterMs }: Failure): TurnError {
+function errorOf({ code, message, resetMs, retryAfterMs = resetMs }: Failure): TurnError {
   return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 

@@ -10,6 +10,7 @@ import type {
   FallbackInput,
   Inference,
   InferenceInput,
+  QuotaInput,
   Resumption,
   ReviewedCalls,
   ToolRun,
@@ -19,6 +20,7 @@ import type {
   TurnInput,
   TurnInterrupter,
   TurnKey,
+  TurnPatience,
   TurnTokens,
 } from './turn-types.ts';
 
@@ -35,11 +37,26 @@ const emptyShare = 0.25;
 /** 0.5 s, 1 s, 2 s, … 30 s, each up to a quarter shorter: eight repetitions wait about a minute and a half. */
 const retryBackoff = { firstMs: 500, capMs: 30_000, jitter: jitters.upperQuarter };
 
+/** 1, 2, 4, … 60 minutes: pauses of a wait for a quota whose reset is unknown, or did not help. */
+const quotaBackoff = { firstMs: 60_000, capMs: 3_600_000, jitter: jitters.none };
+
+/** Next pause of a wait for a quota, in milliseconds. */
+const quotaPauseMs = ({ quotaWaits }: TurnPatience, { resetMs = 0 }: Failure): number =>
+  Math.max(resetMs, exponentialBackoffMs(quotaWaits, quotaBackoff, 0));
+
+/** A rate that is exceeded is free again some time; an account that is used up only when its reset is known. */
+const isQuota = ({ code, resetMs }: Failure): boolean =>
+  code === 'upstreamRateLimited' || (code === 'upstreamQuotaExceeded' && resetMs !== undefined);
+
 const canRetry = (
   { limits, patience }: TurnContext,
   { isRetryable, retryAfterMs = 0, maxRetries = limits.maxRetries }: Failure,
 ): boolean =>
   isRetryable && patience.failedRequests < Math.min(limits.maxRetries, maxRetries) && retryAfterMs <= maxRetryAfterMs;
+
+/** Longest time in `held`, in milliseconds. @param approvalTimeoutMs time for an answer about a budget */
+export const holdTimeoutOf = ({ failure, limits }: TurnContext, approvalTimeoutMs: number): number =>
+  failure?.code === 'budgetReached' ? approvalTimeoutMs : limits.maxQuotaWaitMs;
 
 const isEmpty = ({ flaw, isSteered }: Inference): boolean => flaw === 'empty' && !isSteered;
 
@@ -78,6 +95,8 @@ export const turnSetup = setup({
     infer: fromPromise<Inference, InferenceInput>(notProvided),
     /** Switches to the next fallback model. */
     fallBack: fromPromise<void, FallbackInput>(notProvided),
+    /** Resolves at a time of the wall clock. */
+    awaitReset: fromPromise<void, QuotaInput>(notProvided),
     /** Finds the calls that need approval. */
     review: fromPromise<ReviewedCalls, TurnKey>(notProvided),
     /** Runs the hooks of the turn's end. */
@@ -93,7 +112,12 @@ export const turnSetup = setup({
     /** Resolves when the aborted work of the turn has ended. */
     settle: fromPromise<void, TurnKey>(notProvided),
   },
-  delays: { approvalTimeout: 300_000, cancelGrace: 5_000, retryPause: ({ context }) => context.patience.retryMs },
+  delays: {
+    approvalTimeout: 300_000,
+    holdTimeout: ({ context }) => holdTimeoutOf(context, 300_000),
+    cancelGrace: 5_000,
+    retryPause: ({ context }) => context.patience.retryMs,
+  },
   guards: {
     /** The first request of the turn was prepared before its process ended. */
     isResumed: ({ context }) => context.limits.isResumed,
@@ -107,6 +131,12 @@ export const turnSetup = setup({
     canRetry: ({ context }, failure: Failure) => canRetry(context, failure),
     /** A conversation that is too long for one model may fit into another one. */
     canFallBack: ({ context }) => context.patience.fallbacks < context.limits.fallbackModels,
+    /** All waits since the last answer are bounded together: a reset in a year is not waited for. */
+    canWaitForQuota: ({ context: { limits, patience, interruptedBy, outcome } }, failure: Failure) =>
+      isQuota(failure) &&
+      interruptedBy === null &&
+      outcome === null &&
+      patience.quotaWaitedMs + quotaPauseMs(patience, failure) <= limits.maxQuotaWaitMs,
     /** An answer without content, or without the call that it announced, is asked for again. */
     mustAskAgain: ({ context: { limits, patience } }, { flaw, isSteered }: Inference) =>
       (flaw === 'empty' || flaw === 'lostCall') &&
@@ -120,7 +150,6 @@ export const turnSetup = setup({
     /** A model that prints its calls is notified once. */
     mustCorrect: ({ context: { limits, patience, rounds } }, { flaw }: Inference) =>
       flaw === 'printedCall' && patience.corrections === 0 && rounds + 1 < limits.maxRounds,
-    isRaised: (_, { isRaised }: { readonly isRaised: boolean }) => isRaised,
     reachesRoundLimit: ({ context }, { calls, isSteered }: Inference) =>
       (calls > 0 || isSteered) && context.rounds + 1 >= context.limits.maxRounds,
     hasCalls: (_, { calls }: Inference) => calls > 0,
@@ -159,6 +188,9 @@ export const turnSetup = setup({
         omissions: 0,
         failedRequests: 0,
         emptyAnswers: 0,
+        quotaWaits: 0,
+        quotaWaitedMs: 0,
+        quotaUntil: 0,
         hasCalled: context.patience.hasCalled || calls > 0,
       },
     })),
@@ -213,13 +245,37 @@ export const turnSetup = setup({
         ...{ fallbacks: patience.fallbacks + 1, failedRequests: 0, compactions: 0, omissions: 0, emptyAnswers: 0 },
       },
     })),
-    recordUsedUpBudget: assign((_, { usedUpBudget }: CheckedTurn) => ({ usedUpBudget })),
-    emitBudgetReached: emit(({ context }) => ({ type: 'turn.budgetReached', budget: context.usedUpBudget ?? '' })),
-    emitBudgetExpired: emit({ type: 'turn.budgetExpired' }),
-    recordBudgetFailure: assign(({ context }) => ({
-      outcome: 'failed' as const,
-      failure: { code: 'budgetReached', message: context.usedUpBudget ?? '', isRetryable: false },
+    recordUsedUpBudget: assign((_, { usedUpBudget }: CheckedTurn) => ({
+      usedUpBudget,
+      failure: { code: 'budgetReached', message: usedUpBudget ?? '', isRetryable: false },
     })),
+    emitBudgetReached: emit(({ context }) => ({ type: 'turn.budgetReached', budget: context.usedUpBudget ?? '' })),
+    /** `at` of the failure is the time of the refusal. */
+    scheduleQuotaWait: assign(({ context: { patience } }, failure: Failure) => {
+      const pauseMs = quotaPauseMs(patience, failure);
+      return {
+        failure,
+        patience: {
+          ...patience,
+          failedRequests: 0,
+          quotaWaits: patience.quotaWaits + 1,
+          quotaWaitedMs: patience.quotaWaitedMs + pauseMs,
+          quotaUntil: (failure.at ?? 0) + pauseMs,
+        },
+      };
+    }),
+    recordQuotaTime: assign(({ context: { patience } }, { until }: { readonly until: number }) => ({
+      patience: { ...patience, quotaUntil: until },
+    })),
+    emitQuotaReached: emit(({ context: { failure, patience } }) => ({
+      type: 'turn.quotaReached',
+      until: patience.quotaUntil,
+      isKnown: failure?.resetMs !== undefined,
+      waits: patience.quotaWaits,
+      reason: failure?.message ?? '',
+    })),
+    emitHoldExpired: emit({ type: 'turn.holdExpired' }),
+    recordHeldFailure: assign({ outcome: 'failed' }),
     recordPendingApprovals: assign((_, { pending }: ReviewedCalls) => ({ pending })),
     addPendingApproval: assign(({ context }, { requestId }: { readonly requestId: string }) => ({
       pending: [...context.pending, requestId],
@@ -238,7 +294,12 @@ export const turnSetup = setup({
     setFinishToToolCalls: assign({ finish: 'toolCalls' }),
     recordCompletion: assign({ outcome: 'completed' }),
     recordCancellation: assign({ outcome: 'cancelled' }),
-    recordFailure: assign((_, failure: Failure) => ({ outcome: 'failed' as const, failure })),
+    /** An accepted interrupt counts. */
+    recordFailure: assign(({ context }, failure: Failure) =>
+      context.interruptedBy === null
+        ? { outcome: 'failed' as const, failure }
+        : { outcome: context.outcome ?? ('cancelled' as const) },
+    ),
     recordStorageFailure: assign((_, { message }: { readonly message: string }) => ({
       outcome: 'failed' as const,
       failure: { code: 'storageFailed', message, isRetryable: true },

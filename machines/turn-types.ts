@@ -15,6 +15,8 @@ export interface TurnInput {
   readonly endChecks: number;
   /** An external agent does the turn in place of the model. */
   readonly isDelegated: boolean;
+  /** Longest wait for quotas without an answer in between, in milliseconds; 0: the turn waits for none. */
+  readonly maxQuotaWaitMs: number;
   /** Seed of the pauses between repetitions. */
   readonly seed: number;
   /** State of the turn when its process ended; absent: a new turn. */
@@ -33,7 +35,14 @@ export interface SavedTurn {
 export type SavedContext = Omit<TurnContext, keyof TurnKey | 'limits' | 'pending' | 'isStored'>;
 
 /** State in which a resumed turn continues. */
-export type ResumedState = 'checking' | 'reviewing' | 'checkingEnd' | 'concluding' | 'securing' | 'storing';
+export type ResumedState =
+  | 'checking'
+  | 'reviewing'
+  | 'checkingEnd'
+  | 'concluding'
+  | 'waitingForQuota'
+  | 'securing'
+  | 'storing';
 
 /** Result of the work before a resumed turn continues. */
 export interface Resumption {
@@ -75,6 +84,11 @@ export interface InferenceInput extends TurnKey {
 export interface FallbackInput extends TurnKey {
   /** Place of the model in the list of fallback models, from 0. */
   readonly index: number;
+}
+
+export interface QuotaInput extends TurnKey {
+  /** Time at which the turn continues, in milliseconds since the epoch. */
+  readonly until: number;
 }
 
 /** Result of the check before a request. */
@@ -152,6 +166,11 @@ export interface TurnPatience {
   readonly cutAnswers: number;
   /** The model has called a tool. */
   readonly hasCalled: boolean;
+  /** Waits for a quota since the last answer, and their length in milliseconds. */
+  readonly quotaWaits: number;
+  readonly quotaWaitedMs: number;
+  /** Time at which the turn continues, in milliseconds since the epoch; 0: it waits for no quota. */
+  readonly quotaUntil: number;
 }
 
 /** Every transition copies it: above sixteen fields V8 keeps such a copy as a dictionary, which takes thirty times as long. */
@@ -188,8 +207,12 @@ export type TurnEvent =
   | { readonly type: 'APPROVAL.NEEDED'; readonly requestId: string }
   /** One request to the model ended, with an answer or without; or a summary or a sub-agent, which count with their cost only. */
   | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }
-  /** The user allows the turn to exceed its budget, or does not. */
-  | { readonly type: 'BUDGET.DECIDED'; readonly isRaised: boolean }
+  /** The user allows the turn to exceed its budget. */
+  | { readonly type: 'BUDGET.RAISED' }
+  /** The user, or the setting, lets the turn continue at this time. A second event changes the time. */
+  | { readonly type: 'QUOTA.ACCEPTED'; readonly until: number }
+  /** The user, or a policy, ends the turn that is held. */
+  | { readonly type: 'HOLD.REFUSED' }
   /** The end of the turn was written. */
   | { readonly type: 'END.STORED' }
   /** A write of this turn failed; nothing of that batch was published. */
@@ -218,8 +241,17 @@ export type TurnEmitted =
   /** The next fallback model takes over; `index` counts from 0. */
   | { readonly type: 'turn.fallingBack'; readonly index: number; readonly reason: string }
   | { readonly type: 'turn.budgetReached'; readonly budget: string }
-  /** No user raised the budget in time. */
-  | { readonly type: 'turn.budgetExpired' }
+  /** The turn waits for a quota until this time. `isKnown`: the provider has stated a reset. */
+  | {
+      readonly type: 'turn.quotaReached';
+      readonly until: number;
+      readonly isKnown: boolean;
+      /** Waits since the last answer, this one included. */
+      readonly waits: number;
+      readonly reason: string;
+    }
+  /** No user decided about the budget or the quota in time. */
+  | { readonly type: 'turn.holdExpired' }
   /** The outcome is decided and must be written. `END.STORED` or `STORAGE.FAILED` answers it. */
   | { readonly type: 'turn.ending' }
   /** Last event. `isStored: false`: a write failed, so the store lacks this end. */

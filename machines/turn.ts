@@ -8,11 +8,12 @@
  *    state. Its saved state is a fact for this choice: entry actions and timers work as in a turn that was never cut.
  * 1. `prepare` collects messages and tools.
  * 2. `checking` precedes every request: a conversation that exceeds the context window is compacted, and a used-up budget stops the
- *    turn in `budgetReached` until a user raises it or the timeout ends the turn.
+ *    turn in `budgetReached` until a user raises it. In `held` a turn ends with the recorded failure when a user refuses or the time is up.
  * 3. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
  * 4. When the service refuses a part of a request, such as a picture, the request is repeated at once without that part. A request that
  *    failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its repetitions are
- *    used up, or cannot help, the next fallback model takes over in `fallingBack`. An answer without text and call counts as failed,
+ *    used up, or cannot help, the next fallback model takes over in `fallingBack`. Without one, a turn whose quota is used up waits
+ *    in `waitingForQuota` until the reset; it holds no connection. An answer without text and call counts as failed,
  *    unless the calls of the turn are its result. A model that prints a call as text is notified once to call tools. When calls of three
  *    answers in a row are cut off at the output limit, the turn is concluded.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
@@ -22,7 +23,8 @@
  * 7. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
  *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
  * 8. `working` holds every state with work or a question. `INTERRUPT` aborts the work and waits a bounded time until it has ended. The
- *    first interrupt counts. An error without an answer in its own state fails the turn.
+ *    first interrupt counts. Work without a rule of its own leads to the next request, or to the external agent.
+ *    An error without an answer in its own state fails the turn.
  * 9. The changes of the turn are saved, and the end is written, in `storing`; it is published after that, in a final state.
  * 10. In every state, in `storing` too, tokens and their costs are added, and `STORAGE.FAILED` fails the turn: an end that was not written does
  *    not count.
@@ -88,6 +90,9 @@ const untried = {
   corrections: 0,
   cutAnswers: 0,
   hasCalled: false,
+  quotaWaits: 0,
+  quotaWaitedMs: 0,
+  quotaUntil: 0,
 };
 
 /** A state that waits until every approval is decided, or declines the rest after the timeout. */
@@ -136,6 +141,14 @@ export const turnMachine = turnSetup.createMachine({
     'TOKENS.USED': {
       actions: { type: 'countTokens', params: eventIn<Extract<TurnEvent, { type: 'TOKENS.USED' }>> },
     },
+    'xstate.error.actor.*': [
+      {
+        guard: { type: 'canWaitForQuota', params: failureIn },
+        target: '.working.held.waitingForQuota',
+        actions: { type: 'scheduleQuotaWait', params: failureIn },
+      },
+      { target: '.storing', actions: { type: 'recordFailure', params: failureIn } },
+    ],
     'STORAGE.FAILED': {
       target: '.failed',
       actions: { type: 'recordStorageFailure', params: eventIn<Extract<TurnEvent, { type: 'STORAGE.FAILED' }>> },
@@ -153,39 +166,42 @@ export const turnMachine = turnSetup.createMachine({
         DECIDED: {
           actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
         },
-        'xstate.error.actor.*': { target: 'storing', actions: { type: 'recordFailure', params: failureIn } },
+        'xstate.done.actor.*': [{ guard: 'isDelegated', target: '.securing' }, { target: '.checking' }],
       },
       states: {
         beginning: {
           description: 'A new turn, or one that its agent server left unfinished.',
+          meta: { kind: 'thinks', lane: 'spine', order: 0 },
           always: [{ guard: 'isResumed', target: 'resuming' }, { target: 'preparing' }],
         },
         resuming: {
           description: 'The agent server ended in this turn: the conversation and the calls are restored.',
+          meta: { kind: 'thinks', lane: 'detour', order: 0 },
           invoke: {
             id: 'resume',
             src: 'resume',
             input: keyOf,
             onDone: [
               { guard: continuesIn('storing'), target: '#turn.storing', actions: 'recordSavedEnd' },
-              ...(['reviewing', 'checkingEnd', 'concluding', 'securing'] as const).map(
+              ...(['reviewing', 'checkingEnd', 'concluding'] as const).map(
                 (state) => ({ guard: continuesIn(state), target: state }) as const,
               ),
-              { target: 'checking' },
+              { guard: continuesIn('waitingForQuota'), target: 'held.waitingForQuota' },
             ],
           },
         },
         preparing: {
           description: 'The messages and tools for the model are collected.',
+          meta: { kind: 'thinks', lane: 'spine', order: 1 },
           invoke: {
             id: 'prepare',
             src: 'prepare',
             input: keyOf,
-            onDone: [{ guard: 'isDelegated', target: 'securing' }, { target: 'checking' }],
           },
         },
         checking: {
           description: 'The conversation is compared with the context window, and the cost with the budgets.',
+          meta: { kind: 'thinks', lane: 'spine', order: 2 },
           invoke: {
             id: 'check',
             src: 'check',
@@ -193,7 +209,7 @@ export const turnMachine = turnSetup.createMachine({
             onDone: [
               {
                 guard: { type: 'isOverBudget', params: outputIn },
-                target: 'budgetReached',
+                target: 'held.budgetReached',
                 actions: { type: 'recordUsedUpBudget', params: outputIn },
               },
               { guard: { type: 'isTooLong', params: outputIn }, target: 'requesting.compacting' },
@@ -208,11 +224,13 @@ export const turnMachine = turnSetup.createMachine({
           states: {
             compacting: {
               description: 'The conversation exceeds the context window: its older part is summarised.',
+              meta: { kind: 'thinks', lane: 'detour', order: 2 },
               entry: 'countCompaction',
               invoke: { id: 'compact', src: 'compact', input: keyOf, onDone: 'inferring' },
             },
             inferring: {
               description: 'The model answers; its answer is streamed.',
+              meta: { kind: 'thinks', lane: 'spine', order: 3 },
               entry: 'countRequest',
               invoke: {
                 id: 'infer',
@@ -276,39 +294,69 @@ export const turnMachine = turnSetup.createMachine({
             },
           },
         },
-        budgetReached: {
-          description: 'A budget is used up; a user may raise it. The turn fails after the timeout.',
-          entry: 'emitBudgetReached',
+        held: {
+          description: 'The turn cannot continue now: it waits for a user or for a time.',
+          initial: 'budgetReached',
           exit: 'emitResumed',
-          after: {
-            approvalTimeout: { target: '#turn.storing', actions: ['emitBudgetExpired', 'recordBudgetFailure'] },
-          },
-          on: {
-            'BUDGET.DECIDED': [
-              {
-                guard: { type: 'isRaised', params: eventIn<Extract<TurnEvent, { type: 'BUDGET.DECIDED' }>> },
-                target: 'checking',
+          on: { 'HOLD.REFUSED': { target: '#turn.storing', actions: 'recordHeldFailure' } },
+          after: { holdTimeout: { target: '#turn.storing', actions: ['emitHoldExpired', 'recordHeldFailure'] } },
+          states: {
+            budgetReached: {
+              description: 'A budget is used up; a user may raise it. The turn fails after the timeout.',
+              meta: { kind: 'asks', lane: 'exception', order: 2 },
+              entry: 'emitBudgetReached',
+              on: { 'BUDGET.RAISED': '#turn.working.checking' },
+            },
+            waitingForQuota: {
+              description: 'The quota of the model provider is used up.',
+              initial: 'confirming',
+              entry: 'emitQuotaReached',
+              on: {
+                'QUOTA.ACCEPTED': {
+                  target: '.scheduled',
+                  actions: {
+                    type: 'recordQuotaTime',
+                    params: eventIn<Extract<TurnEvent, { type: 'QUOTA.ACCEPTED' }>>,
+                  },
+                },
               },
-              { target: '#turn.storing', actions: 'recordBudgetFailure' },
-            ],
+              states: {
+                confirming: {
+                  description: 'A user, or the setting, decides whether the turn continues after the reset.',
+                  meta: { kind: 'asks', lane: 'exception', order: 3 },
+                },
+                scheduled: {
+                  description: 'The turn continues at the time of the reset, or earlier when a user hurries it.',
+                  meta: { kind: 'pauses', lane: 'detour', order: 1 },
+                  invoke: {
+                    id: 'awaitReset',
+                    src: 'awaitReset',
+                    input: ({ context }) => ({ ...keyOf({ context }), until: context.patience.quotaUntil }),
+                  },
+                },
+              },
+            },
           },
         },
         retrying: {
           description:
             'The last request failed for a while or got no content: a pause, then the whole request is repeated.',
+          meta: { kind: 'pauses', lane: 'detour', order: 3 },
           after: { retryPause: 'checking' },
         },
         fallingBack: {
           description: 'The model of the turn failed: the next fallback model takes over for the rest of the turn.',
+          meta: { kind: 'thinks', lane: 'detour', order: 4 },
           invoke: {
             id: 'fallBack',
             src: 'fallBack',
             input: ({ context }) => ({ ...keyOf({ context }), index: context.patience.fallbacks }),
-            onDone: { target: 'checking', actions: 'countFallback' },
           },
+          exit: 'countFallback',
         },
         checkingEnd: {
           description: 'The model has finished: hooks of the user run, and may have it continue.',
+          meta: { kind: 'thinks', lane: 'exception', order: 5 },
           invoke: {
             id: 'checkEnd',
             src: 'checkEnd',
@@ -321,6 +369,7 @@ export const turnMachine = turnSetup.createMachine({
         },
         reviewing: {
           description: 'The calls that need approval are found; policies and grants decide some of them.',
+          meta: { kind: 'works', lane: 'spine', order: 4 },
           invoke: {
             id: 'review',
             src: 'review',
@@ -337,10 +386,12 @@ export const turnMachine = turnSetup.createMachine({
         },
         awaitingApproval: {
           description: 'Waiting for approval; any client of the thread may answer. Declined after the timeout.',
+          meta: { kind: 'asks', lane: 'exception', order: 4 },
           ...untilDecided('securing'),
         },
         securing: {
           description: 'Saves the files before the first call that may change them.',
+          meta: { kind: 'works', lane: 'spine', order: 5 },
           invoke: {
             id: 'secure',
             src: 'secure',
@@ -364,15 +415,17 @@ export const turnMachine = turnSetup.createMachine({
           },
           initial: 'busy',
           states: {
-            busy: { description: 'No approval is pending.' },
+            busy: { description: 'No approval is pending.', meta: { kind: 'works', lane: 'detour', order: 5 } },
             asking: {
               description: 'The agent waits for an approval, and may work on. Each question restarts the timeout.',
+              meta: { kind: 'asks', lane: 'detour', order: 6 },
               ...untilDecided('busy'),
             },
           },
         },
         runningTools: {
           description: 'The allowed calls run: reading calls in parallel, the others one by one.',
+          meta: { kind: 'works', lane: 'spine', order: 6 },
           invoke: {
             id: 'runTools',
             src: 'runTools',
@@ -400,6 +453,7 @@ export const turnMachine = turnSetup.createMachine({
         concluding: {
           description:
             'A limit is reached: one last request without tools, in which the model reports its findings and its work.',
+          meta: { kind: 'thinks', lane: 'exception', order: 6 },
           entry: 'countRequest',
           invoke: {
             id: 'conclude',
@@ -416,11 +470,13 @@ export const turnMachine = turnSetup.createMachine({
     },
     cancelling: {
       description: 'The work was aborted; waiting, for a bounded time, until it has ended.',
-      invoke: { id: 'settle', src: 'settle', input: keyOf, onDone: onSettled, onError: onSettled },
+      meta: { kind: 'works', lane: 'exception', order: 7 },
+      invoke: { id: 'settle', src: 'settle', input: keyOf, onDone: onSettled },
       after: { cancelGrace: onSettled },
     },
     storing: {
       description: 'The outcome is decided; the files are saved and the end is written before it is published.',
+      meta: { kind: 'works', lane: 'detour', order: 7 },
       entry: 'emitEnding',
       on: {
         'END.STORED': [
@@ -430,10 +486,21 @@ export const turnMachine = turnSetup.createMachine({
         ],
       },
     },
-    completed: { description: 'The answer is complete.', type: 'final', entry: 'emitEnded' },
-    failed: { description: 'The model, a tool, the store or the server failed.', type: 'final', entry: 'emitEnded' },
+    completed: {
+      description: 'The answer is complete.',
+      meta: { kind: 'ended', lane: 'end', order: 2 },
+      type: 'final',
+      entry: 'emitEnded',
+    },
+    failed: {
+      description: 'The model, a tool, the store or the server failed.',
+      meta: { kind: 'failed', lane: 'end', order: 1 },
+      type: 'final',
+      entry: 'emitEnded',
+    },
     cancelled: {
       description: 'Interrupted. The items so far are stored.',
+      meta: { kind: 'ended', lane: 'end', order: 0 },
       type: 'final',
       entry: 'emitEnded',
     },

@@ -12,6 +12,7 @@
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { cancelledFailure, type Failure, failureOf } from './failure.ts';
+import type { StateMeta } from './meta.ts';
 
 export interface WebhookIngressInput {
   /** The gateway's files exist. */
@@ -44,9 +45,10 @@ const notProvided = () => Promise.reject(new Error('not provided'));
 const failureIn = ({ event }: { readonly event: { readonly error: unknown } }) => failureOf(event.error);
 
 /** Carries out one phase, then the next; a failure is undone. */
-const phase = <N extends WebhookIngressPhase, T>(name: N, description: string, next: T) =>
+const phase = <N extends WebhookIngressPhase, T>(name: N, description: string, meta: StateMeta, next: T) =>
   ({
     description,
+    meta,
     invoke: {
       id: 'carryOut',
       src: 'carryOut',
@@ -95,11 +97,13 @@ export const webhookIngressMachine = setup({
   states: {
     found: {
       description: 'Chooses the first state from the files of the stack.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       always: [{ guard: 'wasEnabled', target: 'enabled' }, { target: 'disabled' }],
     },
     disabled: {
       tags: 'atRest',
       description: 'No part of the stack is reachable from the Internet.',
+      meta: { kind: 'rests', lane: 'detour', order: 0 },
       on: onWish,
     },
     enabling: {
@@ -107,25 +111,52 @@ export const webhookIngressMachine = setup({
       initial: 'validating',
       on: onCancel,
       states: {
-        validating: phase('validating', 'Is this a stack, and the host one that the Internet can reach?', 'secret'),
+        validating: phase(
+          'validating',
+          'Is this a stack, and the host one that the Internet can reach?',
+          { kind: 'works', lane: 'spine', order: 1 },
+          'secret',
+        ),
         secret: phase(
           'secret',
           'The secret of the deliveries: the one there is, one that is given, or a new one.',
+          { kind: 'works', lane: 'spine', order: 2 },
           'ports',
         ),
-        ports: phase('ports', "Are ports 80 and 443 free, or the gateway's already?", 'files'),
-        files: phase('files', 'Secret, composition and configuration of the gateway are written.', 'validate'),
-        validate: phase('validate', "The merged composition and the gateway's configuration are checked.", 'start'),
-        start: phase('start', 'The gateway is started.', 'recreate'),
-        recreate: phase('recreate', 'The backend is recreated, so that it gets the secret.', {
-          target: '#webhook-ingress.enabled',
-          actions: 'recordEnabled',
-        } as const),
+        ports: phase(
+          'ports',
+          "Are ports 80 and 443 free, or the gateway's already?",
+          { kind: 'works', lane: 'spine', order: 3 },
+          'files',
+        ),
+        files: phase(
+          'files',
+          'Secret, composition and configuration of the gateway are written.',
+          { kind: 'works', lane: 'spine', order: 4 },
+          'validate',
+        ),
+        validate: phase(
+          'validate',
+          "The merged composition and the gateway's configuration are checked.",
+          { kind: 'works', lane: 'spine', order: 5 },
+          'start',
+        ),
+        start: phase('start', 'The gateway is started.', { kind: 'works', lane: 'spine', order: 6 }, 'recreate'),
+        recreate: phase(
+          'recreate',
+          'The backend is recreated, so that it gets the secret.',
+          { kind: 'works', lane: 'spine', order: 7 },
+          {
+            target: '#webhook-ingress.enabled',
+            actions: 'recordEnabled',
+          } as const,
+        ),
       },
     },
     enabled: {
       tags: 'atRest',
       description: 'Deliveries reach the backend; the gateway refuses every other request.',
+      meta: { kind: 'serves', lane: 'spine', order: 8 },
       on: onWish,
     },
     disabling: {
@@ -133,8 +164,13 @@ export const webhookIngressMachine = setup({
       initial: 'stopping',
       on: onCancel,
       states: {
-        stopping: phase('stopping', 'The gateway is stopped and removed.', 'removing'),
-        removing: phase('removing', 'Its files are removed.', {
+        stopping: phase(
+          'stopping',
+          'The gateway is stopped and removed.',
+          { kind: 'works', lane: 'detour', order: 7 },
+          'removing',
+        ),
+        removing: phase('removing', 'Its files are removed.', { kind: 'works', lane: 'detour', order: 8 }, {
           target: '#webhook-ingress.disabled',
           actions: 'recordDisabled',
         } as const),
@@ -142,6 +178,7 @@ export const webhookIngressMachine = setup({
     },
     undoing: {
       description: 'Every change is being undone.',
+      meta: { kind: 'works', lane: 'exception', order: 7 },
       invoke: {
         id: 'undo',
         src: 'undo',
@@ -152,6 +189,7 @@ export const webhookIngressMachine = setup({
     damaged: {
       tags: 'atRest',
       description: 'Not every change could be undone: enable or disable it again.',
+      meta: { kind: 'failed', lane: 'exception', order: 8 },
       on: onWish,
     },
   },

@@ -125,6 +125,7 @@ export const workspaceHealthMachine = setup({
   states: {
     judging: {
       description: 'Derives the health from the recorded facts.',
+      meta: { kind: 'works', lane: 'spine', order: 0 },
       always: [
         { guard: 'failureLasts', target: 'failing' },
         { guard: 'isImpaired', target: 'degraded' },
@@ -132,10 +133,22 @@ export const workspaceHealthMachine = setup({
         { target: 'unknown' },
       ],
     },
-    unknown: { description: 'No turn has ended yet, and no tool is missing.' },
-    healthy: { description: 'The last counted turn was completed, and every MCP server is there.' },
-    degraded: { description: 'The last turn failed for a reason that may pass, or an MCP server is down.' },
-    failing: { description: 'Turns fail for a reason that lasts until a user acts.' },
+    unknown: {
+      description: 'No turn has ended yet, and no tool is missing.',
+      meta: { kind: 'rests', lane: 'spine', order: 1 },
+    },
+    healthy: {
+      description: 'The last counted turn was completed, and every MCP server is there.',
+      meta: { kind: 'serves', lane: 'spine', order: 2 },
+    },
+    degraded: {
+      description: 'The last turn failed for a reason that may pass, or an MCP server is down.',
+      meta: { kind: 'unwell', lane: 'exception', order: 1 },
+    },
+    failing: {
+      description: 'Turns fail for a reason that lasts until a user acts.',
+      meta: { kind: 'failed', lane: 'exception', order: 2 },
+    },
   },
 });
 

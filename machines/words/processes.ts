@@ -81,6 +81,8 @@ export const agentServer: MachineWords = {
     stopSidecar: 'stop the sidecar',
     restartSidecar: 'start the sidecar again if it has ended',
     recordPendingSidecar: 'remember the sidecar for the next restart',
+    restoreFailures: 'count the failures under an earlier Hub',
+    restoreGivingUp: 'note that an earlier Hub gave up',
     permitStart: 'allow a new process',
     forbidStart: 'allow no new process',
     recordStopReason: 'note why it is stopped',
