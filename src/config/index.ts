@@ -14,6 +14,7 @@ export {
   workspaceSource,
 } from './change.ts';
 export { type PlannedUserChange, planUserChange, type UserChange } from './change-user.ts';
+export { chooseAgent } from './choose-agent.ts';
 export { ConfigError, type ConfigProblem, TrustError } from './error.ts';
 export {
   directoryName,
@@ -57,14 +58,15 @@ export {
   workspaceAbove,
 } from './open-workspace.ts';
 export { readUserSettings, readWorkspaceSettings, readWorkspaceText } from './read-layer.ts';
+export { requestLines } from './request-lines.ts';
 export { apiApprovalPolicyOf, handOverMsOf, restartPolicyOf } from './restart-policy.ts';
 export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
 export { Config, extraToolNames, toolNames } from './schema.ts';
 export { secretsIn } from './secrets.ts';
+export { lineIn, settingPlaces } from './setting-places.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
 export { quotedPath } from './shell-path.ts';
 export {
-  changesSinceTrust,
   changeTrusted,
   requestedFiles,
   requestedSettings,
@@ -77,4 +79,5 @@ export {
   workspaceTrust,
 } from './trust.ts';
 export { trustFile } from './trust-file.ts';
+export { type TrustQuestion, trustConsequence, trustQuestion } from './trust-question.ts';
 export { type ShownConfig, showConfig } from './view.ts';

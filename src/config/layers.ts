@@ -63,7 +63,13 @@ export function canonical(layer: Layer, warn: (warning: string) => void): Layer 
   }
 }
 
-/** Finds a list in place of a section: valibot accepts a list as an object without keys. */
+/** Whether a setting is a table of entries that the user names. Looks through `optional` and `pipe`. */
+function isTable(schema: unknown): boolean {
+  const node = schema as { type?: unknown; wrapped?: unknown };
+  return node.wrapped === undefined ? node.type === 'record' : isTable(node.wrapped);
+}
+
+/** Finds a list in place of a section or a table: valibot accepts a list as an object, whose keys are its numbers. */
 export function listInPlaceOfSection(settings: JsonObject): readonly string[] | undefined {
   return search(settings, entriesOf(Config) ?? {}, []);
 
@@ -73,9 +79,11 @@ export function listInPlaceOfSection(settings: JsonObject): readonly string[] | 
     path: readonly string[],
   ): readonly string[] | undefined {
     for (const [key, value] of Object.entries(object)) {
-      const inner = Object.hasOwn(entries, key) ? entriesOf(entries[key]) : undefined;
+      const schema = Object.hasOwn(entries, key) ? entries[key] : undefined;
+      const inner = schema === undefined ? undefined : entriesOf(schema);
+      if (Array.isArray(value) && (inner !== undefined || (schema !== undefined && isTable(schema))))
+        return [...path, key];
       if (!inner) continue;
-      if (Array.isArray(value)) return [...path, key];
       const found = isJsonObject(value) ? search(value, inner, [...path, key]) : undefined;
       if (found) return found;
     }

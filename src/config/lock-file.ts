@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
-import { createFileAtomic, temporaryName } from '../lib/index.ts';
+import { linkSync, renameSync, rmSync, statSync } from 'node:fs';
+import { createFileAtomic, readBoundedFile, temporaryName, withAdvice } from '../lib/index.ts';
 
 /** Error for a file that another process has locked. The message is meant for the user. */
 export class LockedFileError extends Error {
@@ -16,7 +16,8 @@ const longestChangeMs = 60_000;
  * Locks a file while `change` reads and writes it, so that no change of another process is lost. The lock file `FILE.lock` contains
  * the pid of its owner; the lock of a dead process is taken over.
  *
- * @throws LockedFileError when another process holds the lock for too long, or the error of `change`
+ * @throws LockedFileError when another process holds the lock for too long, FileRefusedError for another kind of file, or the error
+ * of `change`
  */
 export function whileLocked(file: string, change: () => void): void {
   const lockFile = `${file}.lock`;
@@ -44,7 +45,7 @@ function ifPresent<T>(read: () => T): T | undefined {
   }
 }
 
-const ownerOf = (file: string): string | undefined => ifPresent(() => readFileSync(file, 'utf8'));
+const ownerOf = (file: string): string | undefined => withAdvice(() => readBoundedFile(file, { owner: 'any' }));
 
 /** Removes a lock whose process is gone. @returns whether the lock may be free now */
 function removeAbandoned(file: string): boolean {

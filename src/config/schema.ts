@@ -64,7 +64,7 @@ export const toolNames = [
   'SpawnSubagent',
 ] as const;
 /** Tools that the chat API offers only when `Api.EnabledTools` names them. */
-export const extraToolNames = ['UpdatePlan', 'ExecOutput', 'ExecInput', 'ExecStop', 'Skill'] as const;
+export const extraToolNames = ['UpdatePlan', 'AskUser', 'ExecOutput', 'ExecInput', 'ExecStop', 'Skill'] as const;
 const everyTool = [...toolNames, ...extraToolNames];
 const canonicalTools = new Map<string, string>(everyTool.map((name) => [name.toLowerCase(), name]));
 const knownTool = `one of ${everyTool.join(', ')}, or mcp__<server>__<tool>`;
@@ -81,6 +81,7 @@ const variableName = 'a name of an environment variable';
 
 const Api = v.object({
   Enabled: flag(false, 'Serves the chat-completions API.'),
+  Responses: flag(true, 'Serves the responses API beside it.'),
   Host: hostName('127.0.0.1', 'Listen address.'),
   Port: port(8080, 'Listen port. A managed agent server takes its port from the Hub instead.'),
   ApiKey: key('Bearer key of the API; empty: only this user is served without the generated key.'),
@@ -88,7 +89,7 @@ const Api = v.object({
   EnabledTools: v.pipe(
     v.optional(v.array(ToolName, 'a list of tool names'), []),
     v.description(
-      'Enabled tools of the chat API, among those of EnabledTools; empty enables all but UpdatePlan, ExecOutput, ExecInput, ExecStop and Skill.',
+      'Enabled tools of the chat API, among those of EnabledTools; empty enables all but UpdatePlan, AskUser, ExecOutput, ExecInput, ExecStop and Skill.',
     ),
   ),
   ApprovalMode: v.pipe(
@@ -349,13 +350,23 @@ const Turns = v.object({
   ),
   KeepCommands: v.pipe(
     v.optional(v.boolean(), true),
-    v.description('Whether commands outside of the sandbox outlive their agent server, when a Hub manages it.'),
+    v.description('Whether commands outlive their agent server, when a Hub manages it.'),
   ),
   KeepSeconds: whole(600, 1, 86_400, 'Time that such a command waits for the next agent server.'),
   ResumeAgents: v.pipe(
     v.optional(v.boolean(), false),
     v.description('Whether an external agent is asked to continue its turn; its earlier work is unknown.'),
   ),
+});
+
+const Quota = v.object({
+  Wait: v.pipe(
+    v.optional(v.picklist(['auto', 'ask', 'never'], '"auto", "ask" or "never"'), 'ask'),
+    v.description(
+      'Whether a turn waits for a used-up quota of the model provider: automatically, after an approval, or not. Up to 120 s it always waits.',
+    ),
+  ),
+  MaxWaitHours: whole(12, 1, 336, 'Longest wait for quotas without an answer of the model in between.'),
 });
 
 const Hub = v.object({
@@ -466,6 +477,7 @@ export const Config = v.object({
   Tools: v.optional(Tools, {}),
   SubAgent: v.optional(SubAgent, {}),
   Permissions: v.optional(Permissions, {}),
+  Quota: v.optional(Quota, {}),
   Turns: v.optional(Turns, {}),
   Agent: v.optional(Agent, {}),
   Hooks: v.optional(HookSettings, {}),

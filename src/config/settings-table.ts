@@ -136,6 +136,14 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Tools.Web.SearchProvider', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchUrl', isSensitive: true, why: 'sends queries to an address' },
   { path: 'Tools.Web.SearchApiKey', isSensitive: true, why: 'decides which account a query is made with' },
+  { path: 'Quota', isSensitive: true, why: 'lets turns continue unattended' },
+  {
+    path: 'Quota.Wait',
+    why: 'lets turns continue unattended',
+    combine: strictest(['never', 'ask', 'auto']),
+    restricts: strictest(['never', 'ask', 'auto']),
+  },
+  { path: 'Quota.MaxWaitHours', why: 'lets turns continue unattended', combine: smaller, restricts: smaller },
   { path: 'Turns', isSensitive: true, why: 'lets turns continue unattended' },
   {
     path: 'Turns.Resume',

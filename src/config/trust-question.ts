@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto';
+import { count, visible } from '../lib/index.ts';
+import type { ChangedFile } from './agreement.ts';
+import { requireValid } from './load.ts';
+import { requestLines } from './request-lines.ts';
+import { changesSinceTrust, requestedFiles, requestedSettings, type TrustPlace, trustWorkspace } from './trust.ts';
+
+/** Question of trust, the same in a terminal and on the page. */
+export interface TrustQuestion {
+  /** Requests of the workspace, then changes since the last agreement; empty when it asks for nothing. */
+  readonly lines: readonly string[];
+  /** Settings and files that changed since the user agreed. */
+  readonly changed: readonly string[];
+  /** Number of files that the settings start. */
+  readonly files: number;
+  /** Differs when the settings or the files do. */
+  readonly revision: string;
+  /** Records the agreement to exactly these settings and files. @throws TrustError when they changed, ConfigError */
+  readonly agree: () => void;
+}
+
+/** Sentence below the lines of a question. */
+export const trustConsequence =
+  'These settings can start programs, open listeners and send data elsewhere, with your rights.';
+
+/** Longest part of a changed file that the question shows; the rest is named. */
+const maxNewLines = 100;
+
+const inLine = (text: string): string => visible(text, { multiline: false });
+
+/** Asks for the sensitive settings that a workspace has now. @throws ConfigError, TrustError */
+export function trustQuestion(
+  place: TrustPlace & { readonly env: Readonly<Record<string, string | undefined>> },
+): TrustQuestion {
+  const { workspace } = place;
+  const requested = requestedSettings(workspace);
+  const files = requestedFiles(workspace);
+  requireValid(place);
+  const changes = changesSinceTrust(place);
+  const changed = [...(changes?.settings ?? []), ...(changes?.files ?? []).map(({ path }) => path)].map(inLine);
+  const starts = [...files.keys()].map((path) => `  starts a file of the workspace: ${inLine(path)}`);
+  const lines = [...requestLines(requested), ...starts];
+  if (changes !== undefined && changed.length > 0 && lines.length > 0) {
+    lines.push(
+      `Changed since you agreed on ${changes.trustedAt}:`,
+      ...changes.settings.map((path) => `  ${inLine(path)}`),
+      ...changes.files.flatMap(fileLines),
+    );
+  }
+  const subject = JSON.stringify([[...requested], [...files], lines]);
+  return {
+    ...{ lines, changed, files: files.size },
+    revision: createHash('sha256').update(subject).digest('base64url'),
+    agree: () => trustWorkspace(place, requested, files),
+  };
+}
+
+/** A changed file with its new lines. */
+function fileLines({ path, state, newLines }: ChangedFile): string[] {
+  const name = inLine(path);
+  if (state === 'removed') return [`  ${name} is no longer there`];
+  if (newLines === null)
+    return [state === 'new' ? `  ${name} is new: read it` : `  ${name}: read it, its earlier lines are unknown`];
+  if (newLines.length === 0) return [`  ${name}: no new lines, but removed or moved ones`];
+  const shown = newLines.slice(0, maxNewLines).map(({ number, text }) => `    ${number}: ${inLine(text)}`);
+  const rest = newLines.length - shown.length;
+  const end = rest > 0 ? [`    … and ${rest} more: read the file before you agree`] : [];
+  return [`  ${name}: ${count(newLines.length, 'new line')}`, ...shown, ...end];
+}
