@@ -29,6 +29,6 @@ export function orderHandOver(home: string, workspacePath: string, order: HandOv
 export function takeHandOver(home: string, workspacePath: string, incarnation: string): HandOver | undefined {
   const file = fileOf(home, workspacePath);
   const read = readUntrustedJson(file, HandOver);
-  rmSync(file, { force: true });
+  rmSync(file, { force: true, recursive: true });
   return read.kind === 'ok' && read.value.incarnation === incarnation ? read.value : undefined;
 }

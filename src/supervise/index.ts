@@ -47,6 +47,7 @@ export {
   findKeeper,
   KeptCommand,
   type KeptFiles,
+  KeptRoom,
   keptDirectory,
   keptFiles,
   keptMarker,
@@ -58,6 +59,8 @@ export {
   type ReadCommand,
   readKept,
   removeKept,
+  removeRoomLines,
+  roomLine,
   writeKeeper,
   writeKept,
 } from './kept-commands.ts';
@@ -77,6 +80,7 @@ export { PortAllocator, type PortAllocatorOptions, PortUnavailableError } from '
 export { endRecorded, ProcessRecord, processRecords } from './process-record.ts';
 export { killGroupVerified, ProcessTree, type SweepReport } from './process-tree.ts';
 export { commandLine, runsThisProgram } from './procfs.ts';
+export { isProvenOurs } from './proof.ts';
 export { type ProgramEnd, type ProgramEndCause, type ProgramRun, RunningProgram, runProgram } from './run-program.ts';
 export { markerVariable } from './scan.ts';
 export type { SignalResult } from './signals.ts';

@@ -1,9 +1,11 @@
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, unlinkSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import { workspaceStateDirectory } from '../config/index.ts';
 import { readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import { ProcessIdentity } from '../protocol/index.ts';
+import { monotonicMs } from './clock.ts';
 import { isAlive, ownIdentity } from './identity.ts';
 import { killMarked } from './marked.ts';
 import { killGroupVerified } from './process-tree.ts';
@@ -13,6 +15,20 @@ import { carries, scanProcesses } from './scan.ts';
 /** Records that one listing reads: more commands are not kept at once. */
 const maxRecords = 256;
 const idForm = /^[0-9a-f-]{36}$/;
+/** Longest wait for the end of rooms without a command. */
+const roomEndMs = 1_000;
+
+/** Sandbox that a kept command has entered: it stays as long as a keeper of its commands lives. */
+export const KeptRoom = v.object({
+  id: v.pipe(v.string(), v.regex(idForm)),
+  /** First process of the sandbox. */
+  pid: v.pipe(v.number(), v.integer(), v.minValue(2)),
+  startedTicks: v.string(),
+  hasNetwork: v.boolean(),
+  /** A sandbox with another key has other walls. */
+  key: v.string(),
+});
+export type KeptRoom = v.InferOutput<typeof KeptRoom>;
 
 /** A command that outlives its agent server, written before it starts. The keeper is the shell that waits for it. */
 export const KeptCommand = v.object({
@@ -29,6 +45,9 @@ export const KeptCommand = v.object({
   timeoutMs: v.nullable(v.number()),
   /** Background process, with the command that the model wrote. */
   background: v.optional(v.object({ id: v.string(), command: v.string() })),
+  /** Workspace whose sandbox it runs in. Absent: it runs without one. */
+  walls: v.optional(v.string()),
+  room: v.optional(KeptRoom),
 });
 export type KeptCommand = v.InferOutput<typeof KeptCommand>;
 
@@ -42,6 +61,8 @@ export interface KeptFiles {
   readonly cut: string;
   /** Named pipe to the standard input of a background process. */
   readonly input: string;
+  /** Standard error of the programs before a sandboxed command. */
+  readonly errors: string;
 }
 
 /**
@@ -61,7 +82,11 @@ export const keptFiles = (directory: string, id: string): KeptFiles => ({
   output: join(directory, `${id}.out`),
   cut: join(directory, `${id}.cut`),
   input: join(directory, `${id}.in`),
+  errors: join(directory, `${id}.err`),
 });
+
+/** Named pipe that keepers hold open: a room ends when none does any more. */
+export const roomLine = (directory: string, room: string): string => join(directory, `${room}.line`);
 
 /** File that names the agent server that owns the kept commands: keepers read it after the death of theirs. */
 export const keptOwner = (directory: string): string => join(directory, 'owner');
@@ -162,9 +187,9 @@ export async function findKeeper(
     return state !== 'alive' ? state : isProvenOurs(keeper, marker) ? keeper : 'gone';
   }
   const { bootId, pidNamespace } = command.starter;
-  const found = (await scanProcesses()).find(
-    (entry) => !entry.zombie && entry.pid === entry.group && carries(entry, marker),
-  );
+  const marked = (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, marker));
+  // The watch of a sandboxed command leads a group, too, and is a child of the keeper.
+  const found = marked.find(({ pid, group, parent }) => pid === group && !marked.some((each) => each.pid === parent));
   return found ? { pid: found.pid, startedTicks: found.startedTicks, bootId, pidNamespace } : 'gone';
 }
 
@@ -188,9 +213,26 @@ export async function endKept(directory: string): Promise<number> {
   let ended = 0;
   for (const command of listKept(directory)) ended += await endKeptCommand(directory, command);
   if (namesIn(directory).length === 0) return ended;
+  // A room reports its end for the judgement of git directories.
+  await withoutRooms(directory);
   ended += await killMarked(keptMarker(directory));
   rmSync(directory, { recursive: true, force: true });
   return ended;
+}
+
+/** Removes the lines of rooms that have ended. @param rooms those that live */
+export function removeRoomLines(directory: string, rooms: ReadonlySet<string | undefined>): void {
+  for (const name of namesIn(directory).filter((each) => each.endsWith('.line')))
+    if (!rooms.has(basename(name, '.line'))) rmSync(join(directory, name), { recursive: true, force: true });
+}
+
+/** Waits a moment for the rooms of ended commands. */
+async function withoutRooms(directory: string): Promise<void> {
+  const late = monotonicMs() + roomEndMs;
+  const isHeld = async () =>
+    (await scanProcesses()).some((entry) => !entry.zombie && carries(entry, keptMarker(directory)));
+  while (namesIn(directory).some((name) => name.endsWith('.line')) && monotonicMs() < late && (await isHeld()))
+    await sleep(10);
 }
 
 /** Makes a private file that must be missing. @returns its descriptor, for reading and appending */

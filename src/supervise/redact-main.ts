@@ -2,14 +2,14 @@
  * Program: copies descriptor 3 and 4 into two log files without the secrets named on standard input, and ends with them.
  * It never stops reading: a full disk loses log lines, and does not block the process that writes them.
  */
-import { openSync, readFileSync, writeSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { StreamRedactor } from '../lib/index.ts';
+import { openToAppend, StreamRedactor } from '../lib/index.ts';
 import type { RedactorDocument } from './log-redactor.ts';
 
 function copy(fd: number, file: string, secrets: readonly string[]): void {
   const redactor = new StreamRedactor(secrets);
-  const log = openSync(file, 'a', 0o600);
+  const log = openToAppend(file);
   const append = (bytes: Buffer) => {
     try {
       for (let written = 0; written < bytes.length; ) written += writeSync(log, bytes, written);

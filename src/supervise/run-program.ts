@@ -16,6 +16,8 @@ export interface ProgramRun {
   readonly stdin?: string | Uint8Array | number | 'inherit' | undefined;
   /** Standard input is empty, and ends when this process does. */
   readonly seesOurEnd?: boolean | undefined;
+  /** Descriptor that the program has as its descriptor 3. Default: none. */
+  readonly line?: number | undefined;
   /** Called with the program's standard output, or the descriptor of a file. Default: discarded. */
   readonly stdout?: OnOutput | number | undefined;
   /** Called with the program's standard error, or the descriptor of a file. Default: discarded. */
@@ -74,7 +76,7 @@ export class RunningProgram {
       this.ended = Promise.resolve({ cause: 'aborted', exitCode: null, signal: null });
       return;
     }
-    const { program, args, env, cwd, stdin, seesOurEnd, stdout, stderr, group = 'own' } = run;
+    const { program, args, env, cwd, stdin, seesOurEnd, stdout, stderr, line, group = 'own' } = run;
     const isContent = typeof stdin === 'string' || stdin instanceof Uint8Array;
     closeBeforeStart();
     const child = spawn(program, args, {
@@ -86,6 +88,7 @@ export class RunningProgram {
         isContent || seesOurEnd ? 'pipe' : (stdin ?? 'ignore'),
         typeof stdout === 'function' ? 'pipe' : (stdout ?? 'ignore'),
         typeof stderr === 'function' ? 'pipe' : (stderr ?? 'ignore'),
+        ...(line === undefined ? [] : [line]),
       ],
     });
     this.#child = child;

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, fchmodSync, openSync, statSync } from 'node:fs';
+import { closeSync, fchmodSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { FileRefusedError, messageOf, openToAppend } from '../lib/index.ts';
 import { identityOf, isAlive, readProcess } from './identity.ts';
 import { closeBeforeStart } from './inherited.ts';
 import { logKeeper } from './log-keeper.ts';
@@ -124,12 +125,13 @@ async function start(options: SpawnOptions, logs: ProcessLogs): Promise<Started>
 /** Append mode makes `capLog`'s truncation safe: the next line goes to the new end. */
 function openLog(file: string, command: string): number {
   try {
-    const fd = openSync(file, 'a', 0o600);
+    const fd = openToAppend(file);
     fchmodSync(fd, 0o600);
     return fd;
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'UNKNOWN';
-    throw new SpawnError(code, command, `Cannot start ${command}: its log ${file} cannot be opened (${code})`, error);
+    const cause = error instanceof FileRefusedError ? (error.cause ?? error) : error;
+    const { code = 'UNKNOWN' } = cause as NodeJS.ErrnoException;
+    throw new SpawnError(code, command, `Cannot start ${command}: its log ${messageOf(error)}`, error);
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, statSync } from 'node:fs';
-import { createFileAtomic, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
+import { createFileAtomic, readBoundedFile, withAdvice, writeFileAtomic } from '../lib/index.ts';
 
 /** 32 random bytes in an alphabet that needs no escaping in a URL. */
 export const tokenShape = /^[A-Za-z0-9_-]{43}$/;
@@ -22,7 +22,7 @@ export function readTokenFile(file: string): string | undefined {
  */
 export function createTokenFile(file: string): string {
   createFileAtomic(file, `${makeToken()}\n`);
-  const token = readTokenFile(file);
+  const token = withAdvice(() => readTokenFile(file));
   if (token !== undefined) return token;
   // The file that is there holds no token.
   writeFileAtomic(file, `${makeToken()}\n`);
