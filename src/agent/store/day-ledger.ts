@@ -1,7 +1,7 @@
-import { chmodSync, closeSync, openSync } from 'node:fs';
+import { chmodSync, closeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
-import { ensurePrivateDirectory } from '../../lib/index.ts';
+import { ensurePrivateDirectory, openToAppend } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import { enableWriteAheadLog, loadSqlite } from '../../supervise/index.ts';
 import { StorageError } from '../thread-store.ts';
@@ -78,7 +78,7 @@ export class DayLedger {
 function open(file: string): DatabaseSync {
   ensurePrivateDirectory(dirname(file));
   // Made by us before SQLite opens it, so that no other user can read it at any moment.
-  closeSync(openSync(file, 'a', 0o600));
+  closeSync(openToAppend(file));
   chmodSync(file, 0o600);
   const { DatabaseSync: Sqlite } = loadSqlite();
   const sqlite = new Sqlite(file);

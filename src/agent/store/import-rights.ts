@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { ThreadSummary } from '../../protocol/index.ts';
 import type { Row } from './rows.ts';
 
-const { runtime: _, ...stored } = ThreadSummary.entries;
+const { runtime: _, firstInput: __, ...stored } = ThreadSummary.entries;
 const ImportedThread = v.object(stored);
 
 /**

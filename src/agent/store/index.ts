@@ -4,10 +4,9 @@
  * turns, permissions, files other than the database.
  */
 export { DayLedger, type DayLedgerOptions } from './day-ledger.ts';
+export { type History, openHistory, type ThreadReader } from './history.ts';
 export { type ImportedHistory, type ImportOptions, importHistory } from './import-history.ts';
 export { MemoryStore } from './memory.ts';
 export { openStore, type Store, type StoreOptions } from './open.ts';
-export { openScheduleReader } from './schedule-reader.ts';
 export { type ListedThread, listThreads, type ThreadListRange } from './thread-list.ts';
-export { openTraceReader } from './trace-reader.ts';
 export { type RetentionClock, TraceRetention, type TraceRetentionOptions } from './trace-retention.ts';

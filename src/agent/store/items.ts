@@ -1,6 +1,18 @@
 import type { Item, Turn } from '../../protocol/index.ts';
 import type { CompactedPart } from '../thread-store.ts';
 
+/** Characters of a first request that a list needs: its first words are a name. */
+export const firstInputChars = 400;
+
+/** SQL: text of the first request of a thread as its author wrote it. @param threadKey expression with the key of the thread */
+export const firstInputOf = (threadKey: string): string => `(
+  SELECT (
+    SELECT group_concat(substr(CASE value ->> 'type' WHEN 'text' THEN value ->> 'text' ELSE
+      ifnull(value ->> 'rawText', '/' || (value ->> 'name') || ' ' || ifnull(value ->> 'argsText', '')) END, 1, ${firstInputChars}), char(10))
+    FROM json_each(items.json, '$.input') WHERE value ->> 'type' IN ('text', 'commandRef')
+  )
+  FROM items WHERE thread = ${threadKey} AND json ->> 'type' = 'userMessage' ORDER BY turn, key LIMIT 1)`;
+
 /** Whether an item has a text that `appendItemText` adds to. */
 export function canGrow(item: Item): boolean {
   return 'text' in item || 'output' in item;

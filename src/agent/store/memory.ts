@@ -1,4 +1,4 @@
-import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
+import { type Item, isRunningStatus, type QueuedInput, type Turn, writtenIn } from '../../protocol/index.ts';
 import type { DelegatedSession } from '../delegate.ts';
 import type { ModelState } from '../model.ts';
 import type {
@@ -11,7 +11,7 @@ import type {
   TurnRange,
 } from '../thread-store.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
-import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
+import { canGrow, firstInputChars, numberIn, withoutCompacted, withText } from './items.ts';
 import { noTurnActors } from './turn-actors.ts';
 
 /** A thread and all that belongs to it. Maps keep the order in which things were first put. */
@@ -88,6 +88,13 @@ export class MemoryStore implements ThreadStore {
 
   threads(): readonly StoredThread[] {
     return [...this.#threads.values()].sort(byActivity).map(({ thread }) => thread);
+  }
+
+  firstInput(threadId: string): string | undefined {
+    const items = this.turns(threadId, { limit: Number.POSITIVE_INFINITY }).flatMap((turn) => turn.items);
+    const first = items.find((item) => item.type === 'userMessage');
+    const isWritten = first?.input.some(({ type }) => type === 'text' || type === 'commandRef');
+    return first && isWritten ? writtenIn(first.input).slice(0, firstInputChars) : undefined;
   }
 
   deleteThread(threadId: string): void {
@@ -280,7 +287,7 @@ export class MemoryStore implements ThreadStore {
   }
 }
 
-const isUnfinished = ({ status }: StoredTurn): boolean => status === 'running' || status === 'waitingApproval';
+const isUnfinished = ({ status }: StoredTurn): boolean => isRunningStatus(status);
 
 /** Orders threads, most recently active first; at equal times, the newest first. */
 function byActivity(a: ThreadRecord, b: ThreadRecord): number {

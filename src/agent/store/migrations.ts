@@ -2,6 +2,14 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../thread-store.ts';
 import made from './schema.generated.json' with { type: 'json' };
 import { checkSchema, objectText, type Schema, schemaAfter } from './schema-check.ts';
+import { textOf } from './texts.ts';
+
+/** SQL: whether an item is a completed message or answer. @param json expression with the item */
+const isSearchable = (json: string): string =>
+  `${json} ->> 'type' IN ('userMessage', 'agentMessage') AND ${json} ->> 'status' = 'completed'`;
+
+/** Objects that SQLite makes with another one: its own, and the tables of a full-text index. */
+const isMadeWithAnother = (name: string): boolean => /^(?:sqlite|texts)_/.test(name);
 
 /**
  * Migrations of the database: number n takes it from `user_version` n to n + 1. A released migration is never
@@ -262,6 +270,49 @@ export const migrations: readonly string[] = [
     PRIMARY KEY (turn, callId)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- Long options of the caller, such as the conversation of a chat request: written once, unlike the other facts.
+  ALTER TABLE turnActors ADD COLUMN request TEXT;
+
+  -- The thread of a request without a session is deleted when its turn has ended; its answer stays.
+  DROP TRIGGER chatRequestsOfThread;
+  CREATE TRIGGER chatRequestsOfThread AFTER DELETE ON threads WHEN json_extract(old.json, '$.isTransient') IS NULL BEGIN
+    DELETE FROM chatRequests WHERE thread = old.id;
+  END;
+  `,
+  `
+  -- Responses of the responses API. A client may ask for one as long as its thread is stored.
+  CREATE TABLE responses (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    thread TEXT NOT NULL,
+    -- Null until the turn begins.
+    turn TEXT,
+    isEnded INTEGER NOT NULL DEFAULT 0,
+    json TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX responsesOfThread ON responses (thread, key);
+  CREATE INDEX responsesUnfinished ON responses (key) WHERE isEnded = 0;
+  CREATE TRIGGER responsesOfThread AFTER DELETE ON threads BEGIN
+    DELETE FROM responses WHERE thread = old.id;
+  END;
+  `,
+  `
+  -- Words of messages and answers, for the search over all conversations; the texts themselves stay in items.
+  CREATE VIRTUAL TABLE texts USING fts5 (text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2');
+  CREATE TRIGGER textAdded AFTER INSERT ON items WHEN ${isSearchable('new.json')} BEGIN
+    INSERT INTO texts (rowid, text) VALUES (new.key, ${textOf('new.json')});
+  END;
+  CREATE TRIGGER textReplaced AFTER UPDATE ON items WHEN ${isSearchable('new.json')} BEGIN
+    INSERT OR REPLACE INTO texts (rowid, text) VALUES (new.key, ${textOf('new.json')});
+  END;
+  CREATE TRIGGER textRemoved AFTER DELETE ON items BEGIN
+    DELETE FROM texts WHERE rowid = old.key;
+  END;
+  -- The newest items of an earlier version: more would hold up the start.
+  INSERT INTO texts (rowid, text) SELECT key, ${textOf('items.json')} FROM items
+    WHERE key > (SELECT ifnull(max(key), 0) FROM items) - 50000 AND ${isSearchable('json')};
+  `,
 ];
 
 /**
@@ -282,7 +333,7 @@ export function migrate(sqlite: DatabaseSync, file: string, steps: readonly stri
  * `ALTER TABLE`, so the migrations take six times as long.
  */
 function newestScript(): readonly string[] {
-  const objects = made.objects.filter(([, name = '']) => !name.startsWith('sqlite_'));
+  const objects = made.objects.filter(([, name = '']) => !isMadeWithAnother(name));
   return [...objects.map(([, , , sql = '']) => sql), ...made.inserts];
 }
 

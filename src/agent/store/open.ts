@@ -2,22 +2,25 @@ import { lstatSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { damagedCopyPath } from '../../supervise/index.ts';
 import type { ChatRequestStore } from '../chat-request-store.ts';
+import type { ResponseStore } from '../response-store.ts';
 import type { ScheduleStore } from '../schedule-store.ts';
 import type { ThreadStore, TraceStore } from '../thread-store.ts';
 import { SqliteChatRequests } from './chat-requests.ts';
 import { Database } from './database.ts';
 import { storageError } from './errors.ts';
+import { SqliteResponses } from './responses.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { Expirable } from './trace-retention.ts';
 import { SqliteTraces } from './traces.ts';
 
-/** Threads, traces, automations and repeatable chat requests of one workspace. */
+/** Threads, traces, automations, repeatable chat requests and responses of one workspace. */
 export interface Store {
   readonly threads: ThreadStore;
   readonly traces: TraceStore & Expirable;
   readonly schedules: ScheduleStore;
   readonly chatRequests: ChatRequestStore;
+  readonly responses: ResponseStore;
   /** Closes all: writes the traces that wait, and lets go of the file. */
   close(): void;
 }
@@ -56,6 +59,7 @@ export function openStore(directory: string, { onFault = warn, onDamage = warn }
     // Usable for as long as the others are: nothing of them is held open.
     schedules: new SqliteSchedules(database),
     chatRequests: new SqliteChatRequests(database),
+    responses: new SqliteResponses(database),
     close() {
       traces.close();
       threads.close();

@@ -1,43 +1,26 @@
 import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
 import type { DelegatedSession } from '../delegate.ts';
 import type { ModelState } from '../model.ts';
-import type {
-  Briefing,
-  CompactedPart,
-  Compaction,
-  StoredThread,
-  StoredTurn,
-  ThreadStore,
-  TurnRange,
-} from '../thread-store.ts';
+import type { Briefing, CompactedPart, Compaction, StoredThread, StoredTurn, ThreadStore } from '../thread-store.ts';
 import type { TurnActorStore } from '../turn-actor-store.ts';
-import type { Database, Row } from './database.ts';
+import type { Database } from './database.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
-import { canGrow, numberIn, withoutCompacted, withText } from './items.ts';
-import { joinPieces, parseColumn } from './rows.ts';
+import { canGrow, numberIn, withoutCompacted } from './items.ts';
+import { ThreadQueries, threadKey } from './thread-queries.ts';
 import { SqliteTurnActors } from './turn-actors.ts';
 
-const threadKey = '(SELECT key FROM threads WHERE id = ?1)';
-
-/** Turns of a thread by key; the newest come first. */
-const turnsBefore = `SELECT thread, key, json FROM turns WHERE thread = ${threadKey} AND key < ?2 ORDER BY key DESC LIMIT ?3`;
+/** Turns of a thread by key. */
 const turnsAfter = `SELECT thread, key, json FROM turns WHERE thread = ${threadKey} AND key > ?2 ORDER BY key`;
-const turnKey = `SELECT key FROM turns WHERE thread = ${threadKey} AND id = ?2`;
-
-/** Items of the turns between two keys, with the JSON texts that were added to each. */
-const itemsBetween = `
-  SELECT turn, json, canGrow,
-    CASE WHEN canGrow THEN (SELECT group_concat(p.json, ',' ORDER BY p.number) FROM pieces p WHERE p.item = items.key) END AS pieces
-  FROM items WHERE thread = ? AND turn BETWEEN ? AND ? ORDER BY turn, key`;
 
 /** Threads in the database of a workspace. */
-export class SqliteStore implements ThreadStore {
+export class SqliteStore extends ThreadQueries implements ThreadStore {
   readonly #database: Database;
   readonly #release: () => void;
   readonly turnActors: TurnActorStore;
 
   /** @param release called by `close`: the database may serve others still */
   constructor(database: Database, release: () => void) {
+    super(database);
     this.#database = database;
     this.#release = release;
     this.turnActors = new SqliteTurnActors(database);
@@ -57,15 +40,6 @@ export class SqliteStore implements ThreadStore {
     );
   }
 
-  thread(threadId: string): StoredThread | undefined {
-    const row = this.#database.get('SELECT json FROM threads WHERE id = ?', threadId);
-    return row && this.#parse<StoredThread>(row);
-  }
-
-  threads(): readonly StoredThread[] {
-    return this.#parseAll('SELECT json FROM threads ORDER BY lastActiveAt DESC, key DESC');
-  }
-
   deleteThread(threadId: string): void {
     this.#database.run('DELETE FROM threads WHERE id = ?', threadId);
   }
@@ -77,7 +51,8 @@ export class SqliteStore implements ThreadStore {
       turn.threadId,
       turn.id,
       numberIn(turn.id),
-      turn.status,
+      // The index of unfinished turns knows two statuses; the JSON has the exact one.
+      turn.status === 'waitingQuota' ? 'running' : turn.status,
       JSON.stringify(turn),
     );
     if (changes === 0) throw noThread(turn.threadId);
@@ -85,12 +60,7 @@ export class SqliteStore implements ThreadStore {
 
   turn(threadId: string, turnId: string): StoredTurn | undefined {
     const row = this.#database.get(`SELECT json FROM turns WHERE thread = ${threadKey} AND id = ?2`, threadId, turnId);
-    return row && this.#parse<StoredTurn>(row);
-  }
-
-  turnCount(threadId: string): number {
-    const row = this.#database.get(`SELECT count(*) AS count FROM turns WHERE thread = ${threadKey}`, threadId);
-    return Number(row?.['count']);
+    return row && this.parse<StoredTurn>(row);
   }
 
   nextTurnNumber(threadId: string): number {
@@ -101,15 +71,9 @@ export class SqliteStore implements ThreadStore {
     return Number(this.#database.get('SELECT nextItem FROM threads WHERE id = ?', threadId)?.['nextItem'] ?? 1);
   }
 
-  turns(threadId: string, { limit, before }: TurnRange): readonly Turn[] {
-    const end = before === undefined ? Number.MAX_SAFE_INTEGER : this.#turnKey(threadId, before);
-    if (end === undefined) return [];
-    return this.#withItems(this.#database.all(turnsBefore, threadId, end, Math.max(0, limit)).toReversed());
-  }
-
   turnsSince(threadId: string, compaction: CompactedPart | undefined): readonly Turn[] {
     const rows = this.#database.all(turnsAfter, threadId, this.#startOf(threadId, compaction));
-    return withoutCompacted(this.#withItems(rows), compaction);
+    return withoutCompacted(this.withItems(rows), compaction);
   }
 
   answerStates(threadId: string, compaction: CompactedPart | undefined): ReadonlyMap<string, ModelState> {
@@ -119,7 +83,7 @@ export class SqliteStore implements ThreadStore {
       threadId,
       this.#startOf(threadId, compaction),
     );
-    return new Map(rows.map((row) => [String(row['id']), this.#parse<ModelState>(row)]));
+    return new Map(rows.map((row) => [String(row['id']), this.parse<ModelState>(row)]));
   }
 
   putAnswerState(threadId: string, itemId: string, state: ModelState): void {
@@ -141,7 +105,7 @@ export class SqliteStore implements ThreadStore {
 
   briefing(threadId: string): Briefing | undefined {
     const row = this.#database.get(`SELECT json FROM briefings WHERE thread = ${threadKey}`, threadId);
-    return row && this.#parse<Briefing>(row);
+    return row && this.parse<Briefing>(row);
   }
 
   putBriefing(threadId: string, briefing: Briefing): void {
@@ -155,7 +119,7 @@ export class SqliteStore implements ThreadStore {
 
   agentSession(threadId: string): DelegatedSession | undefined {
     const row = this.#database.get(`SELECT json FROM agentSessions WHERE thread = ${threadKey}`, threadId);
-    return row && this.#parse<DelegatedSession>(row);
+    return row && this.parse<DelegatedSession>(row);
   }
 
   putAgentSession(threadId: string, session: DelegatedSession): void {
@@ -220,10 +184,6 @@ export class SqliteStore implements ThreadStore {
     if (changes === 0) throw noGrowingItem(threadId, itemId);
   }
 
-  queue(threadId: string): readonly QueuedInput[] {
-    return this.#parseAll(`SELECT json FROM queued WHERE thread = ${threadKey} ORDER BY key`, threadId);
-  }
-
   putQueued(threadId: string, input: QueuedInput): void {
     const { changes } = this.#database.run(
       `INSERT INTO queued (thread, id, json) SELECT key, ?2, ?3 FROM threads WHERE id = ?1
@@ -272,13 +232,13 @@ export class SqliteStore implements ThreadStore {
       `SELECT json FROM compactions WHERE thread = ${threadKey} ORDER BY key DESC LIMIT 1`,
       threadId,
     );
-    return row && this.#parse<Compaction>(row);
+    return row && this.parse<Compaction>(row);
   }
 
   unfinishedTurns(): readonly Turn[] {
     return this.#database
       .all(`SELECT thread, key, json FROM turns WHERE status IN ('running', 'waitingApproval') ORDER BY thread, key`)
-      .flatMap((row) => this.#withItems([row]));
+      .flatMap((row) => this.withItems([row]));
   }
 
   close(): void {
@@ -287,45 +247,8 @@ export class SqliteStore implements ThreadStore {
 
   /** Key before the first turn that a compaction does not cover whole. */
   #startOf(threadId: string, compaction: CompactedPart | undefined): number {
-    const key = compaction && this.#turnKey(threadId, compaction.throughTurnId);
+    const key = compaction && this.turnKey(threadId, compaction.throughTurnId);
     if (key === undefined) return 0;
     return compaction?.throughItemId === undefined ? key : key - 1;
-  }
-
-  #turnKey(threadId: string, turnId: string): number | undefined {
-    const row = this.#database.get(turnKey, threadId, turnId);
-    return row && Number(row['key']);
-  }
-
-  /** @param rows turns of one thread, oldest first */
-  #withItems(rows: readonly Row[]): readonly Turn[] {
-    const first = rows[0];
-    const last = rows.at(-1);
-    if (!first || !last) return [];
-    const items = new Map<unknown, Item[]>(rows.map(({ key }) => [key, []]));
-    for (const row of this.#database.all(
-      itemsBetween,
-      first['thread'] ?? null,
-      first['key'] ?? null,
-      last['key'] ?? null,
-    )) {
-      items.get(row['turn'])?.push(this.#item(row));
-    }
-    return rows.map((row) => ({ ...this.#parse<StoredTurn>(row), items: items.get(row['key']) ?? [] }));
-  }
-
-  #item(row: Row): Item {
-    const item = this.#parse<Item>(row);
-    const { pieces } = row;
-    if (typeof pieces !== 'string') return item;
-    return withText(item, joinPieces(pieces, this.#database.file));
-  }
-
-  #parse<T>(row: Row): T {
-    return parseColumn<T>(row['json'], this.#database.file);
-  }
-
-  #parseAll<T>(sql: string, ...values: string[]): readonly T[] {
-    return this.#database.all(sql, ...values).map((row) => this.#parse<T>(row));
   }
 }

@@ -2,13 +2,15 @@ import { join } from 'node:path';
 import type { SQLInputValue } from 'node:sqlite';
 import type { Turn } from '../../protocol/index.ts';
 import type { StoredThread, StoredTurn } from '../thread-store.ts';
+import { firstInputOf } from './items.ts';
+import { ReadOnlyDatabase } from './read-only-database.ts';
 import { folded, parseColumn, type Row } from './rows.ts';
-import { ReadOnlyDatabase } from './trace-reader.ts';
+import { matchOf } from './texts.ts';
 
 /** A thread and the further fields of a list of threads. */
 export interface ListedThread {
   readonly thread: StoredThread;
-  /** Beginning of its first request; null before one. */
+  /** Beginning of its first request, from the traces when its turns were undone; null before one. */
   readonly firstInput: string | null;
   readonly lastTurn: {
     readonly status: Turn['status'];
@@ -19,7 +21,7 @@ export interface ListedThread {
 
 export interface ThreadListRange {
   readonly limit: number;
-  /** Part of the name, the first request or the id, in any case; ''; all. */
+  /** Part of the name, the first request or the id, in any case, or words of a message or answer; '': all. */
   readonly text: string;
   readonly includeArchived: boolean;
   /** Only forks that have files of their own. Default: all. */
@@ -44,17 +46,22 @@ export function listThreads(directory: string, range: ThreadListRange, busyMs: n
   const database = new ReadOnlyDatabase(join(directory, 'state.db'), busyMs);
   try {
     const values: SQLInputValue[] = [];
-    const conditions = ["json_extract(t.json, '$.parentThreadId') IS NULL"];
+    const conditions = [
+      "json_extract(t.json, '$.parentThreadId') IS NULL",
+      "json_extract(t.json, '$.isTransient') IS NULL",
+    ];
     if (!range.includeArchived) conditions.push("json_extract(t.json, '$.status') <> 'archived'");
     if (range.forksOnly === true) {
       conditions.push("json_extract(t.json, '$.forkedFromThreadId') IS NOT NULL");
       conditions.push("json_extract(t.json, '$.config.workspaceOverride') IS NOT NULL");
     }
     if (range.text !== '') {
-      conditions.push(`instr(folded(${searched}), ?) > 0`);
-      values.push(folded(range.text));
+      const inTexts = 't.key IN (SELECT thread FROM items WHERE key IN (SELECT rowid FROM texts WHERE texts MATCH ?))';
+      const match = matchOf(range.text);
+      conditions.push(`(instr(folded(${searched}), ?) > 0${match === null ? '' : ` OR ${inTexts}`})`);
+      values.push(folded(range.text), ...(match === null ? [] : [match]));
     }
-    const sql = `SELECT t.json AS json, firstInput,
+    const sql = `SELECT t.json AS json, ifnull(${firstInputOf('t.key')}, firstInput) AS firstInput,
         (SELECT json FROM turns WHERE thread = t.key ORDER BY key DESC LIMIT 1) AS turn
       FROM (${newest}) AS t LEFT JOIN traceSessions ON sessionKey = t.id
       WHERE ${conditions.join(' AND ')} LIMIT ?`;

@@ -1,12 +1,15 @@
 import type { SQLInputValue } from 'node:sqlite';
-import type { TraceEvent, TraceSession, TraceTotals } from '../../protocol/index.ts';
+import type { FoundText, TraceEvent, TraceSession, TraceTotals } from '../../protocol/index.ts';
 import type { EventRange, SessionRange, TracePage, TraceReader } from '../thread-store.ts';
 import { folded, parseColumn, type Row, type Rows } from './rows.ts';
+import { searchTexts } from './texts.ts';
 import { counters, facts } from './trace-counters.ts';
 import { type Sieve, sieveOf } from './trace-filter.ts';
 
 const sessionColumns = ['sessionKey', 'startedAt', 'lastActivityAt', ...facts, ...counters].join(', ');
-const totalColumns = ['sessionCount', ...counters].join(', ');
+const totals = ['sessionCount', ...counters];
+const totalColumns = totals.join(', ');
+const noTotals = Object.fromEntries(totals.map((name) => [name, 0]));
 
 /** Searchable text of a session. The separator occurs in no field. */
 const remembered = `sessionKey || char(31) || ifnull(displayName, '') || char(31) || ifnull(firstInput, '')`;
@@ -43,7 +46,11 @@ export class TraceQueries implements TraceReader {
   }
 
   totals(): TraceTotals {
-    return { ...this.#rows.get(`SELECT ${totalColumns} FROM traceTotals`) } as unknown as TraceTotals;
+    return { ...noTotals, ...this.#rows.get(`SELECT ${totalColumns} FROM traceTotals`) } as unknown as TraceTotals;
+  }
+
+  texts(text: string, limit: number): readonly FoundText[] {
+    return searchTexts(this.#rows, text, limit);
   }
 
   sessions({ limit, before, text = '', status }: SessionRange): readonly TraceSession[] {

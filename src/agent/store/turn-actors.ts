@@ -17,14 +17,20 @@ export class SqliteTurnActors implements TurnActorStore {
     return row && String(row['json']);
   }
 
-  put(threadId: string, turnId: string, json: string): void {
+  put(threadId: string, turnId: string, json: string, request?: string): void {
     this.#database.run(
-      `INSERT INTO turnActors (turn, json) SELECT key, ?3 FROM turns WHERE key = ${turnKey}
-       ON CONFLICT (turn) DO UPDATE SET json = excluded.json`,
+      `INSERT INTO turnActors (turn, json, request) SELECT key, ?3, ?4 FROM turns WHERE key = ${turnKey}
+       ON CONFLICT (turn) DO UPDATE SET json = excluded.json, request = ifnull(excluded.request, request)`,
       threadId,
       turnId,
       json,
+      request ?? null,
     );
+  }
+
+  request(threadId: string, turnId: string): string | undefined {
+    const row = this.#database.get(`SELECT request FROM turnActors WHERE turn = ${turnKey}`, threadId, turnId);
+    return typeof row?.['request'] === 'string' ? row['request'] : undefined;
   }
 
   delete(threadId: string, turnId: string): void {
@@ -58,6 +64,7 @@ export class SqliteTurnActors implements TurnActorStore {
 export const noTurnActors: TurnActorStore = {
   get: () => undefined,
   put: () => undefined,
+  request: () => undefined,
   delete: () => undefined,
   calls: () => new Map(),
   putCall: () => undefined,

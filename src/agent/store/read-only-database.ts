@@ -1,14 +1,12 @@
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { defaults } from '../../protocol/index.ts';
 import { loadSqlite } from '../../supervise/index.ts';
-import { StorageError, type TraceReader } from '../thread-store.ts';
+import { StorageError } from '../thread-store.ts';
 import { storageError } from './errors.ts';
 import { checkVersion } from './migrations.ts';
 import { addFunctions, type Row, type Rows, Statements } from './rows.ts';
 import { checkFiles } from './schema-check.ts';
-import { TraceQueries } from './trace-queries.ts';
 
 /** A database that is open for reading only. */
 export class ReadOnlyDatabase implements Rows {
@@ -46,30 +44,6 @@ export class ReadOnlyDatabase implements Rows {
     } catch (error) {
       throw storageError(error, this.file);
     }
-  }
-}
-
-/**
- * Opens the traces of `directory` (the state of a workspace, below the home) for reading, whether or not an agent server runs there: its
- * writes are visible to the next query (`since(newestId)`). The database is neither made nor changed; SQLite may put the
- * two files of its log beside it.
- *
- * @throws StorageError failed (it is missing, or another version made it), corrupt, readOnly
- */
-export function openTraceReader(directory: string): TraceReader & { close(): void } {
-  return new TraceView(new ReadOnlyDatabase(join(directory, 'state.db')));
-}
-
-class TraceView extends TraceQueries {
-  readonly #database: ReadOnlyDatabase;
-
-  constructor(database: ReadOnlyDatabase) {
-    super(database);
-    this.#database = database;
-  }
-
-  close(): void {
-    this.#database.close();
   }
 }
 
