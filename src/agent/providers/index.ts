@@ -12,3 +12,4 @@ export {
   type ProviderSettings,
   type SidecarUpstream,
 } from './settings.ts';
+export { agentLimit } from './upstream/errors.ts';

@@ -7,6 +7,7 @@ import type { FinishReason } from '../../../protocol/index.ts';
 import { ModelError, type ModelEvent, type ModelUsage } from '../../model.ts';
 import { bytesPerToken } from '../../tokens.ts';
 import { cutFault } from '../upstream/errors.ts';
+import { countOf } from '../upstream/json.ts';
 import { type Sorted, ThoughtFilter } from '../upstream/thought-filter.ts';
 import { libraryFault } from './faults.ts';
 import { type AnswerPart, inputOf } from './prompt.ts';
@@ -161,14 +162,15 @@ export class SdkAnswer {
 
   #usage({ usage: { inputTokens: input, outputTokens: output } }: Finish): ModelUsage {
     const optional = {
-      cachedInputTokens: input.cacheRead,
-      cacheWriteTokens: input.cacheWrite,
-      reasoningTokens: output.reasoning,
+      cachedInputTokens: countOf(input.cacheRead),
+      cacheWriteTokens: countOf(input.cacheWrite),
+      reasoningTokens: countOf(output.reasoning),
     };
-    const isEstimated = input.total === undefined || output.total === undefined;
+    const [read, written] = [countOf(input.total), countOf(output.total)];
+    const isEstimated = read === undefined || written === undefined;
     return {
-      inputTokens: input.total ?? this.#options.inputTokens(),
-      outputTokens: output.total ?? Math.ceil(this.#outputChars / bytesPerToken),
+      inputTokens: read ?? this.#options.inputTokens(),
+      outputTokens: written ?? Math.ceil(this.#outputChars / bytesPerToken),
       ...Object.fromEntries(Object.entries(optional).filter(([, count]) => count !== undefined && count > 0)),
       ...(isEstimated && { isEstimated }),
     };

@@ -3,7 +3,7 @@ import { ModelError, type ModelEvent, type ModelUsage } from '../../model.ts';
 import { bytesPerToken } from '../../tokens.ts';
 import { type ChatState, mergeDetails } from './dialect.ts';
 import { problemIn, reportedFault } from './errors.ts';
-import { countOf, isRecord, type Json, wordOf } from './json.ts';
+import { costOf, countOf, isRecord, type Json, wordOf } from './json.ts';
 import type { Spoken } from './text-template.ts';
 import { ThoughtFilter } from './thought-filter.ts';
 import { ToolCallAssembly } from './tool-calls.ts';
@@ -192,11 +192,11 @@ function detailsIn(usage: Json): Partial<ModelUsage> {
   const output = recordIn(usage['completion_tokens_details'] ?? usage['output_tokens_details']);
   const cached = countOf(input['cached_tokens'] ?? usage['prompt_cache_hit_tokens'] ?? usage['cached_tokens']) ?? 0;
   const reasoning = countOf(output['reasoning_tokens']) ?? 0;
-  const { cost } = usage;
+  const cost = costOf(usage['cost']);
   return {
     ...(cached > 0 && { cachedInputTokens: cached }),
     ...(reasoning > 0 && { reasoningTokens: reasoning }),
-    ...(typeof cost === 'number' && cost >= 0 && { costUsd: cost }),
+    ...(cost !== undefined && { costUsd: cost }),
   };
 }
 

@@ -5,6 +5,7 @@ import { defaults } from '../../../protocol/index.ts';
 import { ModelError, type ModelErrorCode } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
 import { isRecord, type Json, wordOf } from './json.ts';
+import { resetMs } from './reset.ts';
 import { limitResetMs, retryAfterMs, statedWaitMs } from './retry.ts';
 
 /** Problem that an upstream reports. */
@@ -19,6 +20,8 @@ export interface Problem {
   readonly fields?: readonly string[];
   /** Names of the exceeded quotas, from Google's `QuotaFailure`. */
   readonly quotas?: readonly string[];
+  /** Object of the error. */
+  readonly error?: Json;
 }
 
 /** An error inside an answer: `{"error": {…}}`, `{"error": "…"}`, `{"object": "error", "message": …}`. Other objects may be anything. */
@@ -45,6 +48,7 @@ function problemOf(error: Json): Problem {
   const number = [status, code].map(Number).find((value) => value >= 400 && value < 600);
   const details = [error, ...recordsIn(error['details']), ...recordsIn(error['errors'])];
   return {
+    error,
     message: wordOf(message) ?? wordOf(code) ?? wordOf(type) ?? 'no reason given',
     words: [code, type, status, ...details.map(({ reason }) => reason)].flatMap(
       (word) => wordOf(word)?.toLowerCase() ?? [],
@@ -137,10 +141,14 @@ export function refusedFault(
 ): ModelError {
   const problem = problemInBody(parsed(body));
   const reason = reasonFor(status, shortened(clean(problem.message)));
-  const waitMs = retryAfterMs(headers, now) ?? problem.retryAfterMs ?? limitWaitMs(status, headers, now);
+  const limitMs = resetOf(status, headers, problem, now);
+  const waitMs =
+    retryAfterMs(headers, now) ?? problem.retryAfterMs ?? limitWaitMs(status, headers, now) ?? shortWait(limitMs);
   const code = codeFor(status, { ...problem, retryAfterMs: waitMs });
   return new ModelError(code, refusalText({ status, code, reason, place }), {
-    retryAfterMs: waitMs,
+    // The pause of a shorter limit does not help.
+    retryAfterMs: code === 'upstreamQuotaExceeded' ? (limitMs ?? waitMs) : waitMs,
+    ...(isLimitCode(code) && { resetMs: limitMs }),
     isRetryable: mayRetry(status, code, headers['x-should-retry']),
     refusesState: refusesState(code, problem),
     status,
@@ -173,17 +181,55 @@ function limitWaitMs(status: number, headers: IncomingHttpHeaders, now: number):
   return wait !== undefined && wait <= maxRetryAfterMs ? wait : undefined;
 }
 
+const isLimitCode = (code: ModelErrorCode): boolean =>
+  code === 'upstreamRateLimited' || code === 'upstreamQuotaExceeded';
+
+/** Time until the limit behind a refusal is reset; undefined: it states none, or has another reason. */
+function resetOf(status: number, headers: IncomingHttpHeaders, problem: Problem, now: number): number | undefined {
+  const { message, words = [], quotas = [], error = {} } = problem;
+  const isUsedUp = status === 402 || words.some((word) => quotaCodes.has(word));
+  const isLimit = isUsedUp || status === 429 || status === 403;
+  return isLimit ? resetMs({ headers, error, message, quotas, isUsedUp, now }) : undefined;
+}
+
+/** A pause that a turn waits for before it repeats its request. */
+const shortWait = (waitMs: number | undefined): number | undefined =>
+  waitMs !== undefined && waitMs <= maxRetryAfterMs ? waitMs : undefined;
+
 /** An error inside an answer that began as a success. */
-export function reportedFault(problem: Problem, clean: (text: string) => string): ModelError {
+export function reportedFault(problem: Problem, clean: (text: string) => string, now = Date.now()): ModelError {
   const { status = statusIn(problem) } = problem;
   const code = codeFor(status, problem);
   return new ModelError(code, `The upstream reported an error: ${shortened(clean(problem.message))}.`, {
     retryAfterMs: problem.retryAfterMs,
+    ...(isLimitCode(code) && { resetMs: resetOf(status, {}, problem, now) }),
     isRetryable: mayRetry(status, code, undefined),
     refusesState: refusesState(code, problem),
     status,
     refusedFields: problem.fields,
   });
+}
+
+/** Words of external agents about a limit of their subscription. */
+const agentLimitWords =
+  /(?:usage|rate|session|weekly|request)[ _-]?limit|hit your .{0,20}limit|limit reached|quota|too many requests/i;
+
+/**
+ * The limit that an external agent reports in an error of its protocol, by the fields of its data and its words.
+ *
+ * @param data of the error: not trusted
+ */
+export function agentLimit(
+  message: string,
+  data: unknown,
+  now: number,
+): Pick<ModelError, 'code' | 'resetMs'> | undefined {
+  const problem = { ...(isRecord(data) ? (problemIn(data) ?? problemOf(data)) : {}), message };
+  const said = [message, ...(problem.words ?? [])].join(' ');
+  const isLimit = problem.status === 429 || statusIn(problem) === 429 || agentLimitWords.test(said);
+  if (!isLimit) return undefined;
+  const limitMs = resetOf(429, {}, problem, now);
+  return { code: codeFor(429, { ...problem, retryAfterMs: limitMs }), resetMs: limitMs };
 }
 
 const refusesState = (code: ModelErrorCode, { message, words = [] }: Problem): boolean =>

@@ -83,7 +83,8 @@ function durationMs(value: unknown): number | undefined {
   return Math.ceil(sum);
 }
 
-function milliseconds(value: unknown, unit: number): number | undefined {
+/** A number of a unit as milliseconds. */
+export function milliseconds(value: unknown, unit: number): number | undefined {
   const text = typeof value === 'string' || typeof value === 'number' ? String(value).trim() : '';
   return /^\d{1,15}(\.\d+)?$/.test(text) ? Math.round(Number(text) * unit) : undefined;
 }
