@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { directoryName } from '../../../config/index.ts';
 import { readJson } from '../../../lib/index.ts';
-import { outsideEnvironment } from '../../../supervise/index.ts';
+import { type KeptRoom, outsideEnvironment } from '../../../supervise/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
 import { errorCode, failed, refused } from '../text.ts';
 import type { ThreadDirectories } from '../thread-directories.ts';
 import type { GitFinding } from './held-directory.ts';
+import type { KeepSettings } from './kept-command.ts';
 import type { Rooms } from './rooms.ts';
 import { openSandbox, type SandboxMode, type SandboxStatus, sandboxStatus } from './sandbox.ts';
 import type { SandboxNetwork, SandboxPlaces } from './walls.ts';
@@ -30,8 +31,22 @@ export interface PlaceSettings {
   readonly temporary?: ThreadDirectories | undefined;
   /** Sandboxes that stay. Absent: each command has its own. */
   readonly rooms?: Rooms | undefined;
+  /** Absent: commands end with the agent server. */
+  readonly keep?: KeepSettings | undefined;
   /** Called with the state of the sandbox when a command has shown it. */
   readonly onSandbox?: ((problem: string | undefined) => void) | undefined;
+}
+
+/** Sandbox of a command that may outlive this server. */
+export interface KeptPlace {
+  /** Workspace whose walls it is behind. */
+  readonly walls: string;
+  /** Absent: it has a sandbox of its own. */
+  readonly room?: KeptRoom;
+  /** Descriptor that holds the room. */
+  readonly line?: number;
+  /** Leaves the place to the next server. */
+  readonly handOver: () => void;
 }
 
 /** Words to put before a command, and what to do when it has ended. */
@@ -44,6 +59,8 @@ export interface CommandPlace {
   readonly env: Readonly<Record<string, string>>;
   /** Leaves the place after the end of the command. @returns entries that were set aside in git directories */
   readonly leave: () => Promise<readonly GitFinding[]>;
+  /** Absent: in a sandbox, the command ends with this server. */
+  readonly kept?: KeptPlace;
 }
 
 const outside: CommandPlace = { words: [], isSandboxed: false, env: {}, leave: async () => [] };
@@ -109,25 +126,36 @@ export async function findPlace(
     isOutside = false,
   }: { readonly network?: SandboxNetwork; readonly isOutside?: boolean } = {},
 ): Promise<CommandPlace | string> {
-  const { sandbox, environment, outputs, temporary, rooms, onSandbox } = settings;
-  if (sandbox === 'off' || isOutside) return outside;
+  const { sandbox, environment, outputs, temporary, rooms, keep, onSandbox } = settings;
+  if (sandbox === 'off' || isOutside) {
+    await rooms?.swept;
+    return outside;
+  }
   const places = await sandboxPlaces(settings, workspacePath, network);
-  const kept = { readable: outputs?.open(threadId), temporary: temporary?.open(threadId) };
-  const room = network === settings.network ? await rooms?.enter(threadId, { ...places, ...kept }) : undefined;
+  // Elsewhere the system does not end the processes of a sandbox with its first one.
+  const kept = process.platform === 'linux' ? keep?.directory : undefined;
+  const own = { readable: outputs?.open(threadId), temporary: temporary?.open(threadId), kept };
+  const room = network === settings.network ? await rooms?.enter(threadId, { ...places, ...own }) : undefined;
   if (room) {
     onSandbox?.(undefined);
-    return { words: room.words, directory: cwd, isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave };
+    return {
+      ...{ words: room.words, directory: cwd, isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave },
+      ...(room.kept && { kept: { walls: workspacePath, ...room.kept } }),
+    };
   }
-  const opened = await openSandbox(sandbox, { ...places, cwd }, outsideOf(workspacePath, environment));
+  const opened = await openSandbox(sandbox, { ...places, kept, cwd }, outsideOf(workspacePath, environment));
   if ('problem' in opened) {
     onSandbox?.(opened.problem);
     return sandbox === 'required'
       ? `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${opened.problem}. Only the user can change that.`
       : `Exec: the command did not run: ${opened.problem}. This is the sandbox, not the command. oratorio doctor names the place; outside: true asks the user to run it without the sandbox.`;
   }
-  const { words, close } = opened;
+  const { words, close, handOver } = opened;
   if (words.length > 0) onSandbox?.(undefined);
-  return { ...outside, words, isSandboxed: words.length > 0, leave: close };
+  return {
+    ...{ ...outside, words, isSandboxed: words.length > 0, leave: close },
+    ...(handOver && { kept: { walls: workspacePath, handOver } }),
+  };
 }
 
 /** Variables with which programs are found that run outside of the sandbox: never the workspace's variables. */

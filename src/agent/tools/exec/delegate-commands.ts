@@ -2,7 +2,8 @@ import { isAbsolute } from 'node:path';
 import type { ToolContext } from '../../tool.ts';
 import { errorCode } from '../text.ts';
 import { findDirectory, findPlace } from './command-place.ts';
-import { type ExecSettings, runShell, SandboxStartError } from './exec.ts';
+import { type ExecSettings, runShell } from './exec.ts';
+import { SandboxStartError } from './placed-command.ts';
 import type { CommandEnd } from './run-command.ts';
 
 /** A command that is not run. The message is a sentence. */

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { findProgram } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { keptMarker } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
@@ -11,11 +10,11 @@ import { errorCode, failed, refused } from '../text.ts';
 import { type CommandPlace, findDirectory, findPlace, outsideOf, type PlaceSettings } from './command-place.ts';
 import { newMarker } from './environment.ts';
 import type { GitFinding } from './held-directory.ts';
-import { innerVariables } from './inner-variables.ts';
-import type { KeepSettings } from './kept-command.ts';
+import { HandOverError, type KeepSettings } from './kept-command.ts';
 import { adoptExec, outputOf, runKeptShell, shellPath } from './kept-exec.ts';
+import { inPlace, maxWrapperText, SandboxStartError, startProblem } from './placed-command.ts';
 import { reportEnd } from './report-end.ts';
-import { type CommandEnd, type CommandRun, runCommand } from './run-command.ts';
+import { type CommandEnd, runCommand } from './run-command.ts';
 import { sandboxStatus } from './sandbox.ts';
 import { environmentOf, type VariableSettings } from './variables.ts';
 
@@ -157,6 +156,9 @@ async function exec(
     : runInForeground(args, cwd, place, settings, context);
 }
 
+/** Whether a command in a place may outlive this server. */
+const isKeptIn = ({ isSandboxed, kept }: CommandPlace): boolean => !isSandboxed || kept !== undefined;
+
 async function runInForeground(
   { command, timeoutMs }: ExecArguments,
   cwd: string,
@@ -168,18 +170,21 @@ async function runInForeground(
   const onText = (text: string) => output.push(text);
   let end: CommandEnd;
   let asides: readonly GitFinding[] = [];
+  let isLeft = false;
   try {
     end =
-      settings.keep && !place.isSandboxed
-        ? await runKeptShell({ command, cwd, timeoutMs, output }, { ...settings, keep: settings.keep }, context)
+      settings.keep && isKeptIn(place)
+        ? await runKeptShell({ command, cwd, place, timeoutMs, output }, { ...settings, keep: settings.keep }, context)
         : await runShell({ command, cwd, place, timeoutMs, onText }, settings, context);
   } catch (error) {
     if (error instanceof SandboxStartError) return failed(`Exec: ${error.message}`);
+    isLeft = error instanceof HandOverError;
+    if (isLeft) place.kept?.handOver();
     const code = errorCode(error);
     if (code === undefined) throw error;
     return failed(`Exec: the command could not be started (${code}).`);
   } finally {
-    asides = await place.leave();
+    if (!isLeft) asides = await place.leave();
     output.close();
   }
   context.signal.throwIfAborted();
@@ -214,24 +219,10 @@ export async function runShell(
       onText(text);
     },
   });
-  const problem = place.isSandboxed && end.exitCode !== 0 ? sandboxWords.exec(wrapper)?.[0] : undefined;
+  const problem = place.isSandboxed ? startProblem(wrapper, end.exitCode) : undefined;
   if (problem === undefined) return end;
   settings.onSandbox?.(problem);
   throw new SandboxStartError(problem);
-}
-
-const maxWrapperText = 10_000;
-const sandboxWords = /^(?:bwrap|nsenter|setpriv): .+$/m;
-
-/** The sandbox failed to start a command, which did not run. */
-export class SandboxStartError extends Error {
-  override readonly name = 'SandboxStartError';
-
-  constructor(problem: string) {
-    super(
-      `the command did not run: ${problem}. This is the sandbox, not the command; try again, or call oratorio doctor.`,
-    );
-  }
 }
 
 /** Starts a command, and watches it for a moment: most that fail do so at once. */
@@ -243,14 +234,17 @@ async function startInBackground(
   context: ToolContext,
 ): Promise<ToolResult> {
   const { threadId, turnId, callId, signal, onOutput } = context;
-  const keptId = settings.keep && !place.isSandboxed ? randomUUID() : undefined;
+  const keptId = settings.keep && isKeptIn(place) ? randomUUID() : undefined;
   const marker =
     settings.keep && keptId ? keptMarker(settings.keep.directory, keptId) : newMarker(settings.environment);
   const variables = await environmentOf(settings, context, marker);
   // A bash that reads from a socket takes itself for one below rsh, and reads ~/.bashrc, unless another shell started it.
   const whole = { ...variables, ...place.env, SHLVL: '1' };
   const { argv, env } = inPlace(place, command, whole, shellPath(settings, context));
-  const process = settings.processes?.start({ argv, cwd, env, marker, threadId, turnId, callId, command, keptId });
+  const process = settings.processes?.start({
+    ...{ argv, cwd, env, marker, threadId, turnId, callId, command, keptId },
+    place: place.kept,
+  });
   if (!process) {
     await place.leave();
     const { maxBackgroundProcesses } = defaults.agent;
@@ -265,24 +259,4 @@ async function startInBackground(
   const result = stateOf(process);
   onOutput(result.text);
   return result;
-}
-
-/**
- * Words and environment of a command. Both outputs go into one pipe, so that their order is preserved. The arguments keep the
- * command out of any quoting.
- */
-function inPlace(
-  { words, directory, isSandboxed }: CommandPlace,
-  command: string,
-  variables: Readonly<Record<string, string>>,
-  path: string | undefined,
-): Pick<CommandRun, 'argv' | 'env'> {
-  const program = findProgram('bash', path) ?? '/bin/sh';
-  const { env, script } = isSandboxed ? innerVariables(variables) : { env: variables, script: '' };
-  const start = directory === undefined ? '' : 'cd "$2" || exit; ';
-  const line = `${start}${script}exec "$0" -c "$1" 2>&1`;
-  return {
-    argv: [...words, '/bin/sh', '-c', line, program, command, ...(directory === undefined ? [] : [directory])],
-    env,
-  };
 }

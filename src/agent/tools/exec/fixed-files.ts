@@ -1,7 +1,9 @@
-import { lstatSync, symlinkSync, writeFileSync } from 'node:fs';
+import { lstatSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import * as v from 'valibot';
+import { isWithin } from '../paths.ts';
 import { entriesIn } from './byte-path.ts';
-import { linkTarget, readRegular } from './git-state.ts';
+import { isChangedAfter, isMadeAfter, linkTarget, readRegular, type UntilMs } from './git-state.ts';
 import { asideOf, type GitFinding, inDirectory, setAside } from './held-directory.ts';
 import { type Place, statOf } from './wall-plan.ts';
 
@@ -12,6 +14,12 @@ interface SharedFile {
   readonly content: Buffer;
   ctimeMs: number;
 }
+
+/** Stored form of `FixedFiles`. Contents are base64. */
+export const FixedFilesRecord = v.object({
+  links: v.array(v.tuple([v.string(), v.string()])),
+  shared: v.array(v.tuple([v.string(), v.string(), v.number()])),
+});
 
 /**
  * Files that git follows or runs and that no mount can hold: links on the way to a read-only file, and read-only files with a second name
@@ -46,12 +54,28 @@ export class FixedFiles {
     if (content !== undefined) this.#shared.set(path, { content, ctimeMs: found.ctimeMs });
   }
 
-  /** Puts right everything that has changed. */
-  restore(): readonly GitFinding[] {
+  /** Puts right everything that has changed. @param untilMs later changes are those of the user */
+  restore(untilMs: UntilMs): readonly GitFinding[] {
     return [
-      ...[...this.#links].flatMap(([path, target]) => restoreLink(path, target)),
-      ...[...this.#shared].flatMap(([path, file]) => restoreContent(path, file)),
+      ...[...this.#links].flatMap(([path, target]) => (isMadeAfter(path, untilMs) ? [] : restoreLink(path, target))),
+      ...[...this.#shared].flatMap(([path, file]) => (isChangedAfter(path, untilMs) ? [] : restoreContent(path, file))),
     ];
+  }
+
+  /** State for the server after this one. */
+  get record(): v.InferOutput<typeof FixedFilesRecord> {
+    return {
+      links: [...this.#links],
+      shared: [...this.#shared].map(([path, { content, ctimeMs }]) => [path, content.toString('base64'), ctimeMs]),
+    };
+  }
+
+  /** Takes the state of an earlier server. @param tops directories outside of which nothing is put right */
+  take({ links, shared }: v.InferOutput<typeof FixedFilesRecord>, tops: readonly string[]): void {
+    const isInside = (path: string) => tops.some((top) => isWithin(top, path));
+    for (const [path, target] of links) if (isInside(path)) this.#links.set(path, target);
+    for (const [path, content, ctimeMs] of shared)
+      if (isInside(path)) this.#shared.set(path, { content: Buffer.from(content, 'base64'), ctimeMs });
   }
 }
 
@@ -65,18 +89,32 @@ function restoreLink(path: string, target: string): readonly GitFinding[] {
   return found ?? [];
 }
 
-/** The new content moves to a file of its own. Both names keep leading to one file. */
+/** The new content moves to a file of its own. Both names keep leading to one file. Without room for its content, the file is empty. */
 function restoreContent(path: string, file: SharedFile): readonly GitFinding[] {
   const found = statOf(path, lstatSync);
   if (!found?.isFile() || found.ctimeMs === file.ctimeMs) return [];
   const now = readRegular(path);
   if (now?.equals(file.content)) return [];
   const kept = asideOf(basename(path));
-  const isDone = inDirectory(dirname(path), (place) => {
-    if (now !== undefined) writeFileSync(join(place, kept), now, { flag: 'wx', mode: 0o600 });
-    writeFileSync(join(place, basename(path)), file.content);
-    return true;
+  const what = inDirectory(dirname(path), (place) => {
+    const name = join(place, basename(path));
+    const isKept = now !== undefined && now.length > 0 && isWritten(join(place, kept), now, 'wx');
+    const isRestored = isWritten(name, file.content, 'w');
+    if (isRestored) file.ctimeMs = lstatSync(name).ctimeMs;
+    const change = isKept ? `; the change is now ${kept}` : '';
+    return `was changed by its second name${change}${isRestored ? '' : '; now empty: its content could not be written'}`;
   });
-  file.ctimeMs = statOf(path, lstatSync)?.ctimeMs ?? 0;
-  return isDone ? [{ path, what: `was changed by its second name; the change is now ${kept}` }] : [];
+  return what === undefined ? [] : [{ path, what }];
+}
+
+/** Writes a file. @returns false: there is no room, and the file is missing (`wx`) or empty (`w`) */
+function isWritten(path: string, content: Buffer, flag: 'w' | 'wx'): boolean {
+  try {
+    writeFileSync(path, content, { flag, mode: 0o600 });
+    return true;
+  } catch {
+    if (flag === 'wx') rmSync(path, { force: true });
+    else truncateSync(path);
+    return false;
+  }
 }

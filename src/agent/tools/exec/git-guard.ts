@@ -1,4 +1,4 @@
-import { type FSWatcher, lstatSync, readdirSync, watch } from 'node:fs';
+import { type FSWatcher, lstatSync, watch } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { canonicalPath } from '../../../lib/index.ts';
 import { isWithin } from '../paths.ts';
@@ -8,17 +8,20 @@ import { type GitDirectory, placesOfConfig, placesOfGit } from './git-places.ts'
 import { repairGitDirectory, setEntryAside } from './git-repair.ts';
 import { type GitEntry, GitSearch } from './git-search.ts';
 import {
+  alternatesOf,
   commonOf,
   directoryOf,
   fingerprintOf,
-  type GitState,
+  isMadeAfter,
   isWatched,
-  looksLikeGit,
+  isWorktreeOf,
   modulesOf,
   stateOf,
   targetOf,
-  textIn,
+  type UntilMs,
+  worktreesOf,
 } from './git-state.ts';
+import { type GuardRecord, isWithinOne, type KnownRepository, recordOf, stateIn } from './guard-record.ts';
 import type { GitFinding } from './held-directory.ts';
 import { tickMs } from './known-directories.ts';
 import { SetIdSearch } from './set-id.ts';
@@ -26,13 +29,6 @@ import { type Place, statOf } from './wall-plan.ts';
 import { WrittenLinks } from './written-links.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
-
-/** State of a repository when it was last judged. */
-interface KnownEntry {
-  readonly identity: string;
-  /** Git directories that it uses, with their states; undefined state: a command made it. */
-  readonly directories: Map<BytePath, { fingerprint: string; readonly state: GitState | undefined }>;
-}
 
 /** Git directories that get a rule for each name. More of them are read-only as a whole. */
 const maxDetailed = 60;
@@ -48,9 +44,9 @@ export class GitGuard {
   readonly #workspacePath: string;
   readonly #search: GitSearch;
   readonly #setId: SetIdSearch;
-  readonly #before = new Map<string, KnownEntry>();
+  readonly #before = new Map<string, KnownRepository>();
   /** Repositories that commands have made. */
-  readonly #made = new Map<string, KnownEntry>();
+  readonly #made = new Map<string, KnownRepository>();
   #protected: readonly GitDirectory[] = [];
   #holders = 0;
   #work: Promise<unknown> = Promise.resolve();
@@ -67,6 +63,8 @@ export class GitGuard {
   readonly #done = { judged: 0, cleared: 0 };
   /** Time of the file system at which the first sandbox was opened. */
   #openedMs = 0;
+  /** Later changes are those of the user. */
+  #untilMs: UntilMs = Number.POSITIVE_INFINITY;
 
   constructor(workspacePath: string) {
     this.#workspacePath = workspacePath;
@@ -102,19 +100,88 @@ export class GitGuard {
     this.#busy.set(sandbox, isEmpty);
   }
 
-  /** A sandbox has ended with all its processes. @param release removes its placeholders */
-  async close(sandbox: symbol, release: () => void): Promise<void> {
+  /** State for the server after this one. */
+  get record(): GuardRecord {
+    return recordOf({
+      ...{ openedMs: this.#openedMs, repositories: this.#before, git: this.#protected },
+      ...{ links: this.#links, fixed: this.#fixed },
+    });
+  }
+
+  /**
+   * Takes over a sandbox of an earlier server, with its state: repositories that are missing there are those of commands. Only for a guard
+   * without a sandbox. Paths outside of the workspace and its git directories are left out.
+   */
+  take(record: GuardRecord, sandbox: symbol): void {
+    this.#holders += 1;
+    this.begin(sandbox, () => false);
+    const { openedMs, repositories, git } = stateIn(record, this.#tops(), { links: this.#links, fixed: this.#fixed });
+    this.#openedMs = openedMs;
+    for (const [path, known] of repositories) this.#before.set(path, known);
+    this.#protected = git;
+    this.#watch();
+  }
+
+  /** Whether a path lies in the workspace, or in the repository of a worktree. */
+  isOwn(path: string): boolean {
+    return isWithinOne(this.#tops(), path);
+  }
+
+  /** The workspace, and the git directories of a worktree. */
+  #tops(): readonly string[] {
+    const path = join(this.#workspacePath, '.git');
+    const found = statOf(path, lstatSync);
+    const kind = found?.isSymbolicLink() ? 'link' : 'file';
+    const outside = found?.isDirectory() ? [] : this.#directoriesOf({ path, kind });
+    return [this.#workspacePath, ...outside.filter((each) => typeof each === 'string')];
+  }
+
+  /** Leaves the sandboxes to the next server: this one judges no more. */
+  forget(): void {
+    this.#unwatch();
+    if (guards.get(this.#workspacePath) === this) guards.delete(this.#workspacePath);
+  }
+
+  /**
+   * Judges the repositories after the end of a sandbox.
+   *
+   * @param untilMs moment of its end, if the user could change files since then
+   */
+  end(sandbox: symbol, untilMs?: UntilMs): Promise<void> {
+    // From now on, only the user changes a git directory.
+    if (this.#holders === 1) this.#unwatch();
+    return this.#inTurn(() => this.#after(sandbox, untilMs, () => this.#judgeAll()));
+  }
+
+  /**
+   * A sandbox has ended with all its processes.
+   *
+   * @param release removes its placeholders
+   * @param untilMs see `end`
+   */
+  async close(sandbox: symbol, release: () => void, untilMs?: UntilMs): Promise<void> {
     await this.#inTurn(async () => {
-      this.#busy.delete(sandbox);
       try {
-        await this.#judgeAll();
-        await this.#clearAll(true);
+        await this.#after(sandbox, untilMs, async () => {
+          await this.#judgeAll();
+          await this.#clearAll(true);
+        });
       } finally {
         release();
         this.#holders -= 1;
-        if (this.#holders === 0) for (const watcher of this.#watchers.splice(0)) watcher.close();
+        if (this.#holders === 0) this.#unwatch();
       }
     });
+  }
+
+  async #after(sandbox: symbol, untilMs: UntilMs = Number.POSITIVE_INFINITY, work: () => Promise<void>): Promise<void> {
+    this.#busy.delete(sandbox);
+    this.#untilMs = untilMs;
+    try {
+      await work();
+    } finally {
+      this.#untilMs = Number.POSITIVE_INFINITY;
+    }
   }
 
   /** Judges the repositories, unless no process has run since the last search began. */
@@ -128,7 +195,8 @@ export class GitGuard {
   /** Clears set-id bits, unless no process has run since the last search began. @param isLast searches a large workspace, too */
   async #clearAll(isLast: boolean): Promise<void> {
     await this.#unlessDone('cleared', async () => {
-      const paths = await (isLast ? this.#setId.clear(this.#openedMs) : this.#setId.clearPromptly(this.#openedMs));
+      const period = { sinceMs: this.#openedMs, untilMs: this.#untilMs };
+      const paths = await (isLast ? this.#setId.clear(period) : this.#setId.clearPromptly(period));
       if (!paths) return false;
       this.#report(paths.map((path) => ({ path, what: 'set-id bit', isCleared: true as const })));
       return true;
@@ -165,6 +233,10 @@ export class GitGuard {
     }
   }
 
+  #unwatch(): void {
+    for (const watcher of this.#watchers.splice(0)) watcher.close();
+  }
+
   #judgeSoon(): void {
     if (this.#isJudging) return;
     this.#isJudging = true;
@@ -184,6 +256,11 @@ export class GitGuard {
     });
     if (isPrompt) await work;
     return this.findings();
+  }
+
+  /** Judges the repositories at once. The findings stay for a command. */
+  judge(): Promise<void> {
+    return this.#inTurn(() => this.#judgeAll());
   }
 
   /** Takes the findings that no command has reported. */
@@ -222,7 +299,7 @@ export class GitGuard {
         this.#made.set(key, earlier);
         continue;
       }
-      const known: KnownEntry = { identity, directories: new Map() };
+      const known: KnownRepository = { identity, directories: new Map() };
       for (const path of this.#directoriesOf(entry)) {
         await this.#links.accept(path);
         known.directories.set(path, { fingerprint: '', state: stateOf(path) });
@@ -300,7 +377,7 @@ export class GitGuard {
   }
 
   async #judge(): Promise<readonly GitFinding[]> {
-    const findings: (readonly GitFinding[])[] = [this.#fixed.restore()];
+    const findings: (readonly GitFinding[])[] = [this.#fixed.restore(this.#untilMs)];
     for (const entry of await this.#search.find(true)) {
       const key = keyOf(entry.path);
       const identity = identityOf(entry);
@@ -308,15 +385,15 @@ export class GitGuard {
       if (known?.identity === identity) {
         for (const [path, { fingerprint }] of known.directories) {
           const isChanged = fingerprint !== fingerprintOf(path);
-          findings.push(await (isChanged ? this.#repair(path, known) : this.#links.remove(path)));
+          findings.push(await (isChanged ? this.#repair(path, known) : this.#links.remove(path, this.#untilMs)));
         }
-      } else findings.push(await this.#judgeNew(entry));
+      } else if (!isMadeAfter(entry.path, this.#untilMs)) findings.push(await this.#judgeNew(entry));
     }
     return findings.flat();
   }
 
   /** A repository of the user whose directory a command has moved. */
-  #moved({ path, kind }: GitEntry, identity: string): KnownEntry | undefined {
+  #moved({ path, kind }: GitEntry, identity: string): KnownRepository | undefined {
     if (kind !== 'directory' && kind !== 'bare') return undefined;
     const earlier = [...this.#before.values()].find((each) => each.identity === identity);
     const [first] = earlier?.directories.values() ?? [];
@@ -328,7 +405,7 @@ export class GitGuard {
 
   async #judgeNew(entry: GitEntry): Promise<readonly GitFinding[]> {
     const { path, kind } = entry;
-    const known: KnownEntry = { identity: identityOf(entry), directories: new Map() };
+    const known: KnownRepository = { identity: identityOf(entry), directories: new Map() };
     this.#made.set(keyOf(path), known);
     if (kind === 'directory' || kind === 'bare') return this.#judgeDirectory(path, known);
     const target = typeof path === 'string' ? targetOf(path, kind) : undefined;
@@ -339,7 +416,7 @@ export class GitGuard {
   }
 
   /** Judges a git directory that is new, and those that it leads to. */
-  async #judgeDirectory(first: BytePath, known: KnownEntry): Promise<readonly GitFinding[]> {
+  async #judgeDirectory(first: BytePath, known: KnownRepository): Promise<readonly GitFinding[]> {
     const findings: GitFinding[][] = [];
     const left = [first];
     for (const path of left) {
@@ -352,12 +429,16 @@ export class GitGuard {
     return findings.flat();
   }
 
-  async #repair(path: BytePath, known: KnownEntry): Promise<GitFinding[]> {
+  async #repair(path: BytePath, known: KnownRepository): Promise<GitFinding[]> {
     const state = known.directories.get(path)?.state;
     // A command made the directory that took the place of another one: nothing in it was there before.
     const before = state?.directory === directoryOf(path) ? state : undefined;
     const isKnown = (place: string) => this.#isKnown(canonicalPath(place));
-    const findings = [...repairGitDirectory(path, { before, isKnown }), ...(await this.#links.remove(path))];
+    const untilMs = this.#untilMs;
+    const findings = [
+      ...repairGitDirectory(path, { before, isKnown, untilMs }),
+      ...(await this.#links.remove(path, untilMs)),
+    ];
     known.directories.set(path, { fingerprint: fingerprintOf(path), state });
     return findings;
   }
@@ -386,34 +467,8 @@ function identityOf({ path, kind }: GitEntry): string {
   }
 }
 
-const isUnchanged = ({ directories }: KnownEntry): boolean =>
+const isUnchanged = ({ directories }: KnownRepository): boolean =>
   [...directories].every(([path, { fingerprint }]) => fingerprint === fingerprintOf(path));
-
-/** Whether the repository names the worktree, too: a `.git` file may be a stranger's. */
-function isWorktreeOf(common: string, own: string, file: string): boolean {
-  const back = textIn(own, 'gitdir')?.trim();
-  return back === file && dirname(own) === join(common, 'worktrees');
-}
-
-function worktreesOf(directory: string): readonly string[] {
-  try {
-    const worktrees = join(directory, 'worktrees');
-    return readdirSync(worktrees).map((name) => join(worktrees, name));
-  } catch {
-    return [];
-  }
-}
-
-/** Git directories whose objects a repository uses. */
-function alternatesOf(directory: string): readonly string[] {
-  const lines = textIn(directory, 'objects/info/alternates')?.split('\n') ?? [];
-  return lines
-    .filter((line) => line !== '')
-    .flatMap((line) => {
-      const git = dirname(canonicalPath(join(line.startsWith('/') ? '/' : join(directory, 'objects'), line)));
-      return looksLikeGit(git) ? [git] : [];
-    });
-}
 
 const guards = new Map<string, GitGuard>();
 const maxGuards = 64;

@@ -9,7 +9,8 @@ import {
   readlinkSync,
   realpathSync,
 } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { canonicalPath } from '../../../lib/index.ts';
 import { type BytePath, joined } from './byte-path.ts';
 import { gitAbsent } from './sandbox-rule.ts';
 import { statOf } from './wall-plan.ts';
@@ -46,6 +47,24 @@ export const identityOf = (path: BytePath): string => {
 
 /** Device and inode of a directory: another directory in its place has another one. Empty: missing. */
 export const directoryOf = (path: BytePath): string => identityOf(path).split(':', 2).join(':');
+
+/** Moment up to which a sandbox could change files, in milliseconds of the file system. Infinity: it may run. */
+export type UntilMs = number;
+
+/** Whether a file changed only after a sandbox had ended: the user changed it. No program can set this time back. */
+export const isChangedAfter = (path: BytePath, untilMs: UntilMs): boolean => isAfter(path, untilMs, 'ctimeMs');
+
+/** Whether an entry was made after a sandbox had ended. Where the file system does not record that, false. */
+export const isMadeAfter = (path: BytePath, untilMs: UntilMs): boolean => isAfter(path, untilMs, 'birthtimeMs');
+
+function isAfter(path: BytePath, untilMs: UntilMs, time: 'ctimeMs' | 'birthtimeMs'): boolean {
+  if (untilMs === Number.POSITIVE_INFINITY) return false;
+  try {
+    return (lstatSync(path, { throwIfNoEntry: false })?.[time] ?? 0) > untilMs;
+  } catch {
+    return false;
+  }
+}
 
 /** Cheap: a few system calls, no content. */
 export function fingerprintOf(directory: BytePath): string {
@@ -175,4 +194,31 @@ export function modulesOf(directory: string, depth = 8): readonly string[] {
     }
   };
   return below(join(directory, 'modules'), 6);
+}
+
+/** Whether the repository names the worktree, too: a `.git` file may be a stranger's. */
+export function isWorktreeOf(common: string, own: string, file: string): boolean {
+  const back = textIn(own, 'gitdir')?.trim();
+  return back === file && dirname(own) === join(common, 'worktrees');
+}
+
+/** Git directories of the worktrees of a repository. */
+export function worktreesOf(directory: string): readonly string[] {
+  try {
+    const worktrees = join(directory, 'worktrees');
+    return readdirSync(worktrees).map((name) => join(worktrees, name));
+  } catch {
+    return [];
+  }
+}
+
+/** Git directories whose objects a repository uses. */
+export function alternatesOf(directory: string): readonly string[] {
+  const lines = textIn(directory, 'objects/info/alternates')?.split('\n') ?? [];
+  return lines
+    .filter((line) => line !== '')
+    .flatMap((line) => {
+      const git = dirname(canonicalPath(join(line.startsWith('/') ? '/' : join(directory, 'objects'), line)));
+      return looksLikeGit(git) ? [git] : [];
+    });
 }

@@ -79,8 +79,17 @@ export function openedEntries(path: BytePath): ReturnType<typeof readEntries> {
   }
 }
 
-/** A name for a file that is set aside. */
-export const asideOf = (name: string): string => `${name}.removed-${randomBytes(4).toString('hex')}`;
+/** Bytes that the longest name of a file leaves for the name before it was set aside. */
+const maxNameBytes = 255 - '.removed-00000000'.length;
+
+/** A name for a file that is set aside. A command may give a file the longest name there is. */
+export function asideOf(name: string): string {
+  const start = Buffer.from(name)
+    .subarray(0, maxNameBytes)
+    .toString()
+    .replace(/\uFFFD+$/, '');
+  return `${start}.removed-${randomBytes(4).toString('hex')}`;
+}
 
 /** A file that git would have read or run, and that was set aside. */
 export interface GitFinding {

@@ -2,22 +2,12 @@
 export const maxRawBytes = 64 * 1024 * 1024;
 
 /**
- * Shell that waits for a command, outlives the agent server, and reports the end. Arguments: prefix of the command's files, file of
- * the owner, deadline in seconds since the epoch (0: none), seconds that it waits for an agent server, named pipe for the input (empty:
- * no input), then the words of the command.
- * Standard input ends with the agent server; standard output is the file of the output, standard error that of the end.
- *
- * The command replaces a subshell: where shells redirect themselves, their words on a signal would go to the output.
- *
- * The watch is a second shell. It waits for the death of the agent server, and then, until another one owns the command, holds
- * the deadline and bounds the output. Programs that it starts cost nothing before that.
+ * Watch of a keeper. It waits for the death of the agent server, and then, until another one owns the command, holds the deadline and bounds
+ * the output. Programs that it starts cost nothing before that. Without single quotes. Variables: `f`, `o`, `deadline` and `patience`, the
+ * first four arguments of the keeper, and `keeper`, its process.
  */
-export const keeperScript = `
-exec 3<&0 </dev/null
-f=$1 o=$2 deadline=$3 patience=$4 input=$5
-shift 5
-if [ -n "$input" ]; then mkfifo -m 600 "$input" && exec 5<>"$input"; else exec 5</dev/null; fi
-trap : HUP INT TERM
+const watchScript = `
+trap "" HUP INT TERM
 hasOwner() {
   read -r pid ticks <"$o" && kill -0 "$pid" || return 1
   [ -r "/proc/$pid/stat" ] || return 0
@@ -25,29 +15,53 @@ hasOwner() {
   set -- \${line##*)}
   [ "$1" != Z ] && [ "\${20}" = "$ticks" ]
 }
-(
-  trap '' HUP INT TERM
-  exec 4>&2 2>/dev/null >/dev/null
-  read -r _ <&3
-  trap 'kill -KILL $pause; exit' USR1
-  left=$patience why=abandoned
-  while [ "$left" -gt 0 ]; do
-    if [ "$deadline" -gt 0 ] && [ "$(date +%s)" -ge "$deadline" ]; then why=timedOut; break; fi
-    sleep 1 &
-    pause=$!
-    wait $pause
-    if hasOwner; then left=$patience; continue; fi
-    left=$((left - 1))
-    if [ $(wc -c <"$f.out") -gt ${maxRawBytes} ]; then : >"$f.cut"; : >"$f.out"; fi
-  done
-  echo $why >&4
-  kill -TERM -$$
-  sleep 2
-  kill -KILL -$$
-) &
+exec 4>&2 2>/dev/null >/dev/null
+read -r _ <&6
+trap "kill -KILL \\$pause; exit" USR1
+left=$patience why=abandoned
+while [ "$left" -gt 0 ]; do
+  if [ "$deadline" -gt 0 ] && [ "$(date +%s)" -ge "$deadline" ]; then why=timedOut; break; fi
+  sleep 1 &
+  pause=$!
+  wait $pause
+  kill -0 -$keeper || exit
+  if hasOwner; then left=$patience; continue; fi
+  left=$((left - 1))
+  if [ $(wc -c <"$f.out") -gt ${maxRawBytes} ]; then : >"$f.cut"; : >"$f.out"; fi
+done
+echo $why >&4
+kill -TERM -$keeper
+kill -CONT -$keeper
+sleep 2
+kill -KILL -$keeper
+`;
+
+/**
+ * Shell that waits for a command, outlives the agent server, and reports the end. Arguments: prefix of the command's files, file of
+ * the owner, deadline in seconds since the epoch (0: none), seconds that it waits for an agent server, named pipe for the input (empty:
+ * no input), then the words of the command.
+ * Standard input ends with the agent server; standard output is the file of the output, standard error that of the end. In a room,
+ * descriptor 3 is its line. Where the file for them exists, errors of the programs before a sandboxed command go there.
+ *
+ * The command replaces a subshell: where shells redirect themselves, their words on a signal would go to the output.
+ *
+ * A sandboxed command can signal its process group, and so stop this shell. Its watch has a session of its own.
+ */
+export const keeperScript = `
+exec 6<&0 </dev/null
+f=$1 o=$2 deadline=$3 patience=$4 input=$5 keeper=$$
+shift 5
+if [ -n "$input" ]; then mkfifo -m 600 "$input" && exec 5<>"$input"; else exec 5</dev/null; fi
+trap : HUP INT TERM
+script='${watchScript}'
+if [ -f "$f.err" ] && command -v setsid >/dev/null; then
+  f=$f o=$o deadline=$deadline patience=$patience keeper=$keeper setsid /bin/sh -c "$script" &
+else
+  (eval "$script") &
+fi
 watch=$!
 echo started >&2
-(exec "$@" <&5 2>&1 3<&- 5<&-)
+(if [ -f "$f.err" ]; then exec 2>>"$f.err"; else exec 2>&1; fi; exec "$@" <&5 3<&- 5<&- 6<&-)
 echo $? >&2
 exec 2>/dev/null
 kill -USR1 $watch

@@ -22,6 +22,7 @@ import {
   writeKept,
 } from '../../../supervise/index.ts';
 import type { ToolContext } from '../../tool.ts';
+import type { GitFinding } from './held-directory.ts';
 import { keeperScript, readReport } from './keeper-script.ts';
 import { OutputFollower } from './output-follower.ts';
 import type { CommandEnd, CommandRun } from './run-command.ts';
@@ -34,6 +35,8 @@ export interface KeepSettings {
   readonly patienceSeconds: number;
   /** True: an abort leaves commands to the next agent server. Absent: only one with `HandOverError` does. */
   readonly isHandedOver?: () => boolean;
+  /** Called when a command of an earlier server has ended. Returns entries that were set aside in git directories. */
+  readonly leave?: (command: KeptCommand) => Promise<readonly GitFinding[]>;
 }
 
 /** Whether an abort leaves a command to the next agent server. */
@@ -52,6 +55,8 @@ export class HandOverError extends Error {
 export type KeptRun = Omit<CommandRun, 'marker' | 'stdin' | 'onErrorText' | 'drainMs'> & {
   /** Called when output was lost. */
   readonly onSkip: (bytes: number) => void;
+  /** Descriptor that holds the room of the command. */
+  readonly line?: number | undefined;
 };
 
 /** Time between SIGTERM and SIGKILL. */
@@ -82,13 +87,15 @@ export function takeOver(directory: string): void {
 export function beginKept(
   { directory }: KeepSettings,
   { threadId, turnId, callId }: Pick<ToolContext, 'threadId' | 'turnId' | 'callId'>,
-  { id, timeoutMs, background }: Pick<KeptCommand, 'id' | 'timeoutMs' | 'background'>,
+  { id, timeoutMs, background, walls, room }: Pick<KeptCommand, 'id' | 'timeoutMs' | 'background' | 'walls' | 'room'>,
 ): BegunCommand {
   takeOver(directory);
   const command: KeptCommand = {
     ...{ version: 1, id, starter: self },
     ...{ threadId, turnId, callId, startedAt: Date.now(), timeoutMs },
     ...(background && { background }),
+    ...(walls !== undefined && { walls }),
+    ...(room && { room }),
   };
   return { command, fd: writeKept(directory, command) };
 }
@@ -123,15 +130,22 @@ export function startKeeper(
     env,
     timeoutMs,
     signal,
-  }: Pick<CommandRun, 'argv' | 'cwd' | 'env' | 'signal'> & { readonly timeoutMs?: number },
+    line,
+  }: Pick<CommandRun, 'argv' | 'cwd' | 'env' | 'signal'> & {
+    readonly timeoutMs?: number;
+    /** Descriptor that holds the room of the command. */
+    readonly line?: number | undefined;
+  },
   { command, fd }: BegunCommand,
   keep: KeepSettings,
 ): StartedKeeper {
   const [shell = '', ...args] = keeperWords(keep, command, argv);
-  const output = makeKeptFile(keptFiles(keep.directory, command.id).output);
+  const files = keptFiles(keep.directory, command.id);
+  const output = makeKeptFile(files.output);
   try {
+    if (command.walls !== undefined) closeSync(makeKeptFile(files.errors));
     const program = new RunningProgram({
-      ...{ program: shell, args, cwd, env, timeoutMs, signal, stdout: output, stderr: fd, seesOurEnd: true },
+      ...{ program: shell, args, cwd, env, timeoutMs, signal, stdout: output, stderr: fd, seesOurEnd: true, line },
       ...{ graceMs: politeMs, giveUpMs: defaults.supervise.killVerifyMs },
     });
     const keeper = identityOf(program.pid);

@@ -1,13 +1,24 @@
-/** Exec with commands that outlive the agent server. Not for sandboxed ones: see `docs/tools.md`. */
+/** Exec with commands that outlive the agent server. */
 import { randomUUID } from 'node:crypto';
 import { closeSync } from 'node:fs';
-import { findProgram } from '../../../lib/index.ts';
-import { endKeptCommand, type KeptCommand, keptMarker, listKept, searchPathOutside } from '../../../supervise/index.ts';
+import { findProgram, readBoundedFile } from '../../../lib/index.ts';
+import {
+  endKeptCommand,
+  type KeptCommand,
+  keptFiles,
+  keptMarker,
+  listKept,
+  searchPathOutside,
+} from '../../../supervise/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
+import { failed } from '../text.ts';
 import { adoptKept } from './adopt-kept.ts';
 import { CommandOutput } from './command-output.ts';
+import type { CommandPlace } from './command-place.ts';
+import type { GitFinding } from './held-directory.ts';
 import { beginKept, forgetKept, HandOverError, type KeepSettings, runKept } from './kept-command.ts';
+import { inPlace, maxWrapperText, SandboxStartError, startProblem } from './placed-command.ts';
 import { reportEnd } from './report-end.ts';
 import type { CommandEnd } from './run-command.ts';
 import { environmentOf, type VariableSettings } from './variables.ts';
@@ -29,6 +40,7 @@ export interface KeptExecSettings extends VariableSettings, OutputSettings {
 interface KeptShell {
   readonly command: string;
   readonly cwd: string;
+  readonly place: CommandPlace;
   readonly timeoutMs: number;
   readonly output: CommandOutput;
 }
@@ -45,9 +57,9 @@ export const shellPath = (
   { workspacePath }: Pick<ToolContext, 'workspacePath'>,
 ): string => searchPathOutside(workspacePath, environment['PATH']);
 
-/** Runs a shell command below a keeper, outside of the sandbox. */
+/** Runs a shell command below a keeper. @throws SandboxStartError */
 export async function runKeptShell(
-  { command, cwd, timeoutMs, output }: KeptShell,
+  { command, cwd, place, timeoutMs, output }: KeptShell,
   settings: KeptExecSettings,
   context: ToolContext,
 ): Promise<CommandEnd> {
@@ -55,7 +67,13 @@ export async function runKeptShell(
   const { signal, onStored = (work) => work() } = context;
   const id = randomUUID();
   // Written before any wait: a hand-over until the start leaves a record of a command that has not run.
-  const kept = beginKept(keep, context, { id, timeoutMs });
+  const { walls, room, line } = place.kept ?? {};
+  const kept = beginKept(keep, context, {
+    id,
+    timeoutMs,
+    ...(walls !== undefined && { walls }),
+    ...(room && { room }),
+  });
   const forget = (): void => forgetKept(keep, kept.command);
   try {
     const env = await environmentOf(settings, context, keptMarker(keep.directory, id)).catch((error: unknown) => {
@@ -64,18 +82,40 @@ export async function runKeptShell(
     });
     const end = await runKept(
       {
-        argv: [findProgram('bash', shellPath(settings, context)) ?? '/bin/sh', '-c', command],
-        ...{ env, cwd, timeoutMs, signal, ...readersOf(output) },
+        ...(place.isSandboxed
+          ? inPlace(place, command, { ...env, ...place.env }, shellPath(settings, context))
+          : { argv: [findProgram('bash', shellPath(settings, context)) ?? '/bin/sh', '-c', command], env }),
+        ...{ cwd, timeoutMs, signal, line, ...readersOf(output) },
       },
       kept,
       keep,
     );
+    passErrors(kept.command, keep, end, output);
     onStored(forget);
     return end;
   } catch (error) {
     if (!(error instanceof HandOverError)) forget();
     throw error;
   }
+}
+
+/** Adds the errors of the programs before a sandboxed command to its output. @throws SandboxStartError when it did not run */
+function passErrors(
+  { id, walls }: KeptCommand,
+  { directory }: KeepSettings,
+  { exitCode }: CommandEnd,
+  output: CommandOutput,
+): void {
+  if (walls === undefined || exitCode === 0) return;
+  let text = '';
+  try {
+    text = (readBoundedFile(keptFiles(directory, id).errors) ?? '').slice(0, maxWrapperText);
+  } catch {
+    // A program before the command has written too much, or the file was replaced.
+  }
+  output.push(text);
+  const problem = startProblem(text, exitCode);
+  if (problem !== undefined) throw new SandboxStartError(problem);
 }
 
 /** Kept command of a call that an earlier agent server has started. */
@@ -89,10 +129,14 @@ export const keptOfCall = (
 
 /** Ends the commands of calls that are not finished any more. Background processes stay. */
 export async function endKeptCalls(
-  { directory }: KeepSettings,
+  { directory, leave }: KeepSettings,
   isOver: (call: Pick<ToolContext, 'threadId' | 'turnId'>) => boolean,
 ): Promise<void> {
-  for (const kept of listKept(directory)) if (!kept.background && isOver(kept)) await endKeptCommand(directory, kept);
+  for (const kept of listKept(directory)) {
+    if (kept.background || !isOver(kept)) continue;
+    await endKeptCommand(directory, kept);
+    await leave?.(kept);
+  }
 }
 
 /**
@@ -106,13 +150,25 @@ export async function adoptExec(settings: KeptExecSettings, context: ToolContext
   const kept = keptOfCall(settings.keep, context);
   if (!kept) return unknownResult('');
   const output = outputOf(settings, context);
+  const { keep } = settings;
   let end: Awaited<ReturnType<typeof adoptKept>>;
+  let asides: readonly GitFinding[] = [];
+  let isLeft = false;
   try {
-    end = await adoptKept(kept, settings.keep, { signal, ...readersOf(output) });
+    end = await adoptKept(kept, keep, { signal, ...readersOf(output) });
+    if (typeof end === 'object') passErrors(kept, keep, end, output);
+  } catch (error) {
+    if (error instanceof SandboxStartError) {
+      onStored(() => forgetKept(keep, kept));
+      return failed(`Exec: ${error.message}`);
+    }
+    isLeft = error instanceof HandOverError;
+    throw error;
   } finally {
+    if (!isLeft) asides = (await keep.leave?.(kept)) ?? [];
     output.close();
   }
-  const forget = (): void => forgetKept(settings.keep, kept);
+  const forget = (): void => forgetKept(keep, kept);
   if (end === 'notStarted') {
     forget();
     return undefined;
@@ -121,7 +177,13 @@ export async function adoptExec(settings: KeptExecSettings, context: ToolContext
   signal.throwIfAborted();
   if (end === undefined) return unknownResult(output.read());
   const { maxTimeoutMs, network } = settings;
-  const facts = { timeoutMs: kept.timeoutMs ?? maxTimeoutMs, maxTimeoutMs, network, isSandboxed: false };
+  const facts = {
+    timeoutMs: kept.timeoutMs ?? maxTimeoutMs,
+    maxTimeoutMs,
+    network,
+    isSandboxed: kept.walls !== undefined,
+    asides,
+  };
   return reportEnd(end, output.read(), facts);
 }
 

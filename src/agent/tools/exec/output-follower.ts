@@ -136,23 +136,41 @@ export class OutputFollower {
     return false;
   }
 
+  get #waiting(): number {
+    return fstatSync(this.#file.fd).size - this.#position;
+  }
+
   /** Gives up output that comes too fast, unless it is of the part that is stored whole. */
   #skip(): void {
-    const { size } = fstatSync(this.#file.fd);
-    const waiting = size - this.#position;
-    if (this.#passed < maxOutputFileBytes || waiting <= maxRawBytes / 2) return;
-    const skipped = this.#isEnding ? waiting - endBytes : waiting;
+    if (this.#passed < maxOutputFileBytes || this.#waiting <= maxRawBytes / 2) return;
+    if (this.#isEnding) {
+      this.#pass(this.#waiting - endBytes);
+      return;
+    }
+    this.#file.onCut();
+    const skipped = this.#waiting;
+    this.#empty();
+    this.#pass(skipped);
+    this.#position = 0;
+  }
+
+  #pass(skipped: number): void {
     this.#decoder = new StringDecoder('utf8');
     this.#passed += skipped;
     this.#position += skipped;
     this.#file.onSkip(skipped);
-    if (!this.#isEnding) this.#cut();
   }
 
-  /** Empties the file. The command appends: its next output goes to the beginning. */
+  /** Removes output that was read. */
   #cut(): void {
     this.#file.onCut();
-    ftruncateSync(this.#file.fd, 0);
+    if (!this.#readBurst()) return;
+    this.#empty();
     this.#position = 0;
+  }
+
+  /** Empties the file. The command appends: its next output goes to the beginning. Output that came since the last look is lost. */
+  #empty(): void {
+    ftruncateSync(this.#file.fd, 0);
   }
 }

@@ -18,6 +18,10 @@ import { isAlive, ownIdentity } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
 import { between, statOf } from './wall-plan.ts';
 
+/** A placeholder as a record has it. */
+export const StandingName = v.object({ path: v.string(), isDirectory: v.boolean(), identity: v.string() });
+export type StandingName = v.InferOutput<typeof StandingName>;
+
 interface Standing {
   readonly isDirectory: boolean;
   readonly identity: string;
@@ -31,7 +35,7 @@ const identityOf = (found: Stats | undefined): string =>
 /** Placeholders of one process, for the process that removes them when this one was killed. */
 const StandingRecord = v.object({
   owner: ProcessIdentity,
-  placeholders: v.array(v.object({ path: v.string(), isDirectory: v.boolean(), identity: v.string() })),
+  placeholders: v.array(StandingName),
 });
 
 /**
@@ -89,6 +93,36 @@ export class Placeholders {
     }
   }
 
+  /** Placeholders at these paths. */
+  namesOf(paths: readonly string[]): readonly StandingName[] {
+    return [...new Set(paths)].flatMap((path) => {
+      const known = this.#standing.get(path);
+      return known ? [{ path, isDirectory: known.isDirectory, identity: known.identity }] : [];
+    });
+  }
+
+  /** Takes over placeholders that another process has made. @returns paths of those that still stand, for `release` */
+  take(names: readonly StandingName[]): string[] {
+    const standing = names.filter(
+      ({ path, identity }) => identity !== '' && identity === identityOf(statOf(path, lstatSync)),
+    );
+    for (const { path, isDirectory, identity } of standing) {
+      const users = this.#standing.get(path)?.users ?? 0;
+      this.#standing.set(path, { isDirectory, identity, users: users + 1 });
+    }
+    return standing.map(({ path }) => path);
+  }
+
+  /** Leaves placeholders to another process. */
+  forget(paths: readonly string[]): void {
+    for (const path of paths) {
+      const known = this.#standing.get(path);
+      if (!known) continue;
+      known.users -= 1;
+      if (known.users === 0) this.#standing.delete(path);
+    }
+  }
+
   /** Whether a placeholder stands for this name. */
   has(path: string): boolean {
     return this.#standing.has(path);
@@ -106,16 +140,42 @@ export class Placeholders {
   }
 }
 
-/** Removes placeholders of processes that were killed. @param directory of the records */
-export function sweepPlaceholders(directory: string): void {
-  for (const name of namesIn(directory)) {
+/**
+ * Removes placeholders of processes that were killed.
+ *
+ * @param directory of the records
+ * @param findStanding finds placeholders that a command behind its walls still needs. Called when the process is known to be dead: it
+ *   stores no more walls
+ */
+export function sweepPlaceholders(directory: string, findStanding: () => ReadonlySet<string> = () => new Set()): void {
+  for (const name of namesIn(directory).filter((each) => recordForm.test(each))) {
     const file = join(directory, name);
     const record = readUntrustedJson(file, StandingRecord);
     if (record.kind === 'ok' && isAlive(record.value.owner) !== 'gone') continue;
-    if (record.kind === 'ok') for (const each of [...record.value.placeholders].reverse()) remove(each.path, each);
-    rmSync(file, { force: true });
+    if (record.kind === 'ok') {
+      const standing = findStanding();
+      removeNames(record.value.placeholders.filter(({ path }) => !standing.has(path)));
+    }
+    removeRecord(file);
   }
 }
+
+/** Removes placeholders that are still empty. */
+export function removeNames(names: readonly StandingName[]): void {
+  for (const each of [...names].reverse()) remove(each.path, each);
+}
+
+/** Removes a record, also a directory or a link in its place. */
+export function removeRecord(file: string): void {
+  try {
+    rmSync(file, { recursive: true, force: true });
+  } catch {
+    // The next start reads the record again.
+  }
+}
+
+/** Names of the records of processes. */
+const recordForm = /\.json$/;
 
 function namesIn(directory: string): readonly string[] {
   try {

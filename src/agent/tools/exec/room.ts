@@ -1,7 +1,17 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessIdentity } from '../../../protocol/index.ts';
 import { defaults } from '../../../protocol/index.ts';
-import { isAlive, markerVariable, RunningProgram, readIdentity } from '../../../supervise/index.ts';
+import {
+  isAlive,
+  isProvenOurs,
+  killMarked,
+  markerVariable,
+  ownIdentity,
+  RunningProgram,
+  readIdentity,
+} from '../../../supervise/index.ts';
+import { roomScript } from './room-script.ts';
 
 /** Programs that make a room and enter it. Absolute paths. */
 export interface RoomPrograms {
@@ -10,45 +20,69 @@ export interface RoomPrograms {
   readonly setpriv: string;
 }
 
+/** Files of a room that outlives its server. */
+export interface RoomFiles {
+  /** Named pipe: the room lives while a process has it open. */
+  readonly line: string;
+  /** Made when the room has ended. */
+  readonly end: string;
+}
+
+/** First process of a room, with the facts that a command needs to enter. */
+interface Inside {
+  readonly identity: ProcessIdentity;
+  readonly hasNetwork: boolean;
+}
+
+const pollMs = 2;
+const { O_RDWR, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
+
 /** A sandbox that stays: commands that enter it share `/tmp`, processes and the loopback network. */
 export class Room {
   /** Commands that are in it. */
   users = 0;
-  readonly #programs: RoomPrograms;
-  readonly #holder: RunningProgram;
-  readonly #inside: ProcessIdentity;
-  readonly #hasNetwork: boolean;
+  /** Descriptor for the keepers of its commands. Absent: it ends with this process. */
+  readonly line: number | undefined;
+  readonly inside: Inside;
+  readonly #marker: string;
+  /** Absent: an earlier server has made the room. */
+  readonly #holder: RunningProgram | undefined;
+  readonly #files: RoomFiles | undefined;
+  #isLineOpen: boolean;
+  #isReleased = false;
 
-  private constructor(programs: RoomPrograms, holder: RunningProgram, inside: ProcessIdentity, hasNetwork: boolean) {
-    this.#programs = programs;
+  private constructor(inside: Inside, marker: string, files?: RoomFiles, holder?: RunningProgram) {
+    this.inside = inside;
+    this.#marker = marker;
     this.#holder = holder;
-    this.#inside = inside;
-    this.#hasNetwork = hasNetwork;
+    this.#files = files;
+    this.line = files && openLine(files);
+    this.#isLineOpen = this.line !== undefined;
   }
 
   /**
-   * Makes a room. It ends with this process.
+   * Makes a room. Without files, it ends with this process.
    *
    * @param walls words for bubblewrap
    * @param marker finds the remaining processes of the room
    * @throws Error with the words of bubblewrap
    */
-  static async open(programs: RoomPrograms, walls: readonly string[], marker: string): Promise<Room> {
+  static async open(
+    { bubblewrap }: RoomPrograms,
+    walls: readonly string[],
+    marker: string,
+    files?: RoomFiles,
+  ): Promise<Room> {
     const { promise: isReady, resolve: ready } = Promise.withResolvers<void>();
     let [info, errors] = ['', ''];
+    // Namespaces are complete when the command inside runs, not when their numbers are printed.
+    const last = ['--unshare-user', '--info-fd', '1', '--', '/bin/sh', '-c', 'echo ready >&2; exec sleep infinity'];
+    const words = [bubblewrap, ...walls, ...last];
+    const [program = '', ...args] = files
+      ? ['/bin/sh', '-c', roomScript, 'oratorio-room', files.line, files.end, ...words]
+      : words;
     const holder = new RunningProgram({
-      program: programs.bubblewrap,
-      // Namespaces are complete when the command inside runs, not when their numbers are printed.
-      args: [
-        ...walls,
-        '--unshare-user',
-        '--info-fd',
-        '1',
-        '--',
-        '/bin/sh',
-        '-c',
-        'echo ready >&2; exec sleep infinity',
-      ],
+      ...{ program, args, seesOurEnd: files !== undefined },
       env: { PATH: '/usr/bin:/bin', [markerVariable]: marker },
       stdout: (chunk) => {
         info += chunk.toString();
@@ -64,9 +98,10 @@ export class Room {
     const isOver = await Promise.race([hasEnded, isReady.then(() => false)]);
     clearTimeout(timer);
     const pid = Number(/"child-pid": (\d+)/.exec(info)?.[1]);
-    const inside = isOver || !pid ? 'gone' : readIdentity(pid);
-    if (typeof inside === 'string') {
+    const identity = isOver || !pid ? 'gone' : readIdentity(pid);
+    if (typeof identity === 'string') {
       holder.stop();
+      for (const file of Object.values(files ?? {})) rmSync(file, { force: true });
       throw new Error(
         errors
           .replace(/^ready$/m, '')
@@ -74,18 +109,35 @@ export class Room {
           .slice(0, 300) || 'bubblewrap ended',
       );
     }
-    return new Room(programs, holder, inside, !walls.includes('--unshare-net'));
+    return new Room({ identity, hasNetwork: !walls.includes('--unshare-net') }, marker, files, holder);
   }
 
-  /** False when its processes have ended. A process that is ending has no namespaces that a command could enter. */
+  /** Finds a room that an earlier server has made. @returns undefined: it has ended */
+  static find(
+    {
+      pid,
+      startedTicks,
+      hasNetwork,
+    }: { readonly pid: number; readonly startedTicks: string; readonly hasNetwork: boolean },
+    marker: string,
+    files: RoomFiles,
+  ): Room | undefined {
+    const { bootId, pidNamespace } = ownIdentity();
+    const identity = { pid, startedTicks, bootId, pidNamespace };
+    return isProvenOurs(identity, marker) ? new Room({ identity, hasNetwork }, marker, files) : undefined;
+  }
+
+  /** False when its processes have ended, or it was released. A process that is ending has no namespaces that a command could enter. */
   get isOpen(): boolean {
-    return isAlive(this.#inside) === 'alive' && existsSync(`/proc/${this.#inside.pid}/ns/mnt`);
+    const { identity } = this.inside;
+    if (this.#isReleased) return false;
+    return isAlive(identity) === 'alive' && existsSync(`/proc/${identity.pid}/ns/mnt`);
   }
 
   /** Whether no command has left a process in it. False where the kernel does not list children. */
   get isEmpty(): boolean {
     try {
-      const { pid } = this.#inside;
+      const { pid } = this.inside.identity;
       const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
       // Orphans in the room become children of its first process, which has one of its own.
       return /^\d+$/.test(children) && this.isOpen;
@@ -95,22 +147,53 @@ export class Room {
   }
 
   /** Words to put before a command so that it runs in the room, without privileges. It begins in the root directory of the room. */
-  get words(): readonly string[] {
-    const { nsenter, setpriv } = this.#programs;
+  words({ nsenter, setpriv }: RoomPrograms): readonly string[] {
+    const { identity, hasNetwork } = this.inside;
     return [
-      ...[nsenter, '-t', String(this.#inside.pid), '-U', '-m', '-p', '-i', ...(this.#hasNetwork ? [] : ['-n'])],
+      ...[nsenter, '-t', String(identity.pid), '-U', '-m', '-p', '-i', ...(hasNetwork ? [] : ['-n'])],
       ...['--preserve-credentials', setpriv, '--no-new-privs', '--bounding-set=-all', '--inh-caps=-all'],
     ];
   }
 
   /**
    * Ends the room with all its processes, the inner one first: the outer one collects it, and exits. In the other order the inner one would
-   * be left to the first process of the system, which collects nothing where this server is that process.
+   * be left to the first process of the system, which collects nothing where this server is that process. A released room stays.
    */
   async close(): Promise<void> {
-    if (this.isOpen) process.kill(this.#inside.pid, 'SIGKILL');
-    const timer = setTimeout(() => this.#holder.stop(), defaults.agent.roomStartMs);
-    await this.#holder.ended;
-    clearTimeout(timer);
+    if (this.#isReleased) return;
+    if (this.isOpen) process.kill(this.inside.identity.pid, 'SIGKILL');
+    if (this.#holder) {
+      const { ended } = this.#holder;
+      const timer = setTimeout(() => this.#holder?.stop(), defaults.agent.roomStartMs);
+      await ended;
+      clearTimeout(timer);
+    } else {
+      const late = performance.now() + defaults.agent.roomStartMs;
+      while (isAlive(this.inside.identity) === 'alive' && performance.now() < late) await sleep(pollMs);
+      await killMarked(this.#marker);
+    }
+    this.#closeLine();
+    for (const file of Object.values(this.#files ?? {})) rmSync(file, { force: true });
+  }
+
+  /** Leaves the room to the keepers of its commands. */
+  release(): void {
+    this.#isReleased = true;
+    this.#holder?.release();
+    this.#closeLine();
+  }
+
+  #closeLine(): void {
+    if (this.line !== undefined && this.#isLineOpen) closeSync(this.line);
+    this.#isLineOpen = false;
+  }
+}
+
+/** Holds a room. Undefined: it is ending. */
+function openLine({ line }: RoomFiles): number | undefined {
+  try {
+    return openSync(line, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
+  } catch {
+    return undefined;
   }
 }

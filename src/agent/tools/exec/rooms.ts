@@ -1,45 +1,40 @@
+import { randomUUID } from 'node:crypto';
 import { findProgram } from '../../../lib/index.ts';
-import { runProgram } from '../../../supervise/index.ts';
+import { keptMarker, roomLine, runProgram } from '../../../supervise/index.ts';
 import { newMarker } from './environment.ts';
-import type { GitFinding } from './held-directory.ts';
-import { boundSockets } from './open-sockets.ts';
-import { Room, type RoomPrograms } from './room.ts';
-import { findBubblewrap, type OpenWalls, openWalls } from './sandbox.ts';
-import { statOf } from './wall-plan.ts';
-import { isolation, type SandboxPlaces, sharedFloor } from './walls.ts';
+import { takeOver } from './kept-command.ts';
+import { type OpenWalls, openWalls } from './open-walls.ts';
+import { Room, type RoomFiles, type RoomPrograms } from './room.ts';
+import { findBubblewrap } from './sandbox.ts';
+import type { TakenSandboxes } from './taken-sandboxes.ts';
+import { keyOf, type Stay, stayIn, type WalledRoom } from './walled-room.ts';
+import { isolation, type SandboxPlaces, sharedFloor, wallsFor } from './walls.ts';
+import { roomEndFile } from './walls-record.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A command's stay in a room. */
-export interface Stay {
-  /** Words to put before the command. */
-  readonly words: readonly string[];
-  /** Leaves the room after the end of the command. Further calls have no effect. @returns entries that were set aside in git directories */
-  readonly leave: () => Promise<readonly GitFinding[]>;
-}
-
-/** A room behind its walls. */
-interface WalledRoom {
-  readonly room: Room;
+/** A room of this server. */
+interface OwnRoom extends WalledRoom {
   readonly walls: OpenWalls;
-  /** Commands that have not ended. */
-  running: number;
-}
-
-interface KnownRoom {
-  key: string;
-  readonly opened: Promise<WalledRoom>;
 }
 
 /** The sandboxes of conversations: one room each, from the first command of a turn to the end of the last one. */
 export class Rooms {
   readonly #environment: Environment;
-  readonly #rooms = new Map<string, KnownRoom>();
+  readonly #taken: TakenSandboxes | undefined;
+  readonly #rooms = new Map<string, Promise<OwnRoom>>();
   #programs: Promise<RoomPrograms | undefined> | undefined;
   #isClosed = false;
 
-  constructor(environment: Environment) {
+  /** @param taken rooms of an earlier server, which commands may enter, too */
+  constructor(environment: Environment, taken?: TakenSandboxes) {
     this.#environment = environment;
+    this.#taken = taken;
+  }
+
+  /** Resolves when commands may run outside of rooms: see `TakenSandboxes`. */
+  get swept(): Promise<unknown> {
+    return this.#taken?.swept ?? Promise.resolve();
   }
 
   /** Whether rooms can be made here. Tried once. */
@@ -56,30 +51,40 @@ export class Rooms {
     const programs = await this.#available();
     if (!programs || this.#isClosed) return undefined;
     const known = this.#rooms.get(threadId);
-    const old = await known?.opened.catch(() => undefined);
-    if (old?.room.isOpen && (old.room.users > 0 || known?.key === keyOf(places, old.walls)))
-      return stayIn(old, () => this.endIdle(threadId));
+    const old = await known?.catch(() => undefined);
+    if (old?.room.isOpen && (old.room.users > 0 || keyNow(places, old) === old.key))
+      return this.#stayIn(old, programs, threadId);
+    const taken = this.#taken?.roomsOf(threadId).find((each) => keyNow(places, each) === each.key);
+    if (taken) return stayIn(taken, programs, async () => this.#taken?.settle());
     if (this.#rooms.get(threadId) === known) this.#rooms.delete(threadId);
     await closeRoom(old);
     // Another call may have made a room during the wait.
     if (this.#rooms.has(threadId)) return this.enter(threadId, places);
-    const made: KnownRoom = { key: '', opened: this.#open(programs, places) };
+    const made = this.#open(programs, places);
     this.#rooms.set(threadId, made);
     try {
-      const opened = await made.opened;
-      made.key = keyOf(places, opened.walls);
-      return stayIn(opened, () => this.endIdle(threadId));
+      return this.#stayIn(await made, programs, threadId);
     } catch {
       if (this.#rooms.get(threadId) === made) this.#rooms.delete(threadId);
       return undefined;
     }
   }
 
-  async #open(programs: RoomPrograms, places: SandboxPlaces): Promise<WalledRoom> {
-    const walls = await openWalls(places);
+  #stayIn(own: OwnRoom, programs: RoomPrograms, threadId: string): Stay {
+    return stayIn(own, programs, async () => {
+      if (own.walls.isBrief) await this.endIdle(threadId);
+    });
+  }
+
+  async #open(programs: RoomPrograms, places: SandboxPlaces): Promise<OwnRoom> {
+    const id = randomUUID();
+    const walls = await openWalls(places, id);
     const words = [...sharedFloor, ...isolation(places.network), ...walls.words];
+    const files = walls.isStored ? filesOf(places, id) : undefined;
+    const marker = files && places.kept !== undefined ? keptMarker(places.kept, id) : newMarker(this.#environment);
     try {
-      return { walls, room: await Room.open(programs, words, newMarker(this.#environment)), running: 0 };
+      const room = await Room.open(programs, words, marker, files);
+      return { id, key: keyOf(places, walls.walls.plan, walls.fingerprint()), walls, room, running: 0 };
     } catch (error) {
       await walls.close();
       throw error;
@@ -88,21 +93,26 @@ export class Rooms {
 
   /** Ends the room of a conversation with everything in it. */
   async end(threadId: string): Promise<void> {
+    await Promise.all([this.#endOwn(threadId), this.#taken?.end(threadId)]);
+  }
+
+  async #endOwn(threadId: string): Promise<void> {
     const known = this.#rooms.get(threadId);
     this.#rooms.delete(threadId);
-    await closeRoom(await known?.opened.catch(() => undefined));
+    await closeRoom(await known?.catch(() => undefined));
   }
 
   /** Ends the room of a conversation unless a command is in it. */
   async endIdle(threadId: string): Promise<void> {
-    const opened = await this.#rooms.get(threadId)?.opened.catch(() => undefined);
-    if (opened?.room.users === 0) await this.end(threadId);
+    const opened = await this.#rooms.get(threadId)?.catch(() => undefined);
+    if (opened?.room.users === 0) await this.#endOwn(threadId);
   }
 
-  /** Ends all rooms, and makes none any more. */
+  /** Ends all rooms, and makes none any more. Commands of an earlier server run on. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#rooms.keys()].map((threadId) => this.end(threadId)));
+    await Promise.all([...this.#rooms.keys()].map((threadId) => this.#endOwn(threadId)));
+    this.#taken?.handOver();
   }
 
   #available(): Promise<RoomPrograms | undefined> {
@@ -111,40 +121,23 @@ export class Rooms {
   }
 }
 
-async function closeRoom(opened: WalledRoom | undefined): Promise<void> {
+async function closeRoom(opened: OwnRoom | undefined): Promise<void> {
   await opened?.room.close();
   await opened?.walls.close();
 }
 
-/** Changes when a new room would have other walls. A file that appears in a hidden place counts, one that a placeholder stands for does not. */
-function keyOf(places: SandboxPlaces, walls: OpenWalls): string {
-  const { hidden, network, environment, ...rest } = places;
-  const sockets = network === 'deny' ? boundSockets().filter((path) => walls.walls.plan.shows(path)) : [];
-  const kinds = hidden.map(({ path }) => [path, statOf(path)?.isDirectory()]);
-  return JSON.stringify([rest, network, environment?.['PATH'], kinds, sockets, walls.fingerprint()]);
+/** Key that a room for these places would have now. */
+function keyNow(places: SandboxPlaces, { walls }: WalledRoom | OwnRoom): string {
+  // No socket of a service lies in a git directory.
+  const { plan } = 'walls' in walls ? walls.walls : wallsFor(places, []);
+  return keyOf(places, plan, walls.fingerprint());
 }
 
-/** @param onIdle ends the room */
-function stayIn(walled: WalledRoom, onIdle: () => Promise<void>): Stay {
-  const { room, walls } = walled;
-  room.users += 1;
-  walled.running += 1;
-  walls.begin(() => walled.running === 0 && room.isEmpty);
-  let isInside = true;
-  return {
-    words: room.words,
-    leave: async () => {
-      if (!isInside) return [];
-      isInside = false;
-      walled.running -= 1;
-      try {
-        return await walls.examine();
-      } finally {
-        room.users -= 1;
-        if (walls.isBrief && room.users === 0) await onIdle();
-      }
-    },
-  };
+/** Files of a room that may outlive this server. Undefined: it ends with this server. */
+function filesOf({ workspacePath, records, kept }: SandboxPlaces, id: string): RoomFiles | undefined {
+  if (records === undefined || kept === undefined) return undefined;
+  takeOver(kept);
+  return { line: roomLine(kept, id), end: roomEndFile({ records, kept, workspacePath }, id) };
 }
 
 /** Whether the programs are there and a command can enter: kernels and containers forbid parts of it. */
@@ -156,7 +149,7 @@ async function tryRooms(environment: Environment): Promise<RoomPrograms | undefi
   const programs = { bubblewrap: bubblewrap.program, nsenter, setpriv };
   try {
     const room = await Room.open(programs, [...sharedFloor, ...isolation('deny')], newMarker(environment));
-    const [program = '', ...args] = [...room.words, '/bin/sh', '-c', 'exit 0'];
+    const [program = '', ...args] = [...room.words(programs), '/bin/sh', '-c', 'exit 0'];
     const { exitCode } = await runProgram({ program, args, env: {}, timeoutMs: 10_000 }).finally(() => room.close());
     return exitCode === 0 ? programs : undefined;
   } catch {

@@ -1,14 +1,11 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
-import { directoryName } from '../../../config/index.ts';
 import { findProgram } from '../../../lib/index.ts';
 import type { SandboxState } from '../../../protocol/index.ts';
 import { closeBeforeStart } from '../../../supervise/index.ts';
-import { gitGuardOf } from './git-guard.ts';
 import type { GitFinding } from './held-directory.ts';
-import { Placeholders } from './placeholders.ts';
+import { openWalls } from './open-walls.ts';
 import { sandboxExec, seatbeltProfile } from './seatbelt.ts';
-import { floor, isolation, type SandboxNetwork, type SandboxPlaces, type Walls, wallsFor, wordsOf } from './walls.ts';
+import { floor, isolation, type SandboxNetwork, type SandboxPlaces } from './walls.ts';
 
 /** `Tools.Shell.Sandbox`. */
 export type SandboxMode = 'off' | 'auto' | 'required';
@@ -85,60 +82,14 @@ export interface SandboxedCommand extends SandboxPlaces {
   readonly cwd: string;
 }
 
-/** Walls that are up, until `close`. */
-export interface OpenWalls {
-  readonly walls: Walls;
-  /** Words for bubblewrap, without those that isolate processes. */
-  readonly words: readonly string[];
-  /** Call it before each command. @param isEmpty checks whether no process is left behind these walls */
-  readonly begin: (isEmpty: () => boolean) => void;
-  /** Judges the git directories after a command. @returns entries that were set aside */
-  readonly examine: () => Promise<readonly GitFinding[]>;
-  /** Changes when the walls would be others now. */
-  readonly fingerprint: () => string;
-  /** Placeholders stand among the files of the workspace: the walls must not outlive the command. */
-  readonly isBrief: boolean;
-  /** Takes the walls down, and judges the git directories. Call it when no process is left behind them. */
-  readonly close: () => Promise<void>;
-  /** Takes entries that were set aside and that no command has reported. */
-  readonly findings: () => readonly GitFinding[];
-}
-
-const placeholders = new Placeholders();
-
-/** Finds the places of a sandbox, makes placeholders for missing names, and begins to watch over git directories. */
-export async function openWalls(places: SandboxPlaces): Promise<OpenWalls> {
-  const guard = gitGuardOf(places.workspacePath);
-  const ofGit = await guard.open(places.environment ?? process.env);
-  const paths: string[] = [];
-  const sandbox = Symbol(places.workspacePath);
-  const close = () => guard.close(sandbox, () => placeholders.release(paths.splice(0)));
-  try {
-    const walls = wallsFor(places, ofGit);
-    const words = wordsOf(places, walls, { placeholders, paths });
-    if (places.records !== undefined) placeholders.record(places.records);
-    guard.settle();
-    const own = join(places.workspacePath, directoryName);
-    const isBrief = paths.some((path) => path !== own && !path.includes('/.git/'));
-    return {
-      ...{ walls, words, isBrief, close },
-      begin: (isEmpty) => guard.begin(sandbox, isEmpty),
-      examine: () => guard.examine(),
-      fingerprint: () => guard.fingerprint(),
-      findings: () => guard.findings(),
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
-}
-
 /** Words to put before one command, and its end. */
 export interface OpenSandbox {
   /** Empty: the command runs without a sandbox. */
   readonly words: readonly string[];
   /** Closes the sandbox after the end of the command. @returns entries that were set aside in git directories */
   readonly close: () => Promise<readonly GitFinding[]>;
+  /** Leaves the sandbox to the next server. Absent: it ends with this one. */
+  readonly handOver?: (() => void) | undefined;
 }
 
 const none: OpenSandbox = { words: [], close: async () => [] };
@@ -171,7 +122,12 @@ export async function openSandbox(
     await opened.close();
     return { problem: `bubblewrap cannot make the sandbox of this workspace: ${failure}` };
   }
-  return { words: [...walls, '--chdir', command.cwd, '--', ...firstProcess], close };
+  const { handOver } = opened;
+  return {
+    words: [...walls, '--chdir', command.cwd, '--', ...firstProcess],
+    close,
+    ...(opened.isStored && { handOver }),
+  };
 }
 
 /** Why no sandbox can be made on this machine. */

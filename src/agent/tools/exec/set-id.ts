@@ -15,6 +15,12 @@ const limits = { prompt: 2_000, ownProcess: 20_000 };
 /** Entries between two pauses, in which other work gets its turn. */
 const sliceLength = 500;
 
+/** Time of the file system in which files were changed. A file that changed outside of it belongs to the user. */
+export interface Period {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
 interface SearchedDirectory {
   readonly path: BytePath;
   readonly directories: readonly BytePath[];
@@ -37,40 +43,39 @@ export class SetIdSearch {
   }
 
   /** Does the work of `clear` in a small workspace. @returns undefined: it has too many entries, nothing was cleared */
-  clearPromptly(sinceMs: number): Promise<readonly string[] | undefined> {
-    return this.#clear([this.#root], sinceMs, limits.prompt);
+  clearPromptly(period: Period): Promise<readonly string[] | undefined> {
+    return this.#clear([this.#root], period, limits.prompt);
   }
 
   /**
    * Not for two calls at a time.
    *
-   * @param sinceMs time of the file system; a file that has not changed since then belongs to the user
    * @returns paths of the files
    */
-  async clear(sinceMs: number): Promise<readonly string[]> {
-    const cleared = await this.#clear([this.#root], sinceMs, limits.ownProcess);
+  async clear(period: Period): Promise<readonly string[]> {
+    const cleared = await this.#clear([this.#root], period, limits.ownProcess);
     if (cleared) return cleared;
-    const { paths, closed } = await clearWithProgram(this.#root, sinceMs);
-    return [...paths, ...((await this.#clear(closed, sinceMs, Infinity)) ?? [])];
+    const { paths, closed } = await clearWithProgram(this.#root, period);
+    return [...paths, ...((await this.#clear(closed, period, Infinity)) ?? [])];
   }
 
-  async #clear(roots: readonly BytePath[], sinceMs: number, max: number): Promise<readonly string[] | undefined> {
+  async #clear(roots: readonly BytePath[], period: Period, max: number): Promise<readonly string[] | undefined> {
     if (process.platform !== 'linux') return [];
     try {
       const found = await this.#find(roots, max);
-      return found && (await this.#clearIn(found, sinceMs));
+      return found && (await this.#clearIn(found, period));
     } finally {
       for (const directory of this.#opened.reverse()) withdrawReading(directory);
       this.#opened = [];
     }
   }
 
-  async #clearIn(found: readonly SearchedDirectory[], sinceMs: number): Promise<readonly string[]> {
+  async #clearIn(found: readonly SearchedDirectory[], period: Period): Promise<readonly string[]> {
     const cleared: string[] = [];
     let left = sliceLength;
     for (const { path, files } of found) {
       const marked = files.map((name) => joined(path, name)).filter(isSetId);
-      for (const file of marked) if (clear(Buffer.from(file), this.#root, sinceMs)) cleared.push(String(file));
+      for (const file of marked) if (clear(Buffer.from(file), this.#root, period)) cleared.push(String(file));
       left -= files.length;
       if (left > 0) continue;
       left = sliceLength;
@@ -132,7 +137,7 @@ interface ProgramSearch {
 const isDirectory = (path: BytePath): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Searches with `find`, for a workspace of many entries. */
-async function clearWithProgram(root: string, sinceMs: number): Promise<ProgramSearch> {
+async function clearWithProgram(root: string, period: Period): Promise<ProgramSearch> {
   const find = findProgram('find', searchPathOutside(root, process.env['PATH']));
   const paths: string[] = [];
   const closed: BytePath[] = [];
@@ -140,7 +145,7 @@ async function clearWithProgram(root: string, sinceMs: number): Promise<ProgramS
   let listed = 0;
   const take = (file: Buffer) => {
     if (isDirectory(file)) return void closed.push(file);
-    if (!clear(file, root, sinceMs)) return;
+    if (!clear(file, root, period)) return;
     listed += file.length;
     if (listed <= maxListedBytes) paths.push(String(file));
   };
@@ -168,13 +173,14 @@ async function clearWithProgram(root: string, sinceMs: number): Promise<ProgramS
 }
 
 /** Clears the bits of one file. A descriptor holds the file, because another command may put a link in its place. */
-function clear(file: Buffer, root: string, sinceMs: number): boolean {
+function clear(file: Buffer, root: string, { sinceMs, untilMs }: Period): boolean {
   let fd: number | undefined;
   try {
     fd = openSync(file, onlyPath | constants.O_NOFOLLOW);
     const held = `/proc/self/fd/${fd}`;
     const stats = fstatSync(fd);
-    if (!stats.isFile() || (stats.mode & setId) === 0 || stats.ctimeMs < sinceMs) return false;
+    if (!stats.isFile() || (stats.mode & setId) === 0) return false;
+    if (stats.ctimeMs < sinceMs || stats.ctimeMs > untilMs) return false;
     if (!isWithin(root, readlinkSync(held))) return false;
     chmodSync(held, stats.mode & 0o1777);
     return true;

@@ -33,6 +33,8 @@ export interface SandboxPlaces {
   readonly readable?: string | undefined;
   /** Directory of records for `sweepPlaceholders`. Absent: a kill leaves placeholders. */
   readonly records?: string | undefined;
+  /** Directory of the commands that outlive this server: see `WallsRecord`. Absent: none behind these walls does. */
+  readonly kept?: string | undefined;
 }
 
 /** Processes without privileges, and without the network unless it is allowed. They end with the server. */

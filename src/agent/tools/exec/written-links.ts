@@ -1,6 +1,6 @@
 import { unlinkSync } from 'node:fs';
 import { type BytePath, joined, keyOf, nameIn, parentOf } from './byte-path.ts';
-import { linkTarget } from './git-state.ts';
+import { isMadeAfter, linkTarget, type UntilMs } from './git-state.ts';
 import { type GitFinding, inDirectory, openedEntries } from './held-directory.ts';
 import { KnownDirectories } from './known-directories.ts';
 
@@ -35,10 +35,21 @@ export class WrittenLinks {
     this.#accepted.set(keyOf(directory), new Set((await this.#find(directory)).map(nameOf)));
   }
 
-  /** Removes the links that are new. */
-  async remove(directory: BytePath): Promise<readonly GitFinding[]> {
+  /** Accepted links by directory. */
+  get record(): [string, string[]][] {
+    return [...this.#accepted].map(([directory, links]) => [directory, [...links]]);
+  }
+
+  /** Takes the accepted links of an earlier server. */
+  take(record: readonly (readonly [string, readonly string[]])[]): void {
+    for (const [directory, links] of record) this.#accepted.set(directory, new Set(links));
+  }
+
+  /** Removes the links that are new. @param untilMs later ones are those of the user */
+  async remove(directory: BytePath, untilMs: UntilMs = Number.POSITIVE_INFINITY): Promise<readonly GitFinding[]> {
     const accepted = this.#accepted.get(keyOf(directory));
-    const added = (await this.#find(directory)).filter((link) => !accepted?.has(nameOf(link)));
+    const found = (await this.#find(directory)).filter((link) => !accepted?.has(nameOf(link)));
+    const added = found.filter((link) => !isMadeAfter(link, untilMs));
     const findings: (readonly GitFinding[])[] = [];
     for (const [index, link] of added.entries()) {
       findings.push(removeLink(link));

@@ -1,0 +1,43 @@
+/**
+ * Shell that holds a room for commands that outlive the agent server. Arguments: named pipe of its line, file that reports the end,
+ * then the words of bubblewrap. Standard input ends with the agent server.
+ *
+ * The watch is a second shell. It waits for the end of the agent server, then for the end of all keepers, which hold the line, and ends the
+ * room. A room ends with this shell, and with its own first process.
+ *
+ * A command can end bubblewrap while processes of the room live: the file is made when the first process has ended, which the system lets
+ * end last. Without its number the file is not made, and the end is unknown.
+ */
+export const roomScript = `
+exec 6<&0 </dev/null
+line=$1 end=$2
+shift 2
+mkfifo -m 600 "$line" || exit
+exec 4<>"$line" 5<"$line" 4>&-
+trap '' HUP INT TERM
+"$@" 5<&- 6<&- &
+room=$!
+(
+  exec >/dev/null 2>&1
+  read -r _ <&6
+  read -r _ <&5
+  read -r inner _ <"/proc/$room/task/$room/children" && kill -KILL "$inner" || kill -KILL $room
+) &
+watch=$!
+exec 5<&- 6<&- >/dev/null 2>&1
+until read -r inner _ <"/proc/$room/task/$room/children"; do
+  [ -d "/proc/$room/task" ] || break
+  sleep 0.01
+done
+read -r facts <"/proc/$inner/stat" && set -- \${facts##*)} && shift 19 && started=$1
+wait $room
+while read -r facts <"/proc/$inner/stat"; do
+  set -- \${facts##*)}
+  [ "$1" = Z ] && break
+  shift 19
+  [ "$1" = "$started" ] || break
+  sleep 0.01
+done
+[ -z "$started" ] || : >"$end"
+kill -KILL $watch
+`;
