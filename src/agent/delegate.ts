@@ -1,4 +1,4 @@
-import type { ApprovalDecision, PlanStep, ToolOutcome } from '../protocol/index.ts';
+import type { ApprovalDecision, PlanStep, QuestionAnswer, QuestionForm, ToolOutcome } from '../protocol/index.ts';
 import type { ContentPart } from './model.ts';
 import type { ApprovalNeed } from './tool.ts';
 
@@ -70,6 +70,8 @@ export interface DelegatedReport {
   readonly requested: (request: DelegatedRequest) => void;
   /** Resolves with the decision of a rule, the policy, an earlier grant or a user; `cancel` once the agent has withdrawn it. */
   readonly ask: (question: DelegatedQuestion, withdrawn?: AbortSignal) => Promise<ApprovalDecision>;
+  /** Asks the user, until the agent withdraws it; `cancel` at once when no user can answer. @param callId call that it belongs to */
+  readonly elicit: (question: QuestionForm, callId: string, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
 }
 
 export interface DelegatedOrder {
@@ -124,10 +126,13 @@ export type AgentProblem = 'unknown' | 'notInstalled' | 'restricted';
 export class DelegateError extends Error {
   override readonly name = 'DelegateError';
   readonly code: string;
+  /** Time until the limit that refused the turn is reset, in milliseconds; undefined: unknown. */
+  readonly resetMs: number | undefined;
 
-  constructor(code: string, message: string) {
+  constructor(code: string, message: string, resetMs?: number) {
     super(message);
     this.code = code;
+    this.resetMs = resetMs;
   }
 }
 

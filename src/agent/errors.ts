@@ -18,6 +18,8 @@ export type AgentErrorName = Extract<
   | 'agentUnavailable'
   | 'approvalNotFound'
   | 'approvalTimeout'
+  | 'questionNotFound'
+  | 'questionInvalid'
   | 'overloaded'
   | 'mcpServerNotFound'
   | 'mcpServerInvalid'

@@ -23,6 +23,7 @@ export * from './model.ts';
 export { pictureFor } from './pictures.ts';
 export { parserAdvice, printedCall } from './printed-call.ts';
 export {
+  agentLimit,
   CatalogueError,
   catalogueUrl,
   costOf,
@@ -39,6 +40,7 @@ export {
   refreshCatalogue,
   type SidecarUpstream,
 } from './providers/index.ts';
+export type * from './response-store.ts';
 export {
   describeRule,
   parseScript,
@@ -54,16 +56,17 @@ export * from './runtime/index.ts';
 export type * from './schedule-store.ts';
 export {
   DayLedger,
+  type History,
   type ImportedHistory,
   importHistory,
   type ListedThread,
   listThreads,
   MemoryStore,
-  openScheduleReader,
+  openHistory,
   openStore,
-  openTraceReader,
   type Store,
   type ThreadListRange,
+  type ThreadReader,
   TraceRetention,
 } from './store/index.ts';
 export * from './thread-store.ts';
@@ -95,9 +98,10 @@ export {
   selectToolNames,
   selectTools,
   shellEnvironment,
-  sweepSandboxes,
+  type TakenSandboxes,
   ThreadDirectories,
   type ToolSettings,
+  takeSandboxes,
   textReader,
   trySandbox,
   userCommands,

@@ -194,6 +194,8 @@ const retryableCodes: ReadonlySet<ModelErrorCode> = new Set([
 export interface ModelErrorOptions extends ErrorOptions {
   /** Pause that the upstream asked for, in milliseconds. */
   readonly retryAfterMs?: number | undefined;
+  /** Time until the exceeded limit is reset, in milliseconds, as far as the upstream states it. */
+  readonly resetMs?: number | undefined;
   /** Whether a repeat may succeed. Default: the value for the code. */
   readonly isRetryable?: boolean | undefined;
   /** Repetitions that are enough for this failure; default: the turn's. */
@@ -212,6 +214,8 @@ export class ModelError extends Error {
   readonly code: ModelErrorCode;
   /** Pause that the upstream asked for, in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** Time until the exceeded limit is reset, in milliseconds; undefined: unknown. */
+  readonly resetMs: number | undefined;
   /** A repeat of this request may succeed later. */
   readonly isRetryable: boolean;
   readonly maxRetries: number | undefined;
@@ -226,6 +230,7 @@ export class ModelError extends Error {
     super(message, options);
     this.code = code;
     this.retryAfterMs = options.retryAfterMs;
+    this.resetMs = options.resetMs;
     this.isRetryable = options.isRetryable ?? retryableCodes.has(code);
     this.maxRetries = options.maxRetries;
     this.refusesState = options.refusesState ?? false;

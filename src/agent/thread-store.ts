@@ -1,4 +1,5 @@
 import type {
+  FoundText,
   Item,
   NewTraceEvent,
   QueuedInput,
@@ -13,7 +14,11 @@ import type { ModelState } from './model.ts';
 import type { TurnActorStore } from './turn-actor-store.ts';
 
 /** A stored thread: without the fields that are stored beside it. */
-export type StoredThread = Omit<Thread, 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'>;
+export interface StoredThread
+  extends Omit<Thread, 'firstInput' | 'turns' | 'hasOlderTurns' | 'queuedInputs' | 'contextUsage'> {
+  /** Never listed nor reported: the thread lasts for one request. */
+  readonly isTransient?: true | undefined;
+}
 /** A stored turn: its items are rows of their own. */
 export type StoredTurn = Omit<Turn, 'items'>;
 
@@ -87,6 +92,9 @@ export interface ThreadStore {
   threads(): readonly StoredThread[];
   /** Deletes a thread with its turns, items, queue, grants and compactions. Traces are deleted by `TraceStore.deleteSession`. */
   deleteThread(threadId: string): void;
+
+  /** Text of the first request of a thread, cut at `firstInputChars`; undefined before one. */
+  firstInput(threadId: string): string | undefined;
 
   /** Inserts, or replaces the turn with the same id. */
   putTurn(turn: StoredTurn): void;
@@ -193,6 +201,8 @@ export interface TraceReader {
   since(id: number, limit: number): readonly TraceEvent[];
   /** Highest id so far; 0 without an event. */
   readonly newestId: number;
+  /** Messages and answers of all conversations that contain the words of `text`, or words that begin with them, newest first. */
+  texts(text: string, limit: number): readonly FoundText[];
 }
 
 /** Store of traces: in the same database, written in batches off the hot path. */

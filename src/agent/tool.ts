@@ -1,4 +1,12 @@
-import type { ApprovalKind, PlanStep, ProposedRule, ToolSource } from '../protocol/index.ts';
+import type {
+  ApprovalKind,
+  PlanStep,
+  ProposedRule,
+  QuestionAnswer,
+  QuestionContent,
+  QuestionForm,
+  ToolSource,
+} from '../protocol/index.ts';
 import type { ContentPart } from './model.ts';
 import type { FileChange } from './turn-actor-store.ts';
 
@@ -24,6 +32,8 @@ export interface ApprovalNeed {
   readonly preview?: () => Promise<string | undefined>;
   /** The made preview. */
   readonly diff?: string;
+  /** Present: a question. Its acceptance is an answer. */
+  readonly question?: QuestionForm;
 }
 
 /** Services and limits of a running tool. */
@@ -51,6 +61,10 @@ export interface ToolContext {
   readonly onStored?: ((work: () => void) => void) | undefined;
   /** Whether the policy or an earlier grant allows the scope of a `scopeKey` without a question. */
   readonly isApproved: (scopeKey: string) => boolean;
+  /** Answers of the user to the question of this call. */
+  readonly answers?: QuestionContent | undefined;
+  /** Asks the user while the call runs; `cancel` when no user can answer. Absent: none can. */
+  readonly elicit?: ((question: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>) | undefined;
   /** Runs a sub-agent and returns its last message. Only for `SpawnSubagent`. */
   readonly spawnSubagent: (order: SubagentOrder) => Promise<ToolResult>;
 }

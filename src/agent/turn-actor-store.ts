@@ -55,7 +55,10 @@ export interface FileChange {
 export interface TurnActorStore {
   /** The facts as JSON; undefined: the turn has none. */
   get(threadId: string, turnId: string): string | undefined;
-  put(threadId: string, turnId: string, json: string): void;
+  /** @param request long options of the caller as JSON, which stay stored when a later call leaves them out */
+  put(threadId: string, turnId: string, json: string, request?: string): void;
+  /** Long options of the caller as JSON; undefined: none. */
+  request(threadId: string, turnId: string): string | undefined;
   /** Deletes the facts of a turn that has ended, and its started calls. */
   delete(threadId: string, turnId: string): void;
   /** Started calls with effects, by call id. */

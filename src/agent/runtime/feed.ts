@@ -12,10 +12,31 @@ export type ThreadEvent =
 
 export type Listener = (event: ThreadEvent) => void;
 
-type ApprovalEvent = Extract<ThreadEvent, { method: 'item/approval/request' | 'item/approval/resolved' }>;
+const requestMethods = {
+  'item/approval/request': 'asked',
+  'question/asked': 'asked',
+  'item/approval/resolved': 'resolved',
+  'question/resolved': 'resolved',
+} as const;
+type RequestMethods = typeof requestMethods;
+type EventOf<Kind> = Extract<
+  ThreadEvent,
+  { method: { [M in keyof RequestMethods]: RequestMethods[M] extends Kind ? M : never }[keyof RequestMethods] }
+>;
 
-const isOfApproval = (event: ThreadEvent): event is ApprovalEvent =>
-  event.method === 'item/approval/request' || event.method === 'item/approval/resolved';
+/** Event of a request that waits: a question has one of its own. */
+export const askedEvent = ({ question, ...request }: ApprovalRequest): ThreadEvent =>
+  question
+    ? { method: 'question/asked', params: { ...request, question } }
+    : { method: 'item/approval/request', params: request };
+
+/** Whether an approval or a question begins to wait. */
+export const isAsked = (event: ThreadEvent): event is EventOf<'asked'> =>
+  requestMethods[event.method as keyof RequestMethods] === 'asked';
+
+/** Whether an approval or a question was decided. */
+export const isResolved = (event: ThreadEvent): event is EventOf<'resolved'> =>
+  requestMethods[event.method as keyof RequestMethods] === 'resolved';
 
 /** Distributes events: new threads to all listeners, events of a thread to its subscribers. Each listener gets an event once. */
 export class Feed {
@@ -53,7 +74,7 @@ export class Feed {
     this.#notify(this.#listeners, event);
   }
 
-  /** Adds a listener of the approvals of all threads, those in memory included. Returns a function that ends that. */
+  /** Adds a listener of the approvals and questions of all threads, those in memory included. Returns a function that ends that. */
   watchApprovals(listener: Listener): () => void {
     this.#approvalListeners.add(listener);
     return () => this.#approvalListeners.delete(listener);
@@ -64,7 +85,7 @@ export class Feed {
     const listeners = this.#subscribers.get(threadId);
     if (listeners) this.#notify(listeners, event);
     if (also && !listeners?.has(also)) this.#notify([also], event);
-    if (!isOfApproval(event)) return;
+    if (!isAsked(event) && !isResolved(event)) return;
     // A sub-agent's is published for its parents, too.
     if (event.params.threadId === threadId) this.#notify(this.#approvalListeners, event);
   }

@@ -111,8 +111,8 @@ export class Runtime {
 
   #onTurnEnd(thread: StoredThread, turn: Turn): void {
     const { processes, onTurnEnd } = this.#services;
-    processes?.rest?.(thread.id);
-    if (this.#registry.isEphemeral(thread.id)) return;
+    void processes?.rest?.(thread.id);
+    if (this.#registry.isUnlisted(thread.id)) return;
     onTurnEnd?.(thread, turn);
     this.turns.startNext(thread, turn);
   }

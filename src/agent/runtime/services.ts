@@ -13,6 +13,7 @@ import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
 import type { OpenFork, OpenWorktree } from '../worktrees/index.ts';
 import { Feed } from './feed.ts';
+import type { Past, PastStep } from './past-steps.ts';
 import { Tracer } from './tracer.ts';
 import type { FileCheckpoints, ThreadProcesses } from './types.ts';
 
@@ -47,6 +48,8 @@ export interface RuntimeSettings {
   readonly fallbackModels: readonly string[];
   /** Limits in US dollars; 0: none. */
   readonly budget: { readonly turnUsd: number; readonly sessionUsd: number; readonly dayUsd: number };
+  /** Refusals for minutes to days. */
+  readonly quota: { readonly wait: 'auto' | 'ask' | 'never'; readonly maxWaitMs: number };
   /** Turns that an earlier process left unfinished. */
   readonly turns: {
     readonly resume: 'auto' | 'ask' | 'never';
@@ -130,7 +133,15 @@ export interface RuntimeServices {
   /** Logs a bug and returns its id. */
   readonly onBug: (error: unknown) => string;
   /** Receives the machine of every turn before it starts. */
-  readonly observe?: (actor: AnyActorRef, threadId: string, turnId: string, input: readonly InputPart[]) => void;
+  readonly observe?: (
+    actor: AnyActorRef,
+    threadId: string,
+    turnId: string,
+    input: readonly InputPart[],
+    past: Past | undefined,
+  ) => void;
+  /** Latest transitions of an observed turn, after a position. Absent: none are stored. */
+  readonly stepsOf?: ((threadId: string, turnId: string, after: number) => readonly PastStep[]) | undefined;
   /** Called when a thread is deleted, one in memory included. */
   readonly onDeleted?: ((threadId: string) => void) | undefined;
   /** Called after the last event of every turn of a stored thread. */

@@ -36,8 +36,8 @@ export interface ThreadProcesses {
   readonly isKept?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
   /** Whether the command of a running call is left to the next process. */
   readonly isLeft?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
-  /** Called at the end of a turn: ends the idle sandboxes of the thread, those without a process. */
-  readonly rest?: (threadId: string) => void;
+  /** Ends the idle sandboxes of a thread, those without a process. Never rejects. @returns when none of them is ending any more */
+  readonly rest?: (threadId: string) => Promise<void>;
 }
 
 /** A turn in a tree of files. */
@@ -136,6 +136,8 @@ export interface StartThread {
   readonly dynamicTools?: DynamicTools | undefined;
   /** Ephemeral: in memory and never listed, but traced. The caller deletes it. */
   readonly isEphemeral?: boolean;
+  /** Transient: never listed, like an ephemeral one, but stored until the caller deletes it, so its turn outlives this process. */
+  readonly isTransient?: boolean;
   /** Unused id, chosen by the caller. Default: generated. */
   readonly threadId?: string | undefined;
 }
@@ -167,7 +169,13 @@ export interface TurnOptions {
   readonly approvalPolicy?: ApprovalPolicy | undefined;
   readonly mode?: TurnMode | undefined;
   readonly approvalTimeoutMs?: number | undefined;
+  /** No user can answer a question of this turn. */
+  readonly isUnattended?: boolean | undefined;
+  /** False: the turn ends with a refusal for a quota, because its caller waits for an answer. Default: `Quota.Wait` decides. */
+  readonly waitsForQuota?: boolean | undefined;
   readonly sender?: string | undefined;
+  /** Id that the client gave the message; its item repeats it. */
+  readonly messageId?: string | undefined;
   /** Call of the parent's turn that waits for this turn of a sub-agent. */
   readonly parentCallId?: string | undefined;
   /** Whether a client has registered tools for the thread: the next process waits for a client that registers them again. */

@@ -35,12 +35,8 @@ type Parsed<T> = { readonly ok: true; readonly args: T } | { readonly ok: false;
 export function defineTool<P extends Parameters>(definition: ToolDefinition<P>): Tool {
   const { name, description, isReadOnly, isExtra, replacesFile, parameters, placeOf, run, approvalFor } = definition;
   const aliases = definition.aliases ?? {};
-  const names = new Map([[parameters.entries, canonicalNames(parameters.entries, aliases)]]);
-  for (const entry of Object.values(parameters.entries)) {
-    const inner = itemEntriesOf(entry);
-    // Objects in a list have the names of the parameters that stand alone.
-    if (inner) names.set(inner, canonicalNames(inner, aliases));
-  }
+  // Objects in a list have the names of the parameters that stand alone.
+  const names = new Map(objectsIn(parameters.entries).map((entries) => [entries, canonicalNames(entries, aliases)]));
   let inputSchema: Readonly<Record<string, unknown>> | undefined;
   return {
     name,
@@ -93,6 +89,15 @@ function shortened(node: SchemaNode): SchemaNode {
     }),
   );
 }
+
+/** The entries of an object, and of the objects in its lists. */
+const objectsIn = (entries: v.ObjectEntries): v.ObjectEntries[] => [
+  entries,
+  ...Object.values(entries).flatMap((entry) => {
+    const inner = itemEntriesOf(entry);
+    return inner ? objectsIn(inner) : [];
+  }),
+];
 
 /** `old_string`, `oldString` and `OldString` are one name. */
 const spelling = (name: string): string => name.replace(/[_-]/g, '').toLowerCase();

@@ -7,15 +7,16 @@ import { join } from 'node:path';
 import { type Config, directoryName } from '../../config/index.ts';
 import { type PinnedDirectory, userHome } from '../../lib/index.ts';
 import type { Tool } from '../tool.ts';
+import { createAskUser } from './ask-user.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
 import { placeholderRecords, workspaceSandbox } from './exec/command-place.ts';
 import { createDelegateCommands, type DelegateCommands } from './exec/delegate-commands.ts';
 import { createExec, type ExecSettings } from './exec/exec.ts';
 import type { KeepSettings } from './exec/kept-command.ts';
-import { sweepPlaceholders } from './exec/placeholders.ts';
 import type { Rooms } from './exec/rooms.ts';
 import type { SandboxStatus } from './exec/sandbox.ts';
 import { ShellEnvironment, type ShellSetupOptions } from './exec/shell-environment.ts';
+import { TakenSandboxes } from './exec/taken-sandboxes.ts';
 import { searchPathOf } from './exec/variables.ts';
 import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.ts';
 import { createFileTools } from './files/index.ts';
@@ -41,6 +42,7 @@ export { endKeptCalls, keptOfCall } from './exec/kept-exec.ts';
 export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStateOf, sandboxStatus } from './exec/sandbox.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';
+export type { TakenSandboxes } from './exec/taken-sandboxes.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
 export { DelegateFileError, type DelegateFiles } from './files/delegate-files.ts';
 export type { ReadImage } from './files/local-image.ts';
@@ -127,8 +129,15 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
   };
 }
 
-/** Removes placeholders in workspaces that sandboxes of killed processes have left behind. @param home of Oratorio */
-export const sweepSandboxes = (home: string): void => sweepPlaceholders(placeholderRecords(home));
+/**
+ * Takes over the sandboxes of an earlier server, and removes the placeholders of killed ones. Call it before git runs.
+ *
+ * @param home of Oratorio
+ * @param directory of the kept commands
+ * @param keeps false: they are ended
+ */
+export const takeSandboxes = (home: string, directory: string, keeps: boolean): Promise<TakenSandboxes> =>
+  TakenSandboxes.take(placeholderRecords(home), directory, keeps);
 
 /** Tries the sandbox that commands of a workspace have. @param workspacePath real path */
 export const trySandbox = (settings: ToolSettings, workspacePath: string): Promise<SandboxStatus> =>
@@ -185,6 +194,7 @@ export function createBuiltinTools(settings: ToolSettings): readonly Tool[] {
     }),
     createSpawnSubagent(settings.agents),
     createUpdatePlan(),
+    createAskUser(),
     ...(processes ? createProcessTools(processes) : []),
   ];
 }

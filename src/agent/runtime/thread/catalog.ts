@@ -1,9 +1,9 @@
-import { defaults, type Thread, type ThreadConfig, type ThreadSummary } from '../../../protocol/index.ts';
+import { defaults, firstWords, type Thread, type ThreadConfig, type ThreadSummary } from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
 import { bytesPerToken } from '../../tokens.ts';
 import { timestamp } from '../clock.ts';
-import type { Listener } from '../feed.ts';
+import { askedEvent, type Listener } from '../feed.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { DynamicTools, ListThreads, ReadThread, StartedThread, StartThread } from '../types.ts';
 import { compactThread } from './compact.ts';
@@ -27,15 +27,18 @@ export class ThreadCatalog {
     this.#turns = turns;
   }
 
-  start({ identity, displayName, config, dynamicTools, isEphemeral = false, threadId }: StartThread): StartedThread {
+  start(options: StartThread): StartedThread {
+    const { identity, displayName, config, dynamicTools, isEphemeral = false, isTransient = false, threadId } = options;
+    const isUnlisted = isEphemeral || isTransient;
     const now = timestamp();
     const thread: StoredThread = {
-      id: threadId ?? this.#registry.newId(now, isEphemeral),
+      id: threadId ?? this.#registry.newId(now, isUnlisted),
       workspacePath: this.#services.workspacePath,
       status: 'active',
       ...(displayName !== undefined && { displayName }),
       ...(identity !== undefined && { identity }),
       ...configured(config && withRealPath(config, this.#services.worktreeRoots)),
+      ...(isTransient && { isTransient }),
       createdAt: now,
       lastActiveAt: now,
     };
@@ -43,7 +46,7 @@ export class ThreadCatalog {
     this.#registry.add(thread, isEphemeral);
     this.#services.tracer?.sessionStarted(thread);
     const announce = () => {
-      if (!isEphemeral) this.#services.feed.broadcast({ method: 'thread/started', params: { thread } });
+      if (!isUnlisted) this.#services.feed.broadcast({ method: 'thread/started', params: { thread } });
     };
     return { thread, announce };
   }
@@ -51,16 +54,16 @@ export class ThreadCatalog {
   list({ identity, channelName = identity?.channelName, includeArchived = false }: ListThreads): ThreadSummary[] {
     return this.#registry.durable.store
       .threads()
-      .filter(({ parentThreadId }) => parentThreadId === undefined)
+      .filter(({ parentThreadId, isTransient }) => parentThreadId === undefined && !isTransient)
       .filter((thread) => includeArchived || thread.status !== 'archived')
       .filter((thread) => channelName === undefined || thread.identity?.channelName === channelName)
       .filter((thread) => identity?.userId === undefined || thread.identity?.userId === identity.userId)
-      .map((thread) => ({ ...thread, runtime: this.#turns.runtimeOf(thread.id) }));
+      .map((thread) => ({ ...this.#named(thread), runtime: this.#turns.runtimeOf(thread.id) }));
   }
 
   /** @throws AgentError threadNotFound */
   read(threadId: string, { includeTurns, turnLimit = defaults.agent.turnPage, beforeTurnId }: ReadThread): Thread {
-    const thread = this.#registry.get(threadId);
+    const thread = this.#named(this.#registry.get(threadId));
     const { store, journal } = this.#registry.storageOf(threadId);
     const running = this.#services.processes?.list(threadId) ?? [];
     const queuedInputs = [...store.queue(threadId)];
@@ -76,6 +79,12 @@ export class ThreadCatalog {
       hasOlderTurns: turns.length > turnLimit,
       contextUsage: this.#contextUsage(thread),
     };
+  }
+
+  /** A thread as clients see it, with the first words of its first request. */
+  #named({ isTransient: _, ...thread }: StoredThread): Omit<StoredThread, 'isTransient'> & Pick<Thread, 'firstInput'> {
+    const firstInput = firstWords(this.#registry.storeOf(thread.id).firstInput(thread.id) ?? '');
+    return { ...thread, ...(firstInput !== '' && { firstInput }) };
   }
 
   /** Subscribes `asker` and sends it the pending approvals. @throws AgentError threadNotFound */
@@ -114,7 +123,7 @@ export class ThreadCatalog {
   }
 
   #sendApprovals(threadId: string, listener: Listener): void {
-    for (const params of this.#turns.approvals(threadId)) listener({ method: 'item/approval/request', params });
+    for (const request of this.#turns.approvals(threadId)) listener(askedEvent(request));
   }
 
   rename(threadId: string, displayName: string): () => void {
@@ -151,17 +160,29 @@ export class ThreadCatalog {
       await run.ended;
     }
     await this.#services.processes?.endThread(threadId);
-    const { store } = this.#registry.storageOf(threadId);
-    const isEphemeral = this.#registry.isEphemeral(threadId);
-    store.deleteThread(threadId);
+    const isUnlisted = this.#registry.isUnlisted(threadId);
+    if (isUnlisted) for (const id of this.#registry.subagentsOf(threadId)) await this.delete(id);
+    this.#registry.delete(threadId);
     this.#tools.forget(threadId);
     this.#services.onDeleted?.(threadId);
-    if (isEphemeral) {
+    if (isUnlisted) {
       this.#services.tracer?.sessionCompleted(threadId, 'ended');
       return () => undefined;
     }
     this.#services.traces?.deleteSession(threadId);
     return () => this.#services.feed.broadcast({ method: 'thread/deleted', params: { threadId } });
+  }
+
+  /** Deletes the transient threads that an earlier process left. Those with a turn that continues stay. */
+  async sweepTransient(): Promise<void> {
+    const left = this.#registry.durable.store.threads().filter(({ isTransient }) => isTransient);
+    const parents = new Map(left.map(({ id, parentThreadId }) => [id, parentThreadId]));
+    const isRunning = (id: string | undefined): boolean =>
+      id !== undefined && (this.#turns.of(id) !== undefined || isRunning(parents.get(id)));
+    for (const { id } of left.filter((thread) => !isRunning(thread.id))) {
+      // The threads of sub-agents go with their parents' thread.
+      if (this.#registry.durable.store.thread(id)) await this.delete(id);
+    }
   }
 
   /** @throws AgentError turnInProgress */

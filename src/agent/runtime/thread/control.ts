@@ -1,11 +1,18 @@
-import type { ApprovalDecision, ApprovalRequest, InputPart, QueuedInput, Turn } from '../../../protocol/index.ts';
+import type {
+  ApprovalDecision,
+  ApprovalRequest,
+  InputPart,
+  QuestionAnswer,
+  QueuedInput,
+  Turn,
+} from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
 import type { Listener } from '../feed.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { MadeDecision, TurnPlace } from '../turn/index.ts';
 import type { RunningTurn, StartedTurn, TurnOptions } from '../types.ts';
-import { InputQueue } from './input-queue.ts';
+import { InputQueue, type MessageMarks } from './input-queue.ts';
 import type { ThreadRegistry } from './registry.ts';
 import type { Turns } from './turns.ts';
 import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
@@ -78,17 +85,18 @@ export class TurnControl {
     throw this.#noSuchTurn(threadId, turnId);
   }
 
-  enqueue(threadId: string, input: readonly InputPart[], sender?: string, asker?: Listener) {
-    const queuedInput = this.#queue.make(input, sender);
-    if (!this.#turns.of(threadId)) {
-      const { begin } = this.start(threadId, input, asker, { sender });
-      return { queuedInput, queuedInputs: this.#queue.list(threadId), begin };
-    }
-    this.#queue.add(threadId, queuedInput, asker);
+  enqueue(threadId: string, input: readonly InputPart[], marks: MessageMarks = {}, asker?: Listener) {
+    const known = this.#queue.received(threadId, marks);
+    if (known) return { queuedInput: known, queuedInputs: this.#queue.list(threadId), begin: () => {} };
+    const queuedInput = this.#queue.make(input, marks);
+    const isFirst = !this.#turns.of(threadId);
+    const started = isFirst ? this.start(threadId, input, asker, marks) : undefined;
+    if (!started) this.#queue.add(threadId, queuedInput, asker);
+    this.#queue.noteReceived(threadId, queuedInput);
     return {
       queuedInput,
       queuedInputs: this.#queue.list(threadId),
-      begin: () => this.#queue.publish(threadId),
+      begin: started?.begin ?? (() => this.#queue.publish(threadId)),
     };
   }
 
@@ -135,9 +143,16 @@ export class TurnControl {
 
   /** @throws AgentError approvalNotFound, approvalTimeout */
   respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy' = 'user', client?: string): void {
-    if (this.#turns.respond(requestId, decision, by, client)) return;
+    if (this.#turns.respond(requestId, decision, { by, client })) return;
     const hasExpired = this.#turns.decisionOf(requestId)?.decidedBy === 'timeout';
     throw new AgentError(hasExpired ? 'approvalTimeout' : 'approvalNotFound', { requestId });
+  }
+
+  /** Answers a question. @throws AgentError questionNotFound; questionInvalid, which leaves it open */
+  answer(requestId: string, { action, content }: QuestionAnswer, client?: string): void {
+    const isAsked = this.#turns.approvals().some((request) => request.requestId === requestId && request.question);
+    if (isAsked && this.#turns.respond(requestId, action, { by: 'user', client, content })) return;
+    throw new AgentError('questionNotFound', { requestId, ...this.decisionOf(requestId) });
   }
 
   /** Decision about an approval, while it is remembered. */
@@ -164,6 +179,7 @@ export class TurnControl {
     try {
       const { begin } = this.start(threadId, next.input, this.#queue.askerOf(next.id), {
         sender: next.sender,
+        messageId: next.messageId,
         // A refused start loses no input, and a crash neither loses nor repeats it.
         alsoStore: () => this.#queue.take(threadId, next.id),
       });

@@ -75,15 +75,15 @@ export class ThreadFiles {
     const place = worktree ? await this.#openFork(turns.pathOf(original), end) : undefined;
     const inherited = inheritedBy(original.config ?? {}, agent);
     const config = place === undefined ? inherited : { ...inherited, workspaceOverride: place };
-    const isEphemeral = registry.isEphemeral(threadId);
-    const newId = registry.newId(timestamp(), isEphemeral);
+    const isUnlisted = registry.isUnlisted(threadId);
+    const newId = registry.newId(timestamp(), isUnlisted);
     const { thread } = forkThread({ store, original, newId, atTurnId, displayName, config });
     if (place !== undefined) {
       const workspacePath = turns.pathOf(original);
       await this.#with((checkpoints) => checkpoints.keepCopy(place, workspacePath));
     }
     const announce = () => {
-      if (!isEphemeral) feed.broadcast({ method: 'thread/started', params: { thread } });
+      if (!isUnlisted) feed.broadcast({ method: 'thread/started', params: { thread } });
     };
     return { thread: this.#catalog.read(thread.id, { includeTurns: true }), announce };
   }
@@ -176,6 +176,8 @@ export class ThreadFiles {
     if (turnId !== undefined && !this.#registry.storeOf(threadId).turn(threadId, turnId)) {
       throw new AgentError('turnNotFound', { threadId, turnId });
     }
+    // The sandboxes of an ended turn change the directory while they end.
+    if (!this.#turns.of(threadId)) await this.#services.processes?.rest?.(threadId);
     const { diff, ...rest } = await this.#with((checkpoints) =>
       checkpoints.diff(threadId, this.#turns.pathOf(thread), turnId, format === 'unified'),
     );

@@ -1,5 +1,5 @@
 import { plainText } from '../../../lib/index.ts';
-import { ownAgent, type RaceAttempt, type ThreadConfig } from '../../../protocol/index.ts';
+import { isRunningStatus, ownAgent, type RaceAttempt, type ThreadConfig, threadName } from '../../../protocol/index.ts';
 import type { AgentProblem } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread, ThreadStore } from '../../thread-store.ts';
@@ -36,7 +36,7 @@ export function forkThread(options: ForkOptions): {
   const end = atTurnId === undefined ? all.length - 1 : all.findIndex(({ id }) => id === atTurnId);
   if (atTurnId !== undefined && end === -1)
     throw new AgentError('turnNotFound', { threadId: original.id, turnId: atTurnId });
-  const turns = all.slice(0, end + 1).filter(({ status }) => status !== 'running' && status !== 'waitingApproval');
+  const turns = all.slice(0, end + 1).filter(({ status }) => !isRunningStatus(status));
   const now = timestamp();
   const { model: itsModel, ...rest } = original;
   const model = config ? config.model : itsModel;
@@ -45,7 +45,7 @@ export function forkThread(options: ForkOptions): {
     ...(config && { config }),
     ...(model !== undefined && { model }),
     id: newId,
-    displayName: displayName ?? `fork of ${original.displayName ?? original.id}`,
+    displayName: displayName ?? `fork of ${nameOf(store, original)}`,
     forkedFromThreadId: original.id,
     createdAt: now,
     lastActiveAt: now,
@@ -68,6 +68,10 @@ export function forkThread(options: ForkOptions): {
   });
   return { thread, lastTurnId: turns.at(-1)?.id };
 }
+
+/** Name of a stored conversation for people. */
+export const nameOf = (store: ThreadStore, { id, displayName }: StoredThread): string =>
+  threadName({ displayName, firstInput: store.firstInput(id) });
 
 /** Settings of a fork, without the race attempt of the original. Another agent gets no model and no mode of the original. */
 export function inheritedBy(
@@ -97,7 +101,7 @@ export function requireAgent(agent: string, problemOf: ((name: string) => AgentP
 /** Saves the outcome of an attempt of a race, and notifies every client. */
 export function recordRace(feed: Feed, registry: ThreadRegistry, threadId: string, race: RaceAttempt): void {
   registry.update(threadId, { config: { ...registry.get(threadId).config, race } });
-  if (!registry.isEphemeral(threadId)) feed.broadcast({ method: 'thread/raceUpdated', params: { threadId, race } });
+  if (!registry.isUnlisted(threadId)) feed.broadcast({ method: 'thread/raceUpdated', params: { threadId, race } });
 }
 
 /** Notes that the changes of an attempt are in the workspace: this restore takes them back. */

@@ -4,11 +4,18 @@ import type { Listener } from '../feed.ts';
 import type { RuntimeServices } from '../services.ts';
 import { letters, type ThreadRegistry } from './registry.ts';
 
+/** Facts that the client of a message adds to it. */
+export type MessageMarks = Partial<Pick<QueuedInput, 'sender' | 'messageId'>>;
+
+/** Messages whose ids are remembered: a client repeats one within seconds after a lost answer. */
+const maxReceived = 1_000;
+
 /** Inputs that wait for the turn of their thread to complete: stored and bounded. Their clients are known to this process only. */
 export class InputQueue {
   readonly #services: RuntimeServices;
   readonly #registry: ThreadRegistry;
   readonly #askers = new Map<string, Listener>();
+  readonly #received = new Map<string, QueuedInput>();
 
   constructor(services: RuntimeServices, registry: ThreadRegistry) {
     this.#services = services;
@@ -20,14 +27,27 @@ export class InputQueue {
   }
 
   /** Creates an input without queueing it. */
-  make(input: readonly InputPart[], sender: string | undefined): QueuedInput {
+  make(input: readonly InputPart[], { sender, messageId }: MessageMarks): QueuedInput {
     const now = new Date();
     return {
       id: `queued_${now.getTime()}_${letters()}`,
       input: [...input],
       ...(sender !== undefined && { sender }),
       createdAt: now.toISOString(),
+      ...(messageId !== undefined && { messageId }),
     };
+  }
+
+  /** The earlier input with the same `messageId`. */
+  received(threadId: string, { messageId }: MessageMarks): QueuedInput | undefined {
+    return messageId === undefined ? undefined : this.#received.get(`${threadId} ${messageId}`);
+  }
+
+  noteReceived(threadId: string, queued: QueuedInput): void {
+    if (queued.messageId === undefined) return;
+    this.#received.set(`${threadId} ${queued.messageId}`, queued);
+    const [oldest] = this.#received.keys();
+    if (this.#received.size > maxReceived && oldest !== undefined) this.#received.delete(oldest);
   }
 
   /** @throws AgentError overloaded */

@@ -65,7 +65,7 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
   if (text === undefined) return crashed;
   let facts: TurnFacts;
   try {
-    facts = factsOf(text);
+    facts = factsOf(text, store.turnActors.request(turn.threadId, turn.id));
   } catch (error) {
     return resumeFailed(messageOf(error));
   }
@@ -153,9 +153,11 @@ function endTrace(session: TraceSession, traces: TraceStore, store: ThreadStore,
 const hasEnded = ({ completedAt, interruptedBy }: StoredTurn): boolean =>
   completedAt !== undefined && interruptedBy !== 'crash';
 
-/** @param outcome of a command that ran */
+/** An open question stays open in a turn that continues. @param outcome of a command that ran; `unknown`: the turn continues */
 function completed(item: Item, outcome: ToolOutcome): Item {
   if (item.status === 'completed') return item;
+  if (item.type === 'question' && outcome === 'unknown') return item;
+  if (item.type === 'question') return { ...item, status: 'completed', state: 'cancelled' };
   if (item.type === 'commandExecution') return { ...item, status: 'completed', outcome };
   return { ...item, status: 'completed' };
 }

@@ -15,6 +15,8 @@ export interface ThreadStorage {
 export class ThreadRegistry {
   readonly durable: ThreadStorage;
   readonly #ephemeral: ThreadStorage;
+  /** Transient threads that this process has met. */
+  readonly #transient = new Set<string>();
 
   constructor({ store, feed, onBug }: Pick<RuntimeServices, 'store' | 'feed' | 'onBug'>) {
     this.durable = { store, journal: new DurableJournal(store, feed, onBug) };
@@ -23,6 +25,23 @@ export class ThreadRegistry {
 
   isEphemeral(threadId: string): boolean {
     return this.#ephemeral.store.thread(threadId) !== undefined;
+  }
+
+  /** Whether clients never hear of the thread: it is ephemeral or transient. */
+  isUnlisted(threadId: string): boolean {
+    return this.isEphemeral(threadId) || this.#transient.has(threadId);
+  }
+
+  /** Threads of the sub-agents of an unlisted thread. */
+  subagentsOf(threadId: string): readonly string[] {
+    const ids = this.isEphemeral(threadId) ? this.#ephemeral.store.threads().map(({ id }) => id) : [...this.#transient];
+    return ids.filter((id) => this.storeOf(id).thread(id)?.parentThreadId === threadId);
+  }
+
+  /** Deletes a thread. */
+  delete(threadId: string): void {
+    this.storeOf(threadId).deleteThread(threadId);
+    this.#transient.delete(threadId);
   }
 
   storageOf(threadId: string): ThreadStorage {
@@ -37,6 +56,7 @@ export class ThreadRegistry {
   get(threadId: string): StoredThread {
     const thread = this.#ephemeral.store.thread(threadId) ?? this.durable.store.thread(threadId);
     if (!thread) throw new AgentError('threadNotFound', { threadId });
+    if (thread.isTransient) this.#transient.add(threadId);
     return thread;
   }
 
@@ -44,6 +64,7 @@ export class ThreadRegistry {
   add(thread: StoredThread, isEphemeral: boolean): void {
     try {
       (isEphemeral ? this.#ephemeral : this.durable).store.putThread(thread);
+      if (thread.isTransient) this.#transient.add(thread.id);
     } catch (error) {
       if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId: thread.id }, error.message);
       throw error;
@@ -62,10 +83,10 @@ export class ThreadRegistry {
     if (thread) store.putThread({ ...thread, lastActiveAt });
   }
 
-  /** Ids of threads in memory are random and too long to collide: the disk is not queried. */
-  newId(now: string, isEphemeral: boolean): string {
+  /** Ids of unlisted threads are random and too long to collide: the disk is not queried. */
+  newId(now: string, isUnlisted: boolean): string {
     const start = `thread_${now.slice(0, 10).replaceAll('-', '')}_`;
-    if (isEphemeral) return `${start}${letters()}${letters()}`;
+    if (isUnlisted) return `${start}${letters()}${letters()}`;
     for (;;) {
       const id = start + letters();
       if (!this.durable.store.thread(id)) return id;

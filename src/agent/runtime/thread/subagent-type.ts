@@ -1,5 +1,6 @@
 import type { ThreadConfig } from '../../../protocol/index.ts';
 import { type AgentType, builtinAgentTypes, type Library } from '../../library/index.ts';
+import { askUserTool } from '../../question.ts';
 import type { Tool } from '../../tool.ts';
 
 /** Settings of a sub-agent that its type decides; absent: the parent's settings. */
@@ -55,7 +56,8 @@ export function childSettings(type: string | undefined, scene: TypeScene): Child
 }
 
 /** Whether an explorer gets a tool: only reading ones. A plan is for people who watch, and an explorer starts no sub-agents. */
-const isForExploring = ({ name, isReadOnly }: Tool): boolean => isReadOnly && name !== 'UpdatePlan';
+const isForExploring = ({ name, isReadOnly }: Tool): boolean =>
+  isReadOnly && name !== 'UpdatePlan' && name !== askUserTool;
 
 function toolsOf({ tools: wanted }: AgentType, tools: readonly Tool[]): string[] | undefined {
   if (!wanted) return undefined;

@@ -10,6 +10,7 @@ import { timestamp } from '../clock.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { SpawningCall, TurnRun } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
+import { nameOf } from './fork.ts';
 import type { ThreadRegistry } from './registry.ts';
 import { childSettings } from './subagent-type.ts';
 import type { ThreadTools } from './tools.ts';
@@ -117,11 +118,11 @@ export class Subagents {
     const place = worktree && { workspaceOverride: worktree.path };
     const agent = order.agent ?? config.agent;
     const child = this.#startChild(thread, label, { ...own.config, ...place, ...(agent !== undefined && { agent }) });
-    const { approvalPolicy, approvalTimeoutMs, tools } = parent.options;
+    const { approvalPolicy, approvalTimeoutMs, isUnattended, waitsForQuota, tools } = parent.options;
     const options: TurnOptions = {
       // An external agent has its own models.
       model: order.agent === undefined ? own.model || settings.subAgent.model || parent.options.model : undefined,
-      ...{ approvalPolicy, approvalTimeoutMs, tools, mode, parentCallId: call.callId },
+      ...{ approvalPolicy, approvalTimeoutMs, isUnattended, waitsForQuota, tools, mode, parentCallId: call.callId },
       alsoStore: (turnId) => call.saveStart({ threadId: child.id, turnId, worktree: worktree?.origin }),
     };
     let run: TurnRun;
@@ -165,8 +166,8 @@ export class Subagents {
     const child: StoredThread = {
       ...parent,
       ...(Object.keys(config).length > 0 && { config: { ...parent.config, ...config } }),
-      id: registry.newId(now, isEphemeral),
-      displayName: label ?? `sub-agent of ${parent.displayName ?? parent.id}`,
+      id: registry.newId(now, registry.isUnlisted(parent.id)),
+      displayName: label ?? `sub-agent of ${nameOf(registry.storeOf(parent.id), parent)}`,
       parentThreadId: parent.id,
       createdAt: now,
       lastActiveAt: now,

@@ -2,20 +2,23 @@ import { Limit } from '../../../lib/index.ts';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
+  firstWords,
   type InputPart,
   ownAgent,
   type ThreadRuntime,
   type Turn,
+  writtenIn,
 } from '../../../protocol/index.ts';
 import { type Delegate, unknownAgent } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
 import { StorageError, type StoredThread, type StoredTurn } from '../../thread-store.ts';
 import type { StartedSubagent } from '../../turn-actor-store.ts';
-import type { Listener, ThreadEvent } from '../feed.ts';
+import { isAsked, isResolved, type Listener, type ThreadEvent } from '../feed.ts';
 import { PendingTurnWrites } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
 import {
   ApprovalDecisions,
+  type Decider,
   type MadeDecision,
   type ResumedTurn,
   resumedOptions,
@@ -130,10 +133,10 @@ export class Turns {
   }
 
   /** False: no approval of this id is pending. */
-  respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy', client?: string): boolean {
+  respond(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     for (const { run } of this.#running.values()) {
-      if (!run.decide(requestId, decision, { by, client })) continue;
-      this.#decisions.remember(requestId, { decision, decidedBy: by, client });
+      if (!run.decide(requestId, decision, decider)) continue;
+      this.#decisions.remember(requestId, { decision, decidedBy: decider.by, client: decider.client });
       return true;
     }
     return false;
@@ -364,7 +367,7 @@ export class Turns {
       beforeEffects: (tool) => this.#reportEffects(this.#running.get(id), tool),
       spawnSubagent: (order, call, signal) => this.#subagents.spawn(this.#running.get(id), order, call, signal),
       isSubagentLost: (subagent) => this.#isSubagentLost(subagent),
-      onChange: () => this.#publishRuntime(id),
+      onChange: (input) => this.#publishRuntime(id, input),
       touch: (at) => this.#registry.touch(id, at),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
     };
@@ -380,8 +383,8 @@ export class Turns {
 
   /** Remembers a decision, and publishes the event to the clients of the parents: they answer for its sub-agents, too. */
   #followApproval(event: ThreadEvent): void {
-    if (event.method === 'item/approval/resolved') this.#decisions.note(event.params);
-    if (event.method !== 'item/approval/request' && event.method !== 'item/approval/resolved') return;
+    if (isResolved(event)) this.#decisions.note(event.params);
+    else if (!isAsked(event)) return;
     const running = this.#running.get(event.params.threadId);
     if (!running) return;
     for (const parentId of this.#parentsOf(running.thread)) {
@@ -404,12 +407,13 @@ export class Turns {
     }
   }
 
-  #publishRuntime(threadId: string): void {
-    // Ephemeral threads are neither listed nor reported.
-    if (this.#registry.isEphemeral(threadId)) return;
+  /** @param input of a turn that begins: the first one names the thread */
+  #publishRuntime(threadId: string, input?: readonly InputPart[]): void {
+    if (this.#registry.isUnlisted(threadId)) return;
+    const firstInput = input && firstWords(this.#registry.storeOf(threadId).firstInput(threadId) ?? writtenIn(input));
     this.#services.feed.broadcast({
       method: 'thread/runtimeChanged',
-      params: { threadId, runtime: this.runtimeOf(threadId) },
+      params: { threadId, runtime: this.runtimeOf(threadId), ...(firstInput && { firstInput }) },
     });
   }
 

@@ -4,8 +4,10 @@ import {
   type CheckedTurn,
   type Delegated,
   type FallbackInput,
+  holdTimeoutOf,
   type Inference,
   type InferenceInput,
+  type QuotaInput,
   type Resumption,
   type ReviewedCalls,
   type SavedTurn,
@@ -42,6 +44,8 @@ export interface TurnWork {
   prepare(signal: AbortSignal): Promise<void>;
   /** Resolves when the files are saved that the turn may change. */
   secure(signal: AbortSignal): Promise<void>;
+  /** Resolves when a turn that waits for a quota continues. */
+  awaitReset(signal: AbortSignal, wait: QuotaInput): Promise<void>;
   /** @throws Error when an external agent does the turn */
   readonly model: ModelEffects;
   /** Lets the external agent do the turn. */
@@ -89,6 +93,7 @@ const machine = turnMachine.provide({
     fallBack: effect<void, FallbackInput>(({ model }, signal, input) => model.fallBack(signal, input)),
     compact: effect(({ model }, signal) => model.compact(signal)),
     infer: effect<Inference, InferenceInput>(({ model }, signal, input) => model.infer(signal, input)),
+    awaitReset: effect<void, QuotaInput>((work, signal, input) => work.awaitReset(signal, input)),
     review: effect(({ model }, signal) => model.review(signal)),
     secure: effect((work, signal) => work.secure(signal)),
     runTools: effect(({ model }, signal) => model.runTools(signal)),
@@ -99,6 +104,7 @@ const machine = turnMachine.provide({
   },
   delays: {
     approvalTimeout: ({ context }) => runningOf(context).work.approvalTimeoutMs,
+    holdTimeout: ({ context }) => holdTimeoutOf(context, runningOf(context).work.approvalTimeoutMs),
     cancelGrace: defaults.agent.cancelGraceMs,
   },
 });

@@ -1,15 +1,21 @@
-import type { ApprovalDecision, ApprovalRequest, Item, ItemOf } from '../../../protocol/index.ts';
-import type { ApprovalNeed } from '../../tool.ts';
+import { randomUUID } from 'node:crypto';
 import {
-  authorOf,
-  type DecidedBy,
-  type Decider,
-  type ReviewedCall,
-  refusalOf,
-  requestOf,
-  shownNeed,
-} from './call-review.ts';
+  type ApprovalDecision,
+  type ApprovalRequest,
+  checkContent,
+  defaults,
+  type QuestionAnswer,
+  type QuestionContent,
+  type QuestionForm,
+} from '../../../protocol/index.ts';
+import { AgentError } from '../../errors.ts';
+import { needOfQuestion } from '../../question.ts';
+import type { ApprovalNeed } from '../../tool.ts';
+import { askedEvent } from '../feed.ts';
+import { authorOf, type Decider, type ReviewedCall, refusalOf, requestOf, shownNeed } from './call-review.ts';
 import type { TurnContext } from './context.ts';
+import { stateOf } from './decisions.ts';
+import { earlierRequest, expiryOf } from './earlier-request.ts';
 
 export interface TurnApprovalsOptions {
   readonly turn: TurnContext;
@@ -23,7 +29,7 @@ interface OpenApproval {
   /** Absent: users have not received it yet. */
   request?: ApprovalRequest;
   /** Receives the decision, for an external agent that waits for it. */
-  readonly answer: ((decision: ApprovalDecision) => void) | undefined;
+  readonly answer: ((decision: ApprovalDecision, content?: QuestionContent) => void) | undefined;
 }
 
 /** The approvals of one turn: requests them, takes their decisions, remembers grants and traces both. */
@@ -35,6 +41,8 @@ export class TurnApprovals {
   readonly #requestedAt = new WeakMap<ReviewedCall, number>();
   /** Calls that an earlier process asked about, by call id. */
   readonly #earlier = new Map<string, ReviewedCall>();
+  /** Questions of servers and agents so far. */
+  #elicited = 0;
 
   constructor(options: TurnApprovalsOptions) {
     this.#turn = options.turn;
@@ -51,21 +59,20 @@ export class TurnApprovals {
     const { record, place, approvalTimeoutMs } = this.#turn;
     const items = record.items.snapshot();
     for (const call of record.items.openCalls) {
-      const later = items.slice(items.indexOf(call));
-      const asked = later.find(
-        (item): item is ItemOf<'approvalRequest'> => item.type === 'approvalRequest' && item.callId === call.callId,
-      );
-      if (!asked) continue;
-      const { requestId, createdAt } = asked;
-      const answer = later.find(
-        (item): item is ItemOf<'approvalResponse'> => item.type === 'approvalResponse' && item.requestId === requestId,
-      );
-      const reviewed = askedCall(call, asked, answer);
+      const earlier = earlierRequest(items, call);
+      // The server or agent that asked has lost its call.
+      if (!earlier || isForeign(earlier.reviewed)) continue;
+      const { reviewed, asked } = earlier;
       this.#earlier.set(call.callId, reviewed);
       this.#requestedAt.set(reviewed, performance.now());
-      const about = { ...place, itemId: asked.id, createdAt, expiresAt: expiryOf(createdAt, approvalTimeoutMs, now) };
-      const request = answer ? undefined : requestOf(reviewed, about);
-      if (request) this.#open.set(requestId, { reviewed, request, answer: undefined });
+      const { id: itemId, createdAt } = asked;
+      const about = { ...place, itemId, createdAt, expiresAt: expiryOf(createdAt, approvalTimeoutMs, now) };
+      const request = reviewed.decision ? undefined : requestOf(reviewed, about);
+      if (request) this.#open.set(reviewed.requestId, { reviewed, request, answer: undefined });
+    }
+    for (const item of items) {
+      const isLost = item.type === 'question' && item.state === 'open' && !this.#open.has(item.requestId);
+      if (isLost) record.items.finish({ ...item, state: 'cancelled', decidedBy: 'policy' });
     }
   }
 
@@ -114,7 +121,10 @@ export class TurnApprovals {
     for (const open of added) {
       const { need, call, requestId } = open.reviewed;
       if (!need) continue;
-      const item = record.items.add({ type: 'approvalRequest', requestId, callId: call.callId, ...shownNeed(need) });
+      const { callId } = call;
+      const item = need.question
+        ? record.items.begin<'question'>({ type: 'question', requestId, callId, ...need.question, state: 'open' })
+        : record.items.add<'approvalRequest'>({ type: 'approvalRequest', requestId, callId, ...shownNeed(need) });
       const request = requestOf(open.reviewed, {
         ...place,
         itemId: item.id,
@@ -123,20 +133,62 @@ export class TurnApprovals {
       });
       if (!request) continue;
       open.request = request;
-      record.publish({ method: 'item/approval/request', params: request });
+      record.publish(askedEvent(request));
     }
     if (added.length > 0) thread.onChange();
   }
 
-  /** False: no approval of this id is pending. */
+  /** False: no approval of this id is pending. @throws AgentError questionInvalid, which leaves the question open */
   decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     const open = this.#open.get(requestId);
     if (!open?.request) return false;
-    this.#record(open, decision, decider);
-    open.answer?.(decision);
+    const { question } = open.request;
+    const isAnswer = question !== undefined && decision.startsWith('accept');
+    const content = isAnswer ? checkedContent(requestId, question, decider.content) : undefined;
+    this.#record(open, isAnswer ? 'accept' : decision, { ...decider, content });
+    open.answer?.(decision, content);
     this.#options.onDecided(requestId);
-    if (decision === 'cancel') this.#options.onCancel();
+    // Closing a question does not end the turn.
+    if (decision === 'cancel' && !question) this.#options.onCancel();
     return true;
+  }
+
+  /**
+   * Asks a question of an MCP server or an external agent, until its signal aborts. Resolves with `cancel` at once when no user can
+   * answer, or when the turn has asked too often.
+   *
+   * @param onAsked makes the machine wait and ask; absent: the question is asked at once, with a deadline of its own
+   */
+  async elicit(
+    question: QuestionForm,
+    call: ReviewedCall['call'],
+    signal: AbortSignal,
+    onAsked?: (requestId: string) => void,
+  ): Promise<QuestionAnswer> {
+    const { canAsk, approvalTimeoutMs } = this.#turn;
+    const { openPerTurn, perTurn } = defaults.questions;
+    const isFull = this.#open.size >= openPerTurn || this.#elicited >= perTurn;
+    if (!canAsk || isFull || signal.aborted) return { action: 'cancel' };
+    this.#elicited += 1;
+    const requestId = `question_${randomUUID()}`;
+    const answered = Promise.withResolvers<QuestionAnswer>();
+    const reviewed = { ...{ call, requestId, need: needOfQuestion(question) }, ...unreviewed };
+    this.note(reviewed);
+    this.add(reviewed, (decision, content) => answered.resolve(answerOf(decision, content)));
+    if (onAsked) onAsked(requestId);
+    else this.ask();
+    const expire = () => void this.decide(requestId, 'decline', { by: 'timeout' });
+    const timer = onAsked ? undefined : setTimeout(expire, approvalTimeoutMs).unref();
+    const withdraw = () => {
+      if (this.withdraw(requestId)) this.#options.onDecided(requestId);
+    };
+    signal.addEventListener('abort', withdraw, { once: true });
+    try {
+      return await answered.promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', withdraw);
+    }
   }
 
   /** Withdraws the open approval of this id; without an id, all of them. @returns whether there was one */
@@ -159,10 +211,18 @@ export class TurnApprovals {
     if (need && decision === 'acceptForSession') thread.grant(need.scopeKey, 'session');
     if (need && decision === 'acceptAlways') this.#grantAlways(need);
     const { callId } = call;
-    record.items.add({ type: 'approvalResponse', requestId, callId, decision, ...authorOf(decider) });
-    this.#traceDecision(reviewed);
     const params = { ...place, requestId, decision, ...authorOf(decider) };
-    record.publish({ method: 'item/approval/resolved', params });
+    const asked = record.items.last('question', (item) => item.requestId === requestId);
+    if (asked) {
+      const { content } = decider;
+      const state = stateOf(decision, decider.by);
+      record.items.finish({ ...asked, ...{ state, ...(content && { answers: content }) }, ...authorOf(decider) });
+      record.publish({ method: 'question/resolved', params: { ...params, state } });
+    } else {
+      record.items.add({ type: 'approvalResponse', requestId, callId, decision, ...authorOf(decider) });
+      record.publish({ method: 'item/approval/resolved', params });
+    }
+    this.#traceDecision(reviewed);
     thread.onChange();
   }
 
@@ -193,68 +253,20 @@ export class TurnApprovals {
   }
 }
 
-/** Shortest time for an answer after a start, in milliseconds: a machine may have slept for a day. */
-const leastAnswerMs = 30_000;
+const unreviewed = { tool: undefined, args: undefined, refusal: undefined, decision: undefined };
 
-/** End of the time for an answer. @param now start of this process, when an earlier one has asked */
-export const expiryOf = (createdAt: string, timeoutMs: number, now = 0): string =>
-  new Date(Math.max(Date.parse(createdAt) + timeoutMs, now === 0 ? 0 : now + leastAnswerMs)).toISOString();
+/** A question of an MCP server or an external agent. */
+const isForeign = ({ need }: ReviewedCall): boolean => need?.question !== undefined && need.question.source !== 'agent';
 
-/** A call as an earlier process has asked about it. */
-function askedCall(
-  { callId, tool: name, arguments: args }: ItemOf<'toolCall'>,
-  { requestId, approvalType: kind, operation, target, scopeKey, covers = '', ...asked }: ItemOf<'approvalRequest'>,
-  answer: ItemOf<'approvalResponse'> | undefined,
-): ReviewedCall {
-  const { workingDirectory, reason, proposedRule } = asked;
-  const need: ApprovalNeed = {
-    ...{ kind, operation, target, scopeKey, covers },
-    ...(workingDirectory !== undefined && { workingDirectory }),
-    ...(reason !== undefined && { reason }),
-    ...(proposedRule && { proposedRule }),
-  };
-  const isRefused = answer?.decision === 'decline' || answer?.decision === 'cancel';
-  return {
-    ...{ call: { callId, name, arguments: args }, tool: undefined, args: undefined, need, requestId },
-    refusal: isRefused ? refusalOf(need, answer.decidedBy) : undefined,
-    decision: answer && { word: answer.decision, by: answer.decidedBy, client: answer.client },
-  };
-}
+const answerOf = (decision: ApprovalDecision, content: QuestionContent | undefined): QuestionAnswer => {
+  if (decision === 'decline' || decision === 'cancel') return { action: decision };
+  return { action: 'accept', ...(content && { content }) };
+};
 
-/** Number of decided approvals that are remembered for late answers. */
-const maxDecisions = 1_000;
-
-/** Decision about an approval, and its author. */
-export interface MadeDecision {
-  readonly decision: ApprovalDecision;
-  readonly decidedBy: DecidedBy;
-  /** Program through which a user decided, by the name that it introduced itself with. */
-  readonly client?: string | undefined;
-}
-
-/** The latest decisions about approvals: a late answer gets the decision that was first. */
-export class ApprovalDecisions {
-  readonly #made = new Map<string, MadeDecision>();
-
-  of(requestId: string): MadeDecision | undefined {
-    return this.#made.get(requestId);
-  }
-
-  /** Remembers a published decision, unless a client made it, which is remembered already. */
-  note({ requestId, decision, decidedBy, client }: MadeDecision & { readonly requestId: string }): void {
-    if (!this.#made.has(requestId)) this.remember(requestId, { decision, decidedBy, client });
-  }
-
-  /** Remembers the decisions of an earlier process, from the items of its turn. */
-  restore(items: readonly Item[]): void {
-    for (const item of items) {
-      if (item.type === 'approvalResponse') this.note(item);
-    }
-  }
-
-  remember(requestId: string, made: MadeDecision): void {
-    this.#made.set(requestId, made);
-    const [oldest] = this.#made.keys();
-    if (this.#made.size > maxDecisions && oldest !== undefined) this.#made.delete(oldest);
-  }
+/** @throws AgentError questionInvalid */
+function checkedContent(requestId: string, question: QuestionForm, content: QuestionContent = {}): QuestionContent {
+  const checked = checkContent(question, content);
+  if (checked.ok) return checked.content;
+  const { field, problem } = checked;
+  throw new AgentError('questionInvalid', { requestId, field }, `${field}: ${problem}`);
 }

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { dollars } from '../../../lib/index.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../../../protocol/index.ts';
-import { expiryOf } from './approvals.ts';
 import { authorOf, type Decider } from './call-review.ts';
 import type { TurnContext } from './context.ts';
+import { expiryOf } from './earlier-request.ts';
 
 export interface TurnBudgetOptions {
   readonly turn: TurnContext;
   /** Cost of this turn so far, in US dollars; null: unknown. */
   readonly costUsd: () => number | null;
-  readonly onDecided: (isRaised: boolean) => void;
+  readonly onRaised: () => void;
+  readonly onRefused: () => void;
   /** Called when a user answers with `cancel`. */
   readonly onCancel: () => void;
 }
@@ -95,10 +96,10 @@ export class TurnBudget {
 
   /** Asks whether the turn may continue, or answers by policy. @param budget as `check` described it */
   ask(budget: string): void {
-    const { turn, onDecided } = this.#options;
+    const { turn, onRefused } = this.#options;
     const { thread, place, record, approvalTimeoutMs } = turn;
     if (turn.policy !== 'default') {
-      onDecided(false);
+      onRefused();
       return;
     }
     // An earlier process has asked.
@@ -132,7 +133,8 @@ export class TurnBudget {
     const isRaised = isRaise(decision);
     this.#record(decision, decider);
     if (isRaised) this.#raise();
-    if (decider.by !== 'timeout') this.#options.onDecided(isRaised);
+    if (isRaised) this.#options.onRaised();
+    else if (decider.by !== 'timeout') this.#options.onRefused();
     if (decision === 'cancel') this.#options.onCancel();
     return true;
   }

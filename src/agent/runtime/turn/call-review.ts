@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { ApprovalDecision, ApprovalPolicy, ApprovalRequest, ToolOutcome } from '../../../protocol/index.ts';
+import type {
+  ApprovalDecision,
+  ApprovalPolicy,
+  ApprovalRequest,
+  QuestionContent,
+  ToolOutcome,
+} from '../../../protocol/index.ts';
 import type { ModelToolCall } from '../../model.ts';
+import { askUserTool, unansweredText } from '../../question.ts';
 import type { RuleBook, RuleResult } from '../../rules/index.ts';
 import type { ApprovalNeed, Tool } from '../../tool.ts';
 import { refusalInPlan } from './plan-mode.ts';
@@ -12,6 +19,8 @@ export interface Decider {
   readonly by: DecidedBy;
   /** Program through which a user decided, by the name that it introduced itself with. */
   readonly client?: string | undefined;
+  /** Answers to a question, checked. */
+  readonly content?: QuestionContent | undefined;
 }
 
 /** A call of the model, with the decision to run it or the reason to refuse it. */
@@ -51,6 +60,8 @@ export interface ReviewOptions {
   /** Tool chains of the user's shell, for commands. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly policy: ApprovalPolicy;
+  /** Whether a user can answer questions. */
+  readonly canAsk: boolean;
   readonly toolOf: (name: string) => Tool | undefined;
   readonly toolNames: () => readonly string[];
   readonly isGranted: (scopeKey: string) => boolean;
@@ -74,7 +85,7 @@ export interface AnswerEnd {
 
 /** Reviews one call: validates its arguments and finds whether it needs approval, is granted or is refused. */
 export async function reviewCall(call: ModelToolCall, options: ReviewOptions): Promise<ReviewedCall> {
-  const requestId = `approval_${randomUUID()}`;
+  let requestId = `approval_${randomUUID()}`;
   const refused = (
     refusal: string,
     tool?: Tool,
@@ -90,6 +101,8 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
     decision: undefined,
   });
   const tool = options.toolOf(call.name);
+  if (!tool && call.name === askUserTool)
+    return { ...refused(unansweredText.policy), decision: { word: 'decline', by: 'policy' } };
   if (!tool)
     return refused(`Error: there is no tool ${call.name}. Tools: ${options.toolNames().join(', ') || 'none'}.`, tool, {
       isUnusable: true,
@@ -110,6 +123,7 @@ export async function reviewCall(call: ModelToolCall, options: ReviewOptions): P
   const own = await tool.approvalFor(args, options);
   const need = verdict?.decision === 'ask' ? askedBy(verdict, tool, call, own) : own;
   if (!need) return { call, tool, args, refusal: undefined, need, requestId, decision: undefined };
+  if (need.question) requestId = `question_${randomUUID()}`;
   const word = wordOf(need, verdict, options);
   const refusal = word === 'decline' ? declinedByPolicy(need, verdict) : undefined;
   const proposedRule = word === undefined && !need.isAskedAlways ? await options.rules?.propose(tool, args) : undefined;
@@ -150,8 +164,9 @@ const deniedBy = ({ reason }: RuleResult): string =>
 function wordOf(
   need: ApprovalNeed,
   verdict: RuleResult | undefined,
-  { policy, isGranted, isReadOnly = false }: ReviewOptions,
+  { policy, isGranted, isReadOnly = false, canAsk }: ReviewOptions,
 ): ApprovalDecision | undefined {
+  if (need.question) return canAsk ? undefined : 'decline';
   // Where no user is asked, a call that needs a question does not run.
   if (verdict?.decision === 'ask' || need.isAskedAlways) return policy === 'default' ? undefined : 'decline';
   if (verdict?.decision === 'allow' && !isReadOnly) return 'accept';
@@ -168,8 +183,10 @@ function whyUnasked({ isAskedAlways }: ApprovalNeed, verdict: RuleResult | undef
 }
 
 const declinedByPolicy = (need: ApprovalNeed, verdict: RuleResult | undefined): string =>
-  `Error: rejected by policy: to ${need.operation} ${need.target} needs an approval, and operations that need one are refused here ` +
-  `(${whyUnasked(need, verdict)}). Do not try it again; describe the refused step.`;
+  need.question
+    ? unansweredText.policy
+    : `Error: rejected by policy: to ${need.operation} ${need.target} needs an approval, and operations that need one are refused here ` +
+      `(${whyUnasked(need, verdict)}). Do not try it again; describe the refused step.`;
 
 const declineReasons: Readonly<Record<DecidedBy, string>> = {
   user: 'the user declined',
@@ -179,7 +196,9 @@ const declineReasons: Readonly<Record<DecidedBy, string>> = {
 
 /** The result of a declined call, for the model. */
 export const refusalOf = (need: ApprovalNeed, by: DecidedBy): string =>
-  `Error: ${declineReasons[by]}: ${need.operation} ${need.target}. Do not try it again unasked.`;
+  need.question
+    ? unansweredText[by]
+    : `Error: ${declineReasons[by]}: ${need.operation} ${need.target}. Do not try it again unasked.`;
 
 /** Author of a decision in its item, its notification and its trace. */
 export const authorOf = ({ by, client }: Decider) => ({ decidedBy: by, ...(client !== undefined && { client }) });
@@ -191,10 +210,11 @@ export function requestOf(
 ): ApprovalRequest | undefined {
   const { need, call, requestId } = reviewed;
   if (!need) return undefined;
-  const { diff } = need;
+  const { diff, question } = need;
   return {
     ...{ ...about, requestId, callId: call.callId, tool: call.name, ...shownNeed(need) },
     ...(diff !== undefined && { diff }),
+    ...(question && { question }),
   };
 }
 

@@ -119,11 +119,11 @@ export class TurnCalls {
 
   async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
     const { hooks, approvals } = this.#options;
-    const { services, thread, policy, isPlanning } = this.#turn;
+    const { services, thread, policy, isPlanning, canAsk } = this.#turn;
     const { workspacePath, isGranted, config } = thread;
     const { environment, readOnly } = config;
     const about = {
-      ...{ workspacePath, environment, policy, isGranted, rules: services.rules, isPlanning },
+      ...{ workspacePath, environment, policy, isGranted, rules: services.rules, isPlanning, canAsk },
       isReadOnly: readOnly === true,
       end: this.#end,
     };
@@ -175,7 +175,7 @@ export class TurnCalls {
   async run(
     signal: AbortSignal,
   ): Promise<{ readonly results: readonly CallResult[]; readonly repeated: string | null; readonly isCut: boolean }> {
-    const { services, place, record } = this.#turn;
+    const { services, place, record, thread } = this.#turn;
     const { items } = record;
     const results = new Map<ReviewedCall, CallResult>();
     await runCalls(this.#reviewed, {
@@ -184,8 +184,12 @@ export class TurnCalls {
       contextOf: (reviewed) => this.#contextOf(reviewed, signal),
       onBug: services.onBug,
       clean: services.clean,
-      appendixOf: async (reviewed, result) =>
-        (await this.#instructionsFor(reviewed)) + (await this.#options.hooks.afterCall(reviewed, result, signal)),
+      appendixOf: async (reviewed, result) => {
+        const instructions = await this.#instructionsFor(reviewed);
+        // A hook may have effects, so the result of its call is on disk before it runs.
+        if (this.#hasHooks) await Promise.race([thread.journal.commit(record), rejectionOf(signal)]);
+        return instructions + (await this.#options.hooks.afterCall(reviewed, result, signal));
+      },
       onStart: (reviewed) => this.#start(reviewed),
       admit: (reviewed) => this.#admit(reviewed, signal),
       onReturn: ({ call: { callId } }, result) => {
@@ -226,11 +230,16 @@ export class TurnCalls {
     this.#turn.record.saveCallEnd(callId, call);
   }
 
+  /** Hooks run after calls. */
+  get #hasHooks(): boolean {
+    return this.#turn.services.hooks?.has('PostToolUse') === true;
+  }
+
   /** Result to save for a tool with hooks, which a kill may interrupt. */
   #forHooks(result: ToolResult): Pick<StartedCall, 'result'> {
-    const { hooks, clean } = this.#turn.services;
-    if (!hooks?.has('PostToolUse')) return {};
+    if (!this.#hasHooks) return {};
     const { text, exitCode } = result;
+    const { clean } = this.#turn.services;
     return { result: { outcome: outcomeOf(result), text: clean(text), ...(exitCode !== undefined && { exitCode }) } };
   }
 
@@ -342,8 +351,9 @@ export class TurnCalls {
   }
 
   #contextOf(reviewed: ReviewedCall, signal: AbortSignal): ToolContext {
-    const { call, hasNetwork, onlyReads } = reviewed;
+    const { call, hasNetwork, onlyReads, decision } = reviewed;
     const { thread, place, policy } = this.#turn;
+    const { approvals } = this.#options;
     return {
       workspacePath: thread.workspacePath,
       ...place,
@@ -353,6 +363,8 @@ export class TurnCalls {
       hasNetwork,
       onlyReads,
       environment: thread.config.environment,
+      answers: decision?.content,
+      elicit: (question, withdrawn) => approvals.elicit(question, call, AbortSignal.any([signal, withdrawn])),
       onReplace: (change) => this.#saveStart(reviewed, signal, change),
       onOutput: (text) => this.#output(call.callId, text),
       onStored: (work) => this.#onStored.set(call.callId, work),

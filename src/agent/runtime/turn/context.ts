@@ -14,6 +14,8 @@ export interface TurnContext {
   readonly input: readonly InputPart[];
   readonly options: TurnOptions;
   readonly policy: ApprovalPolicy;
+  /** Whether a user can answer questions. */
+  readonly canAsk: boolean;
   /** The turn changes nothing: it ends with a plan. */
   readonly isPlanning: boolean;
   readonly approvalTimeoutMs: number;

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { SavedTurn } from '../../../../machines/index.ts';
 import { timestamp } from '../clock.ts';
+import { type PastStep, PastSteps } from '../past-steps.ts';
 import type { TurnContext } from './context.ts';
 import type { TurnDriver } from './driver.ts';
-import { type Suspension, textOfFacts } from './facts.ts';
+import { type Suspension, textOfFacts, textOfRequest } from './facts.ts';
 import type { ModelTurn } from './model-turn.ts';
 import { rulesOf } from './rules.ts';
 
@@ -26,20 +27,28 @@ export interface ContinuationOptions {
   readonly driver: TurnDriver;
   /** Absent: an external agent does the turn. */
   readonly model: ModelTurn | undefined;
+  /** Transitions of earlier processes. */
+  readonly earlier?: readonly PastStep[] | undefined;
 }
 
 /** Facts from which the next process resumes a turn, and the counter that stops a turn that repeatedly ends its process. */
 export class TurnContinuation {
   readonly #options: ContinuationOptions;
+  readonly #past: PastSteps;
   #saved: SavedTurn;
   #resumedAt = 0;
   #isUnsuspicious = false;
+  /** An external agent has finished a call in this process. */
+  #hasFinishedCall = false;
+  /** Time of the latest facts, by the clock of `performance`. */
+  #writtenAt = 0;
   #suspended: Suspension | undefined;
   /** Called after each transition while the turn is being suspended. */
   #onStep: (() => void) | undefined;
 
   constructor(options: ContinuationOptions) {
     this.#options = options;
+    this.#past = new PastSteps(options.earlier);
     const { resumed } = options.turn;
     this.#saved = resumed ? { ...resumed.facts } : { state: 'beginning', context: null };
   }
@@ -49,7 +58,10 @@ export class TurnContinuation {
     const { turn, driver, model } = this.#options;
     const { options, resumed } = turn;
     this.#saved = driver.saved ?? this.#saved;
+    this.#writtenAt = performance.now();
     const { steered = [], notes = [] } = model?.unsent ?? {};
+    const { services, place } = turn;
+    this.#past.add(services.stepsOf?.(place.threadId, place.turnId, this.#past.last) ?? []);
     return textOfFacts({
       ...this.#saved,
       options,
@@ -59,9 +71,15 @@ export class TurnContinuation {
       resumes: this.#resumes,
       awayMs: resumed?.awayMs ?? 0,
       savedAt: timestamp(),
-      ...(turn.services.bootId !== undefined && { bootId: turn.services.bootId }),
+      ...(services.bootId !== undefined && { bootId: services.bootId }),
+      past: this.#past.record,
       ...(this.#suspended && { suspended: this.#suspended }),
     });
+  }
+
+  /** Long options of the caller as JSON, which never change; undefined: none. */
+  request(): string | undefined {
+    return textOfRequest(this.#options.turn.options);
   }
 
   /** Times that the turn continued after a death without a finished step in between. */
@@ -70,7 +88,7 @@ export class TurnContinuation {
     if (!resumed || this.#isUnsuspicious) return 0;
     const hasLived = performance.now() - this.#resumedAt > soundMs;
     const rounds = this.#saved.context?.rounds ?? 0;
-    if (hasLived && rounds > (resumed.facts.context?.rounds ?? 0)) return 0;
+    if (hasLived && (this.#hasFinishedCall || rounds > (resumed.facts.context?.rounds ?? 0))) return 0;
     return resumed.facts.resumes + (resumed.facts.suspended ? 0 : 1);
   }
 
@@ -82,6 +100,16 @@ export class TurnContinuation {
   /** Resets the counter of resumes: the turn continued alone, and its agent server is still running. */
   clearSuspicion(): void {
     this.#isUnsuspicious = true;
+  }
+
+  /**
+   * Notes work of an external agent, during which the machine stays in one state.
+   *
+   * @returns whether the facts are to be saved: at the end of each call, and once a minute
+   */
+  noteWork(isFinishedCall: boolean): boolean {
+    this.#hasFinishedCall ||= isFinishedCall;
+    return isFinishedCall || performance.now() - this.#writtenAt > soundMs;
   }
 
   noteTransition(): void {

@@ -24,6 +24,7 @@ import type {
   ToolChoice,
 } from '../../model.ts';
 import type { ModelUse } from '../../model-call.ts';
+import { askUserTool } from '../../question.ts';
 import type { Briefing } from '../../thread-store.ts';
 import type { Tool } from '../../tool.ts';
 import type { MadeResult } from './call-runner.ts';
@@ -153,11 +154,12 @@ export class TurnConversation {
   }
 
   #offered({ skills }: Briefing): readonly Tool[] {
-    const { thread, options } = this.#turn;
+    const { thread, options, canAsk } = this.#turn;
     const { tools } = options;
     if (tools === 'none') return [];
-    if (tools !== 'standard')
-      return thread.tools().filter(({ name }) => skills !== undefined || name !== skillToolName);
+    const isUseless = (name: string) =>
+      (name === skillToolName && skills === undefined) || (name === askUserTool && !canAsk);
+    if (tools !== 'standard') return thread.tools().filter(({ name }) => !isUseless(name));
     const named = new Set(thread.config.enabledTools?.map((name) => name.toLowerCase()));
     return thread.tools().filter(({ name, isExtra }) => isExtra !== true || named.has(name.toLowerCase()));
   }

@@ -33,10 +33,17 @@ export interface TurnDelegationOptions {
   /** The agent has withdrawn its question. */
   readonly onWithdrawn: (requestId: string) => void;
   readonly onTokensUsed: (tokens: TurnTokens) => void;
+  /** The agent has reported work. */
+  readonly onWorked: (isFinishedCall: boolean) => void;
 }
 
 /** Key of a sent prompt among the stored calls. No agent uses it as the id of a call. */
 const promptCall = 'session/prompt';
+
+/** Prompt for an agent that has refused the last one because of a limit. */
+const afterLimit = [
+  { type: 'text', text: 'Your usage limit is over. Continue with the last prompt; do not repeat finished work.' },
+] as const;
 
 /** Prompt for an agent whose process ended in the turn. */
 const continuation = [
@@ -65,6 +72,9 @@ export class TurnDelegation {
   readonly #options: TurnDelegationOptions;
   readonly #open = new Map<string, OpenCall>();
   #isOver = false;
+  #isPrompted = false;
+  /** The agent has the prompt, and has refused to work on it because of a limit. */
+  #hasRefused = false;
   readonly #volume: TurnVolume;
   /** Aborted when the agent sends more than a turn takes: it is asked to stop, and ended when it does not. */
   readonly #overflow = new AbortController();
@@ -119,7 +129,8 @@ export class TurnDelegation {
     const { delegate } = this.#options;
     const { thread, place, input, options, isPlanning } = this.#turn;
     const { id: threadId, workspacePath, store, config } = thread;
-    const isContinued = this.#isContinued;
+    const isContinued = this.#isContinued || this.#hasRefused;
+    this.#isOver = false;
     const images = isContinued ? undefined : await new TurnImages(this.#turn).read(imagePathsIn(input));
     const kept = store.agentSession(threadId);
     if (kept?.agent !== delegate.name) this.#noteUnseen();
@@ -129,7 +140,11 @@ export class TurnDelegation {
     try {
       const order = {
         ...{ ...place, workspacePath, isPlanning, isContinued },
-        input: isContinued ? continuation : [...contextOf(options), ...contentOf(input, images)],
+        input: this.#hasRefused
+          ? afterLimit
+          : isContinued
+            ? continuation
+            : [...contextOf(options), ...contentOf(input, images)],
         model: options.model ?? config.model,
         effort: options.effort ?? config.effort,
         mode: config.agentMode,
@@ -138,6 +153,9 @@ export class TurnDelegation {
         report: this.#report(signal),
       };
       return await delegate.run(order, signal);
+    } catch (error) {
+      this.#hasRefused ||= this.#isPrompted && error instanceof DelegateError && error.code.startsWith('upstream');
+      throw error;
     } finally {
       signal.removeEventListener('abort', withdraw);
       withdraw();
@@ -161,7 +179,7 @@ export class TurnDelegation {
   }
 
   #report(signal: AbortSignal): DelegatedReport {
-    const { delegate } = this.#options;
+    const { delegate, approvals, onAsked } = this.#options;
     const { services, thread, place, record } = this.#turn;
     const { tracer, clean } = services;
     const { items } = record;
@@ -173,6 +191,7 @@ export class TurnDelegation {
         try {
           act(...args);
           this.#volume.checkItems();
+          this.#options.onWorked(false);
         } catch (error) {
           if (!(error instanceof DelegateError)) throw error;
           this.#overflow.abort(error);
@@ -181,6 +200,7 @@ export class TurnDelegation {
     return {
       prompting: async () => {
         thread.beforeEffects(delegate.name);
+        this.#isPrompted = true;
         if (!thread.isResumable) return;
         const started = { startedAt: timestamp(), tool: delegate.name, source: 'agent', kind: 'other' } as const;
         await record.saveCall(promptCall, { itemId: '', ...started });
@@ -208,6 +228,11 @@ export class TurnDelegation {
       requested: (request) => tracer?.agentRequested(place, delegate.name, request),
       ask: (question, withdrawn) =>
         signal.aborted ? Promise.resolve('cancel') : this.#ask(question, signal, withdrawn),
+      elicit: (question, callId, withdrawn) => {
+        const call = { callId, name: delegate.name, arguments: '{}' };
+        const over = AbortSignal.any([signal, withdrawn]);
+        return approvals.elicit(question, call, over, onAsked);
+      },
     };
   }
 
@@ -251,6 +276,7 @@ export class TurnDelegation {
       durationMs: Math.round(performance.now() - open.began),
     });
     services.tracer?.toolEnded(place.threadId, item);
+    this.#options.onWorked(outcome !== 'cancelled');
   }
 
   async #ask(question: DelegatedQuestion, signal: AbortSignal, withdrawn?: AbortSignal): Promise<ApprovalDecision> {
@@ -274,7 +300,7 @@ export class TurnDelegation {
 
   /** A command is judged as a command of our own: by the rules of the user, earlier grants and the policy. */
   async #review({ call, need, isOurs }: DelegatedQuestion): Promise<ReviewedCall> {
-    const { services, thread, policy, isPlanning } = this.#turn;
+    const { services, thread, policy, isPlanning, canAsk } = this.#turn;
     const { rules } = services;
     const { workspacePath, isGranted, config } = thread;
     const isReadOnly = config.readOnly === true;
@@ -284,7 +310,7 @@ export class TurnDelegation {
     const tool = thread.tools().find(({ name, source }) => name === wanted && source === 'builtin');
     if (tool) {
       const args = isOurs ? made.arguments : JSON.stringify({ command: call.command });
-      const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly };
+      const about = { workspacePath, policy, isGranted, rules, isPlanning, isReadOnly, canAsk };
       const own = { ...made, name: tool.name, arguments: args };
       const reviewed = await reviewCall(own, { ...about, toolOf: () => tool, toolNames: () => [tool.name] });
       return withReason(reviewed, need?.reason);

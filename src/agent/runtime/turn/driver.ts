@@ -130,15 +130,19 @@ export function codedFailureOf(error: unknown): Failure | undefined {
   if (error instanceof StorageError) return { code: 'storageFailed', message: error.message, isRetryable: true };
   if (error instanceof BudgetError) return { code: 'budgetReached', message: error.message, isRetryable: false };
   if (error instanceof PromptBlockedError) return { code: 'promptBlocked', message: error.message, isRetryable: false };
-  if (error instanceof DelegateError) return { code: error.code, message: error.message, isRetryable: false };
+  if (error instanceof DelegateError) {
+    const { code, message, resetMs } = error;
+    return { code, message, isRetryable: false, ...(resetMs !== undefined && { resetMs }) };
+  }
   if (isMissingPart(error)) return replacedProgram;
   if (!(error instanceof ModelError)) return undefined;
-  const { code, message, isRetryable, retryAfterMs, maxRetries } = error;
+  const { code, message, isRetryable, retryAfterMs, resetMs, maxRetries } = error;
   return {
     code,
     message,
     isRetryable,
     ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(resetMs !== undefined && { resetMs }),
     ...(maxRetries !== undefined && { maxRetries }),
   };
 }

@@ -2,12 +2,15 @@ import * as v from 'valibot';
 import type { SavedTurn } from '../../../../machines/index.ts';
 import { messageOf } from '../../../lib/index.ts';
 import { approvalPolicies, InputPart, type Turn, turnModes, version } from '../../../protocol/index.ts';
+import { PastRecord } from '../past-steps.ts';
 import type { TurnOptions } from '../types.ts';
 import { Rules } from './rules.ts';
 
 /** Version of the shape below. A row of the previous version is read with defaults; a row of any other version is refused. */
 export const factsVersion = 1;
 const readableVersions = [factsVersion - 1, factsVersion];
+/** Options that may be long and never change: they are saved once. */
+const requestOptions = ['history', 'instructions', 'clientTools', 'responseFormat'] as const;
 /** Longest row, which each step writes again. A turn with a longer row ends with its process. */
 const maxFactsChars = 65_536;
 
@@ -28,6 +31,9 @@ const Context = v.object({
     corrections: count,
     cutAnswers: count,
     hasCalled: v.boolean(),
+    quotaWaits: v.optional(count, 0),
+    quotaWaitedMs: v.optional(v.number(), 0),
+    quotaUntil: v.optional(v.number(), 0),
   }),
   requests: count,
   rounds: count,
@@ -48,6 +54,7 @@ const Context = v.object({
       message: v.string(),
       isRetryable: v.boolean(),
       retryAfterMs: v.optional(v.number()),
+      resetMs: v.optional(v.number()),
     }),
   ),
   outcome: v.nullable(v.picklist(['completed', 'failed', 'cancelled'])),
@@ -83,6 +90,8 @@ const Facts = v.object({
   savedAt: v.pipe(v.string(), v.isoTimestamp()),
   /** Boot of the machine; absent: unknown. */
   bootId: v.optional(v.string()),
+  /** Latest transitions, for the inspector. Absent or damaged: none are shown. */
+  past: v.fallback(v.optional(PastRecord), undefined),
   /** Present: the agent server handed the turn over. */
   suspended: v.optional(v.picklist(suspensions)),
 });
@@ -108,27 +117,46 @@ export interface ResumedTurn {
 
 /** Writes facts as JSON; undefined: they are too long to be saved with each step. */
 export function textOfFacts(facts: Omit<TurnFacts, 'version'>): string | undefined {
-  const { alsoStore: _, beforeEffects: __, ...options } = facts.options;
+  const { alsoStore: _, beforeEffects: __, toolResults: ___, ...all } = facts.options;
+  const options: TurnOptions = { ...all, ...Object.fromEntries(requestOptions.map((name) => [name, undefined])) };
   const text = JSON.stringify({ ...facts, version: factsVersion, program: version, options });
   return text.length > maxFactsChars ? undefined : text;
 }
 
-/** @throws Error when the facts cannot be read; the message is for people */
-export function factsOf(text: string): TurnFacts {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (error) {
-    throw new Error(`its saved state is not JSON: ${messageOf(error)}`);
-  }
+/** Writes the long options of a turn as JSON; undefined: it has none. */
+export function textOfRequest(options: TurnOptions): string | undefined {
+  const given = requestOptions.filter((name) => options[name] !== undefined);
+  return given.length === 0
+    ? undefined
+    : JSON.stringify(Object.fromEntries(given.map((name) => [name, options[name]])));
+}
+
+/**
+ * @param request long options of the turn; undefined: it has none
+ * @throws Error when the facts cannot be read; the message is for people
+ */
+export function factsOf(text: string, request?: string): TurnFacts {
+  const json = parsed(text);
   const { version: found, program } = (json ?? {}) as { readonly version?: unknown; readonly program?: unknown };
   if (!readableVersions.some((each) => each === found)) {
     throw new Error(
       `its saved state has version ${String(found)} (Oratorio ${String(program)}), and this program reads version ${factsVersion} (Oratorio ${version})`,
     );
   }
-  const parsed = v.safeParse(Facts, json);
-  if (parsed.success) return parsed.output as TurnFacts;
-  const [issue] = parsed.issues;
+  const { success, output, issues } = v.safeParse(Facts, json);
+  if (success) {
+    const facts = output as TurnFacts;
+    if (request === undefined) return facts;
+    return { ...facts, options: { ...facts.options, ...(parsed(request) as TurnOptions) } };
+  }
+  const [issue] = issues;
   throw new Error(`its saved state has no valid ${v.getDotPath(issue) ?? 'content'}: ${issue.message}`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`its saved state is not JSON: ${messageOf(error)}`);
+  }
 }

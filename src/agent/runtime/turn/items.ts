@@ -137,6 +137,19 @@ export class TurnItems {
     return { ...this.#base('completed'), ...wellFormed(content) } as unknown as ItemOf<T>;
   }
 
+  /** Adds an open item, which `finish` completes. */
+  begin<T extends Item['type']>(content: Content<T>): ItemOf<T> {
+    this.close();
+    const item = { ...this.make(content), status: 'started' } as ItemOf<T>;
+    this.#items.push(item);
+    this.#write(item, this.#event('item/started', item));
+    return item;
+  }
+
+  finish(item: Item): void {
+    this.#complete({ ...item, status: 'completed' });
+  }
+
   addStored(item: Item): void {
     this.close();
     this.#add(item, false);
@@ -306,9 +319,10 @@ export class TurnItems {
 const isText = (item: Item): item is ItemOf<'agentMessage' | 'reasoningContent'> =>
   item.type === 'agentMessage' || item.type === 'reasoningContent';
 
-export const userMessage = (input: readonly InputPart[]): Content<'userMessage'> => ({
+export const userMessage = (input: readonly InputPart[], messageId?: string): Content<'userMessage'> => ({
   type: 'userMessage',
   input: [...input],
+  ...(messageId !== undefined && { messageId }),
 });
 
 /** End of a command. */

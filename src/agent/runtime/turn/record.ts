@@ -1,5 +1,5 @@
 import type { TurnState } from '../../../../machines/index.ts';
-import type { InputPart, TokenUsage, Turn } from '../../../protocol/index.ts';
+import { type InputPart, isRunningStatus, type TokenUsage, type Turn } from '../../../protocol/index.ts';
 import type { ModelState } from '../../model.ts';
 import { StorageError, type StoredTurn } from '../../thread-store.ts';
 import type { StartedCall } from '../../turn-actor-store.ts';
@@ -19,10 +19,17 @@ export interface TurnRecordOptions {
   readonly stateOf: () => TurnState;
   /** Called when a write failed; nothing of its batch was published. */
   readonly onStorageFailed: (message: string) => void;
-  /** Facts for the next process as JSON; undefined: the turn ends with this process. */
-  readonly facts: (() => string | undefined) | undefined;
+  /** Facts for the next process; undefined: the turn ends with this process. */
+  readonly facts: SavableFacts | undefined;
   /** Saved state of a resumed turn; absent: the turn began in this process. */
   readonly resumed?: ResumedTurn | undefined;
+}
+
+/** Facts as JSON; undefined: none. */
+export interface SavableFacts {
+  readonly text: () => string | undefined;
+  /** Long options of the caller, which never change. */
+  readonly request: () => string | undefined;
 }
 
 /**
@@ -38,7 +45,9 @@ export class TurnRecord implements JournalOwner {
   readonly #turnId: string;
   readonly #stateOf: () => TurnState;
   readonly #onStorageFailed: (message: string) => void;
-  readonly #facts: (() => string | undefined) | undefined;
+  readonly #facts: SavableFacts | undefined;
+  /** The store has the long options of the caller. */
+  #hasRequest = false;
   readonly #startedAt: string;
   /** Time without an agent server, in milliseconds. */
   readonly #awayMs: number;
@@ -82,7 +91,7 @@ export class TurnRecord implements JournalOwner {
     const { journal, onChange } = this.#thread;
     const turn = this.snapshot();
     this.#services.tracer?.turnStarted(turn, input);
-    onChange();
+    onChange(input);
     journal.add(this, undefined, { method: 'turn/started', params: { threadId, turn } });
   }
 
@@ -128,9 +137,10 @@ export class TurnRecord implements JournalOwner {
   putFacts(): void {
     if (!this.#facts) return;
     const { store } = this.#thread;
-    const facts = this.#facts();
+    const facts = this.#facts.text();
     if (facts === undefined) store.turnActors.delete(this.threadId, this.#turnId);
-    else store.turnActors.put(this.threadId, this.#turnId, facts);
+    else store.turnActors.put(this.threadId, this.#turnId, facts, this.#hasRequest ? undefined : this.#facts.request());
+    this.#hasRequest = facts !== undefined;
   }
 
   /** Saves that a call with effects starts. Resolves when a power cut cannot lose it. */
@@ -236,7 +246,7 @@ export class TurnRecord implements JournalOwner {
 
   #runningRow(): StoredTurn {
     const { completedAt: _, ...row } = this.#row({ ...this.#stateOf(), end: undefined });
-    return row.status === 'waitingApproval' ? row : { ...row, status: 'running' };
+    return isRunningStatus(row.status) ? row : { ...row, status: 'running' };
   }
 
   #row(state = this.#stateOf()): StoredTurn {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { ApprovalDecision, ApprovalRequest } from '../../../protocol/index.ts';
-import { expiryOf } from './approvals.ts';
 import { authorOf, type Decider } from './call-review.ts';
 import type { TurnContext } from './context.ts';
+import { expiryOf } from './earlier-request.ts';
 
 /** Stands for the call that this question has none of. */
 const resumeCall = 'resume';

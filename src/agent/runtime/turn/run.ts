@@ -2,6 +2,7 @@ import type { AnyActorRef } from 'xstate';
 import {
   type Delegated,
   noTokens,
+  type QuotaInput,
   type Resumption,
   type TurnEmitted,
   type TurnInterrupter,
@@ -15,6 +16,7 @@ import type {
   Item,
   Turn,
 } from '../../../protocol/index.ts';
+import { stepsOf } from '../past-steps.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { ExpectedChanges, RunningTurn, TurnOptions } from '../types.ts';
 import type { TurnWork } from './actor.ts';
@@ -31,6 +33,7 @@ import { TurnFiles } from './files.ts';
 import { TurnHooks } from './hooks.ts';
 import { userMessage } from './items.ts';
 import { ModelTurn } from './model-turn.ts';
+import { maxQuotaWaitMsOf, TurnQuota } from './quota.ts';
 import { TurnRecord } from './record.ts';
 import { report } from './reports.ts';
 import { ResumeQuestion } from './resume-question.ts';
@@ -82,6 +85,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** Absent: an external agent does the turn. */
   readonly #model: ModelTurn | undefined;
   readonly #budget: TurnBudget | undefined;
+  readonly #quota: TurnQuota;
   /** Absent: the model does the turn. */
   readonly #delegation: TurnDelegation | undefined;
 
@@ -91,7 +95,11 @@ export class TurnRun implements TurnWork, RunningTurn {
     const asked = options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy;
     const isPlanning = (options.mode ?? config.mode) === 'plan';
     const place = { threadId: thread.id, turnId };
+    // A read-only thread declines calls that need approval, also when its caller requests otherwise.
+    const policy = config.readOnly ? 'interrupt' : asked;
     this.turnId = turnId;
+    const earlier = resumed?.facts.past && stepsOf(resumed.facts.past);
+    const past = resumed && earlier && { steps: earlier, endedAt: resumed.endedAt };
     this.#driver = new TurnDriver({
       input: {
         ...place,
@@ -100,6 +108,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         fallbackModels: settings.fallbackModels.length,
         endChecks: (userHooks?.has('TurnEnd') ? maxHeldUp : 0) + (isPlanning ? 1 : 0),
         isDelegated: delegate !== undefined,
+        maxQuotaWaitMs: maxQuotaWaitMsOf({ services, policy, options }),
         seed: Math.floor(Math.random() * maxSeed),
         resumed: resumed?.facts,
       },
@@ -110,20 +119,21 @@ export class TurnRun implements TurnWork, RunningTurn {
       },
       onEmitted: (event) => this.#perform(event),
       onFault: onBug,
-      observe: observe && ((actor: AnyActorRef) => observe(actor, thread.id, turnId, input)),
+      observe: observe && ((actor: AnyActorRef) => observe(actor, thread.id, turnId, input, past)),
     });
     const record = new TurnRecord({
       ...{ services, thread, turnId },
       stateOf: () => this.#driver.state,
       onStorageFailed: (message) => this.#driver.send({ type: 'STORAGE.FAILED', message }),
-      facts: thread.isResumable ? () => this.#continuation.text() : undefined,
+      facts: thread.isResumable
+        ? { text: () => this.#continuation.text(), request: () => this.#continuation.request() }
+        : undefined,
       resumed,
     });
     this.#record = record;
     const turn: TurnContext = {
-      ...{ services, thread, place, input, options, isPlanning, record },
-      // A read-only thread declines calls that need approval, also when its caller requests otherwise.
-      policy: config.readOnly ? 'interrupt' : asked,
+      ...{ services, thread, place, input, options, isPlanning, record, policy },
+      canAsk: policy !== 'interrupt' && options.isUnattended !== true,
       approvalTimeoutMs: options.approvalTimeoutMs ?? settings.approvalTimeoutMs,
       resumed,
     };
@@ -133,6 +143,12 @@ export class TurnRun implements TurnWork, RunningTurn {
     const onCancel = () => this.interrupt('approval');
     const onDecided = (requestId: string) => this.#driver.send({ type: 'DECIDED', requestId });
     const onTokensUsed = (tokens: TurnTokens) => this.#countTokens(tokens);
+    const onRefused = () => this.#driver.send({ type: 'HOLD.REFUSED' });
+    this.#quota = new TurnQuota({
+      ...{ turn, onRefused },
+      provider: () => delegate?.name ?? services.loadedProvider()?.name ?? 'the provider',
+      onAccepted: (until) => this.#driver.send({ type: 'QUOTA.ACCEPTED', until }),
+    });
     this.#approvals = new TurnApprovals({ turn, onDecided, onCancel });
     const approvals = this.#approvals;
     if (delegate) {
@@ -140,12 +156,16 @@ export class TurnRun implements TurnWork, RunningTurn {
         ...{ turn, delegate, approvals, hooks, onTokensUsed },
         onAsked: (requestId) => this.#driver.send({ type: 'APPROVAL.NEEDED', requestId }),
         onWithdrawn: onDecided,
+        onWorked: (isFinishedCall) => {
+          if (this.#continuation.noteWork(isFinishedCall)) this.#record.saveFacts();
+        },
       });
     } else {
       this.#budget = new TurnBudget({
         ...{ turn, onCancel },
         costUsd: () => this.#driver.state.tokens.costUsd,
-        onDecided: (isRaised) => this.#driver.send({ type: 'BUDGET.DECIDED', isRaised }),
+        onRaised: () => this.#driver.send({ type: 'BUDGET.RAISED' }),
+        onRefused,
       });
       this.#model = new ModelTurn({
         ...{ turn, approvals, hooks, onTokensUsed, budget: this.#budget, files: this.#files },
@@ -155,7 +175,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         },
       });
     }
-    this.#continuation = new TurnContinuation({ turn, driver: this.#driver, model: this.#model });
+    this.#continuation = new TurnContinuation({ turn, driver: this.#driver, model: this.#model, earlier });
     this.#ending = new TurnEnding({
       ...{ driver: this.#driver, record, files: this.#files, onBug },
       askers: this.#askers,
@@ -172,8 +192,9 @@ export class TurnRun implements TurnWork, RunningTurn {
     });
   }
 
-  get #askers(): readonly (TurnApprovals | TurnBudget)[] {
-    return this.#budget ? [this.#approvals, this.#budget] : [this.#approvals];
+  get #askers(): readonly (TurnApprovals | TurnBudget | TurnQuota)[] {
+    const all = [this.#approvals, this.#quota];
+    return this.#budget ? [...all, this.#budget] : all;
   }
 
   /** Time for the answers of users; the questions of an earlier process have the rest of theirs. */
@@ -190,7 +211,7 @@ export class TurnRun implements TurnWork, RunningTurn {
       const outcome = isError ? ('failed' as const) : ('completed' as const);
       return items.make<'toolResult'>({ type: 'toolResult', callId, tool: toolOfCall(thread, callId), outcome, text });
     });
-    return input.length > 0 ? [...results, items.make(userMessage(input))] : results;
+    return input.length > 0 ? [...results, items.make(userMessage(input, options.messageId))] : results;
   }
 
   get policy(): ApprovalPolicy {
@@ -212,7 +233,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   }
 
   get approvals(): readonly ApprovalRequest[] {
-    return [...this.#approvals.pending, ...(this.#budget?.pending ?? []), ...(this.#question?.pending ?? [])];
+    return [...this.#askers, ...(this.#question ? [this.#question] : [])].flatMap(({ pending }) => pending);
   }
 
   /** Publishes the start of the turn and runs it. */
@@ -310,6 +331,9 @@ export class TurnRun implements TurnWork, RunningTurn {
 
   /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
+    if (this.#quota.decide(requestId, decision, decider)) return true;
+    // Only a turn that waits for a time can be hurried.
+    if (decision === 'now') return false;
     return (
       this.#question?.decide(requestId, decision, decider) ||
       this.#approvals.decide(requestId, decision, decider) ||
@@ -362,6 +386,10 @@ export class TurnRun implements TurnWork, RunningTurn {
     return this.#model ? this.#model.secure() : this.#files.secure();
   }
 
+  awaitReset(signal: AbortSignal, { until }: QuotaInput): Promise<void> {
+    return this.#quota.awaitReset(until, signal);
+  }
+
   async delegate(signal: AbortSignal): Promise<Delegated> {
     const { thread } = this.#turn;
     const delegation = this.#delegation;
@@ -376,7 +404,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     const { clean, onBug } = this.#turn.services;
     const failure = codedFailureOf(error) ?? bugFailure(onBug(error));
     const leftOut = this.#model?.noteFailure(error);
-    return { ...failure, message: clean(failure.message), ...(leftOut !== undefined && { leftOut }) };
+    return { ...failure, at: Date.now(), message: clean(failure.message), ...(leftOut !== undefined && { leftOut }) };
   }
 
   #perform(event: TurnEmitted): void {
@@ -392,8 +420,12 @@ export class TurnRun implements TurnWork, RunningTurn {
       case 'turn.approvalsExpired':
         for (const requestId of event.requestIds) this.#approvals.decide(requestId, 'decline', { by: 'timeout' });
         return;
-      case 'turn.budgetExpired':
+      case 'turn.quotaReached':
+        this.#quota.reach(event);
+        return;
+      case 'turn.holdExpired':
         this.#budget?.expire();
+        this.#quota.expire();
         return;
       case 'turn.ending':
         this.#record.saveFacts();

@@ -1,4 +1,4 @@
-import type { ThreadConfig, Turn } from '../../../protocol/index.ts';
+import type { InputPart, ThreadConfig, Turn } from '../../../protocol/index.ts';
 import type { Delegate } from '../../delegate.ts';
 import type { ThreadStore } from '../../thread-store.ts';
 import type { SubagentOrder, Tool, ToolResult } from '../../tool.ts';
@@ -38,8 +38,8 @@ export interface TurnThread {
   readonly spawnSubagent: (order: SubagentOrder, call: SpawningCall, signal: AbortSignal) => Promise<ToolResult>;
   /** Whether the turn of a sub-agent has ended with its process, so that its work is unknown. */
   readonly isSubagentLost: (subagent: StartedSubagent) => boolean;
-  /** Called when the turn starts, waits for approval, or resumes. */
-  readonly onChange: () => void;
+  /** Called when the turn starts, waits for approval, or resumes. @param input of a start */
+  readonly onChange: (input?: readonly InputPart[]) => void;
   /** Records when the thread was last active; part of the write at the end of the turn. */
   readonly touch: (at: string) => void;
   /** Called once, after the turn's last event. `isStored`: its end is in the store. */

@@ -5,6 +5,7 @@ import type { BackgroundStopper } from '../../../../machines/index.ts';
 import { type BackgroundProcessInfo, defaults } from '../../../protocol/index.ts';
 import { endKeptCommand, type KeptCommand, keptFiles, listKept, readKept } from '../../../supervise/index.ts';
 import type { ToolContext } from '../../tool.ts';
+import type { KeptPlace } from '../exec/command-place.ts';
 import { beginKept, type KeepSettings, takeOver } from '../exec/kept-command.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { BackgroundProcess, type BackgroundProcessOptions } from './background-process.ts';
@@ -17,6 +18,8 @@ export interface BackgroundProcessesOptions {
   /** Absent: all end with this server. */
   readonly keep?: KeepSettings | undefined;
   readonly secrets: readonly string[];
+  /** Takes errors of the work after the end of a process. */
+  readonly onBug: (error: unknown) => void;
   /** Absent: only output that the model reads is available. */
   readonly outputs: OutputFiles | undefined;
   /** Receives the actor of every process before it starts. */
@@ -26,8 +29,10 @@ export interface BackgroundProcessesOptions {
 }
 
 export interface BackgroundCommand extends DrivenCommand, Pick<ToolContext, 'threadId' | 'turnId' | 'callId'> {
-  /** Id of the record of a command outside of the sandbox, which may outlive this server. The marker is that of `keptMarker`. */
+  /** Id of the record of a command that may outlive this server. The marker is that of `keptMarker`. */
   readonly keptId?: string | undefined;
+  /** Sandbox that the next server takes over. Absent: the command runs without a sandbox, or ends with this server. */
+  readonly place?: KeptPlace | undefined;
   /** Command that the model wrote. */
   readonly command: string;
 }
@@ -56,7 +61,9 @@ export class BackgroundProcesses {
     const id = `proc_${randomBytes(4).toString('hex')}`;
     if (!keep || keptId === undefined) return this.#add(id, command, (readers) => new CommandDriver(command, readers));
     const background = { id, command: command.command };
-    const begun = beginKept(keep, command, { id: keptId, timeoutMs: null, background });
+    const { walls, room } = command.place ?? {};
+    const sandbox = { ...(walls !== undefined && { walls }), ...(room && { room }) };
+    const begun = beginKept(keep, command, { id: keptId, timeoutMs: null, background, ...sandbox });
     return this.#addKept({ begun, command }, begun.command, keep, background);
   }
 
@@ -73,8 +80,13 @@ export class BackgroundProcesses {
     for (const found of all) {
       const { background, threadId } = found;
       if (!background) continue;
-      if (isThread(threadId)) this.#addKept({ found }, found, keep, background);
-      else await endKeptCommand(keep.directory, found);
+      if (isThread(threadId)) {
+        const process = this.#addKept({ found }, found, keep, background);
+        process.ended.then(() => keep.leave?.(found)).catch(this.#options.onBug);
+      } else {
+        await endKeptCommand(keep.directory, found);
+        await keep.leave?.(found);
+      }
     }
   }
 

@@ -13,6 +13,7 @@ import {
   readKept,
 } from '../../../supervise/index.ts';
 import { keeperEnd } from '../exec/adopt-kept.ts';
+import type { KeptPlace } from '../exec/command-place.ts';
 import {
   type BegunCommand,
   followerOf,
@@ -27,9 +28,14 @@ import {
 import type { OutputFollower } from '../exec/output-follower.ts';
 import type { DrivenCommand, OutputReaders, ProcessDriver } from './command-driver.ts';
 
+/** A command with its sandbox, if it has one. */
+interface KeptDrivenCommand extends DrivenCommand {
+  readonly place?: KeptPlace | undefined;
+}
+
 /** A command to start, or one that an earlier server has started. */
 export type KeptSource =
-  | { readonly begun: BegunCommand; readonly command: DrivenCommand }
+  | { readonly begun: BegunCommand; readonly command: KeptDrivenCommand }
   | { readonly found: KeptCommand };
 
 /** Drives a background process below a keeper: it outlives the server, and the next one finds it. */
@@ -62,6 +68,7 @@ export class KeptDriver implements ProcessDriver {
     this.#handOver.abort(new HandOverError());
     this.#follower?.close();
     this.#release?.();
+    if ('begun' in this.#source) this.#source.command.place?.handOver();
     this.#closeInput();
   }
 
@@ -115,7 +122,11 @@ export class KeptDriver implements ProcessDriver {
   }
 
   async #spawn({ begun, command }: Extract<KeptSource, { begun: BegunCommand }>): Promise<number> {
-    const started = startKeeper({ ...command, signal: new AbortController().signal }, begun, this.#keep);
+    const started = startKeeper(
+      { ...command, line: command.place?.line, signal: new AbortController().signal },
+      begun,
+      this.#keep,
+    );
     this.#keeper = started.keeper;
     this.#release = () => started.program.release();
     if (!started.keeper) await started.program.ended;

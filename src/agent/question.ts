@@ -1,0 +1,25 @@
+import { fieldsOf, type QuestionForm } from '../protocol/index.ts';
+import type { ApprovalNeed } from './tool.ts';
+
+/** Name of the tool by which our agent asks. */
+export const askUserTool = 'AskUser';
+
+/** A question as a need: the machinery of approvals asks it, stores it and brings its answer. */
+export const needOfQuestion = (question: QuestionForm): ApprovalNeed => ({
+  ...{ kind: 'remoteResource', operation: 'ask', target: wordsOf(question), question },
+  ...{ scopeKey: 'question', covers: 'this question', isAskedAlways: true },
+});
+
+/** The question in words, for faces that show one text. */
+function wordsOf(question: QuestionForm): string {
+  const { message, url } = question;
+  const fields = fieldsOf(question).map(({ title, description = title }) => description);
+  return [message, url, ...fields].filter((text) => text !== undefined && text !== '').join('\n');
+}
+
+/** Result of a question without an answer, for the model. */
+export const unansweredText: Readonly<Record<'user' | 'policy' | 'timeout', string>> = {
+  user: 'The user declined to answer. Decide yourself and say which assumption you made.',
+  timeout: 'No answer came in time. Decide yourself and say which assumption you made.',
+  policy: 'No user can answer; decide yourself and say which assumption you made.',
+};
