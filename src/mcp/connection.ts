@@ -3,9 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/index.ts';
 import { changedFiles, type NamedFiles, namedFiles, startedFileRemedy } from '../config/index.ts';
 import { plainText, visible } from '../lib/index.ts';
-import { defaults, type McpServerSettings, version } from '../protocol/index.ts';
+import {
+  defaults,
+  type McpServerSettings,
+  type QuestionAnswer,
+  type QuestionForm,
+  version,
+} from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
-import { type FailureCode, failureOf, McpFailure } from './failure.ts';
+import { Elicitations, longestMs } from './elicitations.ts';
+import { type FailureCode, failureOf, isBrokenPipe, McpFailure } from './failure.ts';
 import { openHttpLink } from './http-link.ts';
 import { type CallToolResult, type Client, loadLibrary, type Tool } from './library.ts';
 import type { Link } from './link.ts';
@@ -24,6 +31,8 @@ export interface ConnectionEnd {
 }
 
 export interface ConnectionOptions {
+  /** Name of the server in the settings. */
+  readonly serverName: string;
   readonly settings: McpServerSettings;
   readonly workspacePath: string;
   readonly env: Environment;
@@ -53,6 +62,8 @@ export function filesOfServer(settings: McpServerSettings, workspacePath: string
 }
 
 export interface CallOptions {
+  /** Asks the user for the server. */
+  readonly elicit: (form: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: {
     readonly progress: number;
@@ -67,6 +78,7 @@ export class Connection {
   #link: Link | undefined;
   #lists: ListReview;
   #client: Client | undefined;
+  readonly #elicitations: Elicitations;
   #isReady = false;
   #wasReady = false;
   /** Ends waiting requests. */
@@ -83,6 +95,7 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#lists = this.#newReview();
+    this.#elicitations = new Elicitations(options.serverName, options.settings.toolTimeoutSec * 1000);
     void this.#run().then(options.onEnd);
   }
 
@@ -94,16 +107,13 @@ export class Connection {
   /** @throws errors of the library: `failureOf` puts them into words */
   call(tool: Tool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallToolResult> {
     if (!this.#client || !this.#isReady) throw new McpFailure('unreachable', 'The server is not connected.');
-    const timeout = this.#options.settings.toolTimeoutSec * 1000;
-    return this.#client.callTool(
-      { name: tool.name, arguments: { ...args } },
-      {
-        signal: options.signal,
-        timeout,
-        // Also for a call that goes to and fro several times.
-        maxTotalTimeout: timeout,
-        onprogress: options.onProgress,
-      },
+    const client = this.#client;
+    return this.#elicitations.during(options, (signal) =>
+      client.callTool(
+        { name: tool.name, arguments: { ...args } },
+        // The time limit is in `signal`: it does not run while the user is asked.
+        { signal, timeout: longestMs, maxTotalTimeout: longestMs, onprogress: options.onProgress },
+      ),
     );
   }
 
@@ -136,7 +146,8 @@ export class Connection {
     } catch (error) {
       failure = failureOf(error);
       // The requester of the end has chosen its kind, too.
-      if (!this.#endRequest) this.#link?.kill();
+      // A broken pipe means that the process ends on its own: its exit explains the failure.
+      if (!this.#endRequest && !(this.#link?.pid && isBrokenPipe(error))) this.#link?.kill();
     }
     const end = await this.#link?.gone;
     const asked = this.#endRequest && this.#endOfOurs();
@@ -192,7 +203,7 @@ export class Connection {
     const client = new library.Client(
       { name: 'oratorio', version },
       {
-        capabilities: {},
+        capabilities: { elicitation: { form: {}, url: {} } },
         versionNegotiation: { mode, probe: { timeoutMs: probeMs } },
         // The answer of a tool goes to a model, which can use even one that breaks the tool's own schema.
         jsonSchemaValidator: {
@@ -200,6 +211,9 @@ export class Connection {
         },
         listChanged: { tools: { autoRefresh: false, onChanged: () => void this.#relistTools(client) } },
       },
+    );
+    client.setRequestHandler('elicitation/create', ({ params }, { mcpReq }) =>
+      this.#elicitations.answer(params, mcpReq.signal),
     );
     client.onclose = () => {
       if (client === this.#client) this.#noteLoss();

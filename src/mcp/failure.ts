@@ -95,4 +95,8 @@ export function networkCode(error: unknown): string | undefined {
   return undefined;
 }
 
+/** Whether a write failed because the reader of a pipe is gone. */
+export const isBrokenPipe = (error: unknown): boolean =>
+  ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(networkCode(error) ?? '');
+
 const causeOf = ({ cause, message }: Error): string => (cause instanceof Error ? cause.message : message);

@@ -164,6 +164,7 @@ export class McpServer {
     return fromCallback<McpConnectionCommand, McpConnectionInput>(({ input: { incarnation }, receive, sendBack }) => {
       const report = (event: McpConnectionEvent): void => sendBack(event);
       const connection = new Connection({
+        serverName: this.name,
         settings,
         workspacePath,
         env,

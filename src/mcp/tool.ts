@@ -89,6 +89,7 @@ async function run(tool: ServerTool, args: Arguments, context: ToolContext, host
   try {
     result = await connection.call(tool, args, {
       signal,
+      elicit: async (form, withdrawn) => (await context.elicit?.(form, withdrawn)) ?? { action: 'cancel' },
       onProgress: ({ progress, total, message }) => {
         onOutput(`${progress}${total === undefined ? '' : `/${total}`}${message ? ` ${plainText(message)}` : ''}\n`);
       },

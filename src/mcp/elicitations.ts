@@ -1,0 +1,85 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type QuestionAnswer, type QuestionForm, readElicitation } from '../protocol/index.ts';
+import { McpFailure } from './failure.ts';
+
+/** Limit of the library for a call: the time limit of the server's settings ends it sooner. */
+export const longestMs = 2 ** 31 - 1;
+
+interface Call {
+  readonly elicit: (form: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
+  readonly pause: () => () => void;
+}
+
+/** Questions of one MCP server, each in the call that it belongs to. The time limit of that call stands still meanwhile. */
+export class Elicitations {
+  readonly #serverName: string;
+  readonly #timeoutMs: number;
+  readonly #calls = new Set<Call>();
+  /** The newer era asks inside of a call. A server of the older era asks beside it: then only one call may run. */
+  readonly #current = new AsyncLocalStorage<Call>();
+
+  constructor(serverName: string, timeoutMs: number) {
+    this.#serverName = serverName;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Runs a call within its time limit. Rejects with `REQUEST_TIMEOUT` at its end, or as `work` does. */
+  async during<T>(
+    { signal, elicit }: Pick<Call, 'elicit'> & { readonly signal: AbortSignal },
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const late = new AbortController();
+    let timer: NodeJS.Timeout | undefined;
+    let leftMs = this.#timeoutMs;
+    let since = 0;
+    let questions = 0;
+    const run = () => {
+      since = performance.now();
+      timer = setTimeout(() => late.abort(new CallTimeout()), leftMs);
+    };
+    const pause = () => {
+      questions += 1;
+      if (questions === 1) {
+        clearTimeout(timer);
+        leftMs = Math.max(1, leftMs - (performance.now() - since));
+      }
+      return () => {
+        questions -= 1;
+        if (questions === 0 && this.#calls.has(call)) run();
+      };
+    };
+    const call = { elicit, pause };
+    this.#calls.add(call);
+    run();
+    try {
+      return await this.#current.run(call, () => work(AbortSignal.any([signal, late.signal])));
+    } catch (error) {
+      throw late.signal.aborted ? late.signal.reason : error;
+    } finally {
+      this.#calls.delete(call);
+      clearTimeout(timer);
+    }
+  }
+
+  /** Asks the user. Closes a question that belongs to no call, or to one of several. @throws McpFailure for a request that is refused */
+  async answer(params: unknown, withdrawn: AbortSignal): Promise<QuestionAnswer> {
+    const read = readElicitation(params, 'mcp', this.#serverName);
+    if (!read.ok) throw new McpFailure('protocol', read.problem);
+    const [only, ...others] = this.#calls;
+    const stored = this.#current.getStore();
+    const call = stored && this.#calls.has(stored) ? stored : others.length === 0 ? only : undefined;
+    if (!call) return { action: 'cancel' };
+    const resume = call.pause();
+    try {
+      return await call.elicit(read.form, withdrawn);
+    } finally {
+      resume();
+    }
+  }
+}
+
+/** A call took longer than `toolTimeoutSec`. */
+class CallTimeout extends Error {
+  override readonly name = 'CallTimeout';
+  readonly code = 'REQUEST_TIMEOUT';
+}
