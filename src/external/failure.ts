@@ -13,8 +13,13 @@ export type AgentFailureCode = (typeof agentFailureCodes)[number];
 
 /** A turn that the agent could not do. */
 export class AgentFailure extends DelegateError {
-  constructor(code: AgentFailureCode, message: string) {
-    super(code, message);
+  /** @param resetMs time until a limit of the agent is reset */
+  constructor(
+    code: AgentFailureCode | 'upstreamRateLimited' | 'upstreamQuotaExceeded',
+    message: string,
+    resetMs?: number,
+  ) {
+    super(code, message, resetMs);
   }
 }
 
@@ -36,5 +41,6 @@ export function errorOfAgent(error: unknown): JsonRpcError {
   return new JsonRpcError({
     code: typeof code === 'number' ? code : rpcCodes.internalError,
     message: detail ? `${words}: ${detail}` : words,
+    data,
   });
 }

@@ -62,6 +62,9 @@ export const NewSessionResult = v.object({
   ...SessionState.entries,
 });
 
+/** Place of an elicitation. `elicitationId` names a link. */
+export const ElicitationScope = v.object({ sessionId: text, toolCallId: text, elicitationId: text });
+
 const Usage = v.object({
   inputTokens: v.number(),
   outputTokens: v.number(),

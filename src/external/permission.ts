@@ -75,4 +75,5 @@ const wantedKinds: Readonly<Record<ApprovalDecision, readonly string[]>> = {
   acceptAlways: ['allow_once'],
   decline: ['reject_once', 'reject_always'],
   cancel: [],
+  now: [],
 };

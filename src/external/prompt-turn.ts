@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { DelegatedReport } from '../agent/index.ts';
-import { type ApprovalDecision, planStatuses } from '../protocol/index.ts';
+import { type ApprovalDecision, planStatuses, type QuestionForm } from '../protocol/index.ts';
 import { KnownCall } from './known-call.ts';
 import { MessageChunk, type PermissionRequest, PlanEntries, ToolCallUpdate } from './messages.ts';
 import { needOf, outcomeOf } from './permission.ts';
@@ -21,6 +21,9 @@ export class PromptTurn {
   readonly #calls = new Map<string, KnownCall>();
   readonly #begun = new Set<string>();
   #plans = 0;
+  #elicited = 0;
+  /** Open links, by the id that the agent gave them. */
+  readonly #links = new Map<string, AbortController>();
   #isOver = false;
   /** True once the agent has reported a system error, even if later messages look fine. */
   hasSystemError = false;
@@ -69,6 +72,26 @@ export class PromptTurn {
     // Some agents send no update about a call that was declined.
     else this.#end(call, 'declined', '');
     return outcomeOf(decision, options);
+  }
+
+  /** Asks the user a question of the agent, until the agent withdraws it or has finished its link. */
+  async elicit(form: QuestionForm, toolCallId: string | undefined, linkId: string | undefined, signal: AbortSignal) {
+    const finished = new AbortController();
+    if (linkId !== undefined) this.#links.set(linkId, finished);
+    try {
+      const withdrawn = AbortSignal.any([signal, finished.signal]);
+      this.#elicited += 1;
+      const callId = toolCallId ?? `question_${this.#elicited}`;
+      const answer = await this.#options.report.elicit(form, callId, withdrawn);
+      return finished.signal.aborted ? { action: 'accept' } : answer;
+    } finally {
+      if (linkId !== undefined) this.#links.delete(linkId);
+    }
+  }
+
+  /** The agent has heard that the user has finished at a link. */
+  completeLink(linkId: string): void {
+    this.#links.get(linkId)?.abort();
   }
 
   /** Ends the calls that the agent has left open. */

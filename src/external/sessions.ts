@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { ExternalAgentEvent } from '../../machines/index.ts';
 import {
+  agentLimit,
   type DelegateCommands,
   type DelegatedOrder,
   type DelegateFiles,
@@ -8,7 +9,7 @@ import {
   noOffers,
 } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
-import { defaults } from '../protocol/index.ts';
+import { defaults, readElicitation } from '../protocol/index.ts';
 import { JsonRpcError, rpcCodes } from '../rpc/index.ts';
 import { useChoices } from './choices.ts';
 import type { Connection } from './connection.ts';
@@ -17,6 +18,7 @@ import { FileService } from './file-service.ts';
 import type { KnownCall } from './known-call.ts';
 import {
   AboutSession,
+  ElicitationScope,
   invalidParams,
   NewSessionResult,
   PermissionRequest,
@@ -75,7 +77,11 @@ export class Sessions {
   }
 
   /** Services that the agent may ask for. */
-  readonly clientCapabilities = { fs: { readTextFile: true, writeTextFile: true }, terminal: true };
+  readonly clientCapabilities = {
+    fs: { readTextFile: true, writeTextFile: true },
+    terminal: true,
+    elicitation: { form: {}, url: {} },
+  };
 
   /** Runs one turn. @throws AgentFailure; the reason of `signal` when it has aborted */
   async run(connection: Connection, order: DelegatedOrder, signal: AbortSignal) {
@@ -137,12 +143,23 @@ export class Sessions {
   /** Answers a request of the agent, until the agent withdraws it. @throws JsonRpcError */
   async request(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
     if (/^(fs|terminal)\//.test(method)) return this.#serve(method, params, signal);
+    if (method === 'elicitation/create') return this.#elicit(params, signal);
     if (method !== 'session/request_permission') throw unknownMethod(method);
     const question = shapedAs(PermissionRequest, params);
     const turn = this.#byId.get(question.sessionId)?.turn;
     // The turn of this question has ended.
     if (!turn) return { outcome: { outcome: 'cancelled' } };
     return { outcome: await turn.permit(question, signal) };
+  }
+
+  /** Asks the user for the agent. A request outside of a session, or after its turn, is closed. @throws JsonRpcError */
+  async #elicit(params: unknown, signal: AbortSignal): Promise<unknown> {
+    const { sessionId, toolCallId, elicitationId } = shapedAs(ElicitationScope, params);
+    const read = readElicitation(params, 'externalAgent', this.#settings.name);
+    if (!read.ok) throw invalidParams(read.problem);
+    const turn = sessionId === undefined ? undefined : this.#byId.get(sessionId)?.turn;
+    if (!turn) return { action: 'cancel' };
+    return turn.elicit(read.form, toolCallId, elicitationId, signal);
   }
 
   /** Serves file and command requests, but only while a prompt of the session runs. */
@@ -157,6 +174,11 @@ export class Sessions {
 
   /** @param bytes length of the notification */
   notification(method: string, params: unknown, bytes: number): void {
+    if (method === 'elicitation/complete') {
+      const done = v.safeParse(ElicitationScope, params);
+      const { elicitationId } = done.success ? done.output : {};
+      if (elicitationId !== undefined) for (const { turn } of this.#byId.values()) turn?.completeLink(elicitationId);
+    }
     if (method !== 'session/update') return;
     const parsed = v.safeParse(SessionUpdate, params);
     const session = parsed.success ? this.#byId.get(parsed.output.sessionId) : undefined;
@@ -320,6 +342,9 @@ export class Sessions {
       return new AgentFailure('agentLoginRequired', `${name} wants you to log in: ${loginHint}.`);
     }
     const words = plainText(error.message).slice(0, defaults.externalAgent.errorChars);
+    const limit = agentLimit(words, error.data, Date.now());
+    if (limit?.code === 'upstreamRateLimited' || limit?.code === 'upstreamQuotaExceeded')
+      return new AgentFailure(limit.code, `${name} reports: ${words}`, limit.resetMs);
     return new AgentFailure('agentError', `${name} reports: ${words}`);
   }
 }
