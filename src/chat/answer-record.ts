@@ -1,5 +1,7 @@
 import { HttpError } from '../http/index.ts';
-import { ChatTurn, type Outcome } from './chat-turn.ts';
+import { ChatTurn } from './chat-turn.ts';
+import { ResponseLog, type ResponseState } from './responses/log.ts';
+import type { Outcome } from './watcher.ts';
 
 /** Parts of an ended turn that answer the same request again. Stored as JSON. */
 export interface AnswerRecord
@@ -7,6 +9,8 @@ export interface AnswerRecord
     ChatTurn,
     'id' | 'created' | 'model' | 'sessionId' | 'text' | 'reasoning' | 'activities' | 'calls' | 'hasRunTools'
   > {
+  /** Undefined: the answer is a chat completion. */
+  readonly response?: ResponseState | undefined;
   /** The turn continued after the end of an agent server, and no client has this answer yet. */
   readonly isUnclaimed?: boolean;
   readonly outcome: Omit<Outcome, 'error'> & {
@@ -28,12 +32,24 @@ export function answerRecordOf(turn: ChatTurn): AnswerRecord {
       headers: error.headers,
     },
   };
-  return { id, created, model, sessionId, text, reasoning, activities, calls, hasRunTools, outcome };
+  return {
+    id,
+    created,
+    model,
+    sessionId,
+    text,
+    reasoning,
+    activities,
+    calls,
+    hasRunTools,
+    outcome,
+    response: turn.response?.state,
+  };
 }
 
 /** The ended turn of a record. */
 export function answeredTurn(record: AnswerRecord): ChatTurn {
-  const { id, created, model, sessionId, calls, outcome } = record;
+  const { id, created, model, sessionId, calls, outcome, response } = record;
   const turn = new ChatTurn({
     identity: { id, created },
     model,
@@ -42,6 +58,7 @@ export function answeredTurn(record: AnswerRecord): ChatTurn {
     onlyFinalText: false,
     callerTools: calls.map(({ name }) => name),
     onDeserted: () => {},
+    response: response && new ResponseLog(response.head, response),
   });
   const { error } = outcome;
   turn.restore(record, {

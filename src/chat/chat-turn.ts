@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { discardingNotices, type ThreadEvent } from '../agent/index.ts';
 import type { HttpError } from '../http/index.ts';
-import type { ApprovalRequest, FinishReason, Item, TokenUsage, Turn } from '../protocol/index.ts';
+import type { ApprovalRequest, Item, Turn } from '../protocol/index.ts';
 import {
   type Activity,
   approvalRequested,
@@ -12,29 +12,10 @@ import {
   toolEnded,
   toolStarted,
 } from './activity.ts';
-import { type CallPiece, type ClientCall, ClientCalls } from './client-calls.ts';
-import { chatError, turnFailure, withoutRetry } from './errors.ts';
-
-/** End of a turn; `error` is set when it failed. */
-export interface Outcome {
-  readonly finish: FinishReason;
-  readonly usage: TokenUsage | undefined;
-  readonly error: HttpError | undefined;
-}
-
-/** Receiver of an answer while it is written. */
-export interface Watcher {
-  /** The reply sends each piece at once, and cannot withdraw it. */
-  readonly isStream: boolean;
-  onText(text: string): void;
-  onReasoning(text: string): void;
-  /** A piece of a call of one of the caller's tools. */
-  onCall(piece: CallPiece): void;
-  /** `line` is the same for people; it is part of the thinking, and empty when activity is not shown there. */
-  onActivity(activity: Activity, line: string): void;
-  /** The last call. */
-  onEnd(outcome: Outcome): void;
-}
+import { type ClientCall, ClientCalls } from './client-calls.ts';
+import { chatError, outcomeUnknown, turnFailure, withoutRetry } from './errors.ts';
+import type { ResponseHead, ResponseLog } from './responses/log.ts';
+import type { Outcome, Watcher } from './watcher.ts';
 
 /** Fields of the request that shape its answer. Stored as JSON for the next process. */
 export interface AnswerShape {
@@ -46,9 +27,13 @@ export interface AnswerShape {
   readonly onlyFinalText: boolean;
   /** Names of the tools that the caller runs. */
   readonly callerTools: readonly string[];
+  /** Undefined: the answer is a chat completion. */
+  readonly response?: ResponseHead | undefined;
 }
 
-export interface ChatTurnOptions extends AnswerShape {
+export interface ChatTurnOptions extends Omit<AnswerShape, 'response'> {
+  /** Undefined: the answer is a chat completion. */
+  readonly response?: ResponseLog | undefined;
   /** Without watchers, and not ended. */
   readonly onDeserted: (turn: ChatTurn) => void;
 }
@@ -70,6 +55,7 @@ export class ChatTurn {
   readonly created: number;
   readonly model: string;
   readonly sessionId: string | undefined;
+  readonly response: ResponseLog | undefined;
   /** A caller that lost the connection can find the turn again. */
   isResumable: boolean;
   text = '';
@@ -86,7 +72,7 @@ export class ChatTurn {
   readonly #calls: ClientCalls;
   #resolveEnded: () => void = () => {};
   #stop: (() => void) | undefined;
-  #saver: TurnSaver | undefined;
+  readonly #savers: TurnSaver[] = [];
   #isStopped = false;
   #messageId = '';
   /** Characters of the open message that came as deltas. */
@@ -103,8 +89,10 @@ export class ChatTurn {
     this.created = created;
     this.model = options.model;
     this.sessionId = options.sessionId;
+    this.response = options.response;
     this.isResumable = options.sessionId !== undefined;
     this.#calls = new ClientCalls(new Set(options.callerTools), (piece) => {
+      this.response?.call(piece);
       for (const watcher of this.#watchers) watcher.onCall(piece);
     });
     this.ended = new Promise((resolve) => {
@@ -115,6 +103,10 @@ export class ChatTurn {
   /** Calls that the caller is to run; the last ones may not be whole before the end. */
   get calls(): readonly ClientCall[] {
     return this.#calls.all;
+  }
+
+  get #callIds(): ReadonlySet<string> {
+    return new Set(this.calls.map(({ id }) => id));
   }
 
   /** Something of an answer is there. */
@@ -139,16 +131,17 @@ export class ChatTurn {
   get shape(): AnswerShape {
     const { id, created } = this;
     const { model, sessionId, showsActivity, onlyFinalText, callerTools } = this.#options;
-    return { identity: { id, created }, model, sessionId, showsActivity, onlyFinalText, callerTools };
+    const response = this.response?.state.head;
+    return { identity: { id, created }, model, sessionId, showsActivity, onlyFinalText, callerTools, response };
   }
 
   saveBy(saver: TurnSaver): void {
-    this.#saver = saver;
+    this.#savers.push(saver);
   }
 
   /** Called while the runtime stores its turn. */
   saveStart(threadId: string, turnId: string): void {
-    this.#saver?.start(threadId, turnId);
+    for (const saver of this.#savers) saver.start(threadId, turnId);
   }
 
   /** Becomes a turn that has ended. */
@@ -286,8 +279,10 @@ export class ChatTurn {
     }
     this.text = this.text.slice(0, this.#sure);
     this.#messageId = '';
+    const hasBroken = this.#calls.discard();
+    this.response?.discard(this.#callIds);
     // A client joins pieces of calls by their index: half a call cannot be taken back.
-    if (!this.#calls.discard() || !watchers.some(({ isStream }) => isStream)) return;
+    if (!hasBroken || !watchers.some(({ isStream }) => isStream)) return;
     this.stop();
     this.fail(chatError('upstreamFailed', 'The model provider broke off in a call that was sent already.'));
   }
@@ -296,6 +291,7 @@ export class ChatTurn {
   #beginMessage(itemId: string): void {
     this.#messageId = itemId;
     this.#seen = 0;
+    this.response?.beginMessage();
     if (this.text === '') return;
     if (!this.#options.onlyFinalText) {
       this.#say('\n\n');
@@ -314,11 +310,13 @@ export class ChatTurn {
   #say(text: string): void {
     this.text += text;
     if (this.#options.onlyFinalText) return;
+    this.response?.text(text);
     for (const watcher of this.#watchers) watcher.onText(text);
   }
 
   #think(text: string): void {
     this.reasoning += text;
+    this.response?.reasoning(text);
     for (const watcher of this.#watchers) watcher.onReasoning(text);
   }
 
@@ -326,6 +324,7 @@ export class ChatTurn {
     this.activities.push(activity);
     const line = this.#options.showsActivity ? this.#asThought(lineOf(activity)) : '';
     this.reasoning += line;
+    this.response?.activity(activity, line);
     for (const watcher of this.#watchers) watcher.onActivity(activity, line);
   }
 
@@ -342,9 +341,11 @@ export class ChatTurn {
     if (this.outcome) return;
     this.outcome = outcome;
     this.#calls.end();
-    this.#saver?.end();
-    if (this.#options.onlyFinalText && this.text !== '')
-      for (const watcher of this.#watchers) watcher.onText(this.text);
+    const lateText = this.#options.onlyFinalText ? this.text : '';
+    this.response?.text(lateText);
+    this.response?.end(outcome, this.#callIds);
+    for (const saver of this.#savers) saver.end();
+    if (lateText !== '') for (const watcher of this.#watchers) watcher.onText(lateText);
     for (const watcher of this.#watchers) watcher.onEnd(outcome);
     this.#watchers.clear();
     this.#resolveEnded();
@@ -353,13 +354,6 @@ export class ChatTurn {
 
 /** The request ended before there was a turn of the runtime. */
 export const givenUp = (): HttpError => chatError('turnInterrupted', 'The turn was given up before it began.');
-
-/** The agent server ended in the turn, which does not continue. */
-export const outcomeUnknown = (): HttpError =>
-  chatError(
-    'outcomeUnknown',
-    'The agent server ended while this turn ran. Its tools may have taken effect, so the turn is not run again: check the workspace, then send the request with another Idempotency-Key.',
-  );
 
 function cancellation({ interruptedBy }: Turn): HttpError {
   if (interruptedBy === 'crash') return outcomeUnknown();

@@ -1,9 +1,11 @@
 import { sseFrame } from '../lib/index.ts';
 import type { TokenUsage } from '../protocol/index.ts';
 import type { Activity } from './activity.ts';
-import type { ChatTurn, Outcome } from './chat-turn.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import type { CallPiece } from './client-calls.ts';
 import { type ErrorObject, errorObjectOf } from './errors.ts';
+import type { Frames } from './stream-reply.ts';
+import type { Outcome } from './watcher.ts';
 
 /** Names of the wire for why an answer ended. */
 export const finishReasons = {
@@ -27,23 +29,32 @@ export const errorFrame = (error: ErrorObject): string => frame(JSON.stringify({
  * Frames of one streamed answer, as strict readers want them: `id`, `object`, `created`, `model` and `choices` in each. The
  * common part of all of them is written out once; per piece of text only the text is serialised.
  */
-export class Chunks {
+export class Chunks implements Frames {
   readonly #head: string;
   readonly #choice: string;
   readonly #text: string;
   readonly #reasoning: string;
-  /** Says nothing and keeps connection and client awake. */
   readonly heartbeat: string;
-  readonly role: string;
+  readonly #includesUsage: boolean;
 
-  constructor({ id, created, model }: Pick<ChatTurn, 'id' | 'created' | 'model'>) {
+  constructor({ id, created, model }: Pick<ChatTurn, 'id' | 'created' | 'model'>, includesUsage: boolean) {
+    this.#includesUsage = includesUsage;
     const head = JSON.stringify({ id, object: 'chat.completion.chunk', created, model });
     this.#head = `data: ${head.slice(0, -1)},"choices":[`;
     this.#choice = `${this.#head}{"index":0,"delta":`;
     this.#text = `${this.#choice}{"content":`;
     this.#reasoning = `${this.#choice}{"reasoning_content":`;
     this.heartbeat = this.#delta('{}');
-    this.role = this.#delta('{"role":"assistant","content":""}');
+  }
+
+  soFar({ activities, reasoning, textSoFar, calls }: ChatTurn): string {
+    return [
+      this.#delta('{"role":"assistant","content":""}'),
+      ...activities.map((activity) => this.activity(activity, '')),
+      reasoning === '' ? '' : this.reasoning(reasoning),
+      textSoFar === '' ? '' : this.text(textSoFar),
+      ...calls.map((call, index) => this.call({ index, begins: call, arguments: call.arguments })),
+    ].join('');
   }
 
   text(text: string): string {
@@ -68,17 +79,15 @@ export class Chunks {
     return `${this.#choice}${delta},"finish_reason":null}],"x_agent":${JSON.stringify(activity)}}\n\n`;
   }
 
-  finish({ finish }: Outcome): string {
-    return `${this.#choice}{},"finish_reason":"${finishReasons[finish]}"}]}\n\n`;
+  ending({ finish, usage, error }: Outcome): string {
+    if (error) return errorFrame(errorObjectOf(error));
+    const end = `${this.#choice}{},"finish_reason":"${finishReasons[finish]}"}]}\n\n`;
+    return `${end}${this.#includesUsage && usage ? this.#usage(usage) : ''}${doneFrame}`;
   }
 
   /** Only on request: it has no choices, which simple readers do not expect. */
-  usage(usage: TokenUsage): string {
+  #usage(usage: TokenUsage): string {
     return `${this.#head}],"usage":${JSON.stringify(usageOf(usage))}}\n\n`;
-  }
-
-  error(outcome: Outcome): string {
-    return outcome.error ? errorFrame(errorObjectOf(outcome.error)) : '';
   }
 
   #delta(delta: string): string {

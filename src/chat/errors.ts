@@ -1,4 +1,4 @@
-import { AgentError, ModelError } from '../agent/index.ts';
+import { AgentError, ModelError, type ModelErrorCode } from '../agent/index.ts';
 import { type ErrorBody, type Header, HttpError } from '../http/index.ts';
 import { defaults, type TurnError } from '../protocol/index.ts';
 
@@ -32,12 +32,25 @@ export const chatErrors = {
     'the conversation does not fit into the context of the model',
   ),
   upstreamRejected: invalid(400, 'upstream_rejected', 'the model provider refused the request'),
+  upstreamQuotaExceeded: upstream(
+    402,
+    'insufficient_quota',
+    'the account at the model provider has no credit or quota left',
+  ),
+  budgetReached: invalid(402, 'budget_reached', 'a budget of the settings is used up'),
   invalidRequest: invalid(400, 'invalid_request', 'the request is not valid HTTP, or its path is not'),
   hostNotAllowed: invalid(403, 'host_not_allowed', 'the Host header names a host that is not served'),
   originNotAllowed: invalid(403, 'origin_not_allowed', 'the request comes from a page of another origin'),
   notFound: invalid(404, 'unknown_url', 'there is no such path'),
   modelNotFound: invalid(404, 'model_not_found', '`GET /v1/models/{id}` of a model that is not listed'),
   approvalNotFound: invalid(404, 'approval_not_found', 'nothing of that id waits for a decision'),
+  responseNotFound: invalid(404, 'response_not_found', 'no response of that id is stored'),
+  previousResponseNotFound: invalid(
+    400,
+    'previous_response_not_found',
+    'no response of that id is stored, or its turn never began',
+  ),
+  responseInProgress: invalid(409, 'response_in_progress', 'a response cannot be deleted before its end'),
   methodNotAllowed: invalid(405, 'method_not_allowed', 'the path has other methods; `Allow` names them'),
   requestTimeout: invalid(408, 'request_timeout', 'the body did not arrive in time'),
   payloadTooLarge: invalid(413, 'request_too_large', 'the body is larger than 32 MiB'),
@@ -58,6 +71,7 @@ export const chatErrors = {
   ),
   resumedTooOften: row(422, 'server_error', 'resumed_too_often', 'the agent server ended several times in the turn'),
   agentInterrupted: row(422, 'server_error', 'agent_interrupted', 'the external agent ended with the agent server'),
+  promptBlocked: invalid(422, 'prompt_blocked', 'a hook blocked the prompt'),
   agentUnsuited: invalid(422, 'agent_unsuited', 'the external agent must not do this turn'),
   headersTooLarge: invalid(431, 'headers_too_large', 'the headers are too large'),
   sessionBusy: row(429, 'rate_limit_error', 'session_busy', 'too many requests wait for this session already'),
@@ -69,13 +83,16 @@ export const chatErrors = {
   upstreamUnreachable: upstream(502, 'upstream_unreachable', 'the model provider cannot be reached or broke off'),
   upstreamFailed: upstream(502, 'upstream_failed', 'the model provider failed'),
   upstreamProtocol: upstream(502, 'upstream_protocol', 'the model provider answered with something unintelligible'),
+  upstreamEmptyAnswer: upstream(502, 'upstream_empty_answer', 'the model ended its answer without a text or a call'),
+  answerTooLong: upstream(502, 'answer_too_long', 'the model sent more than a turn takes'),
   agentUnavailable: upstream(502, 'agent_unavailable', 'the external agent cannot be started'),
   agentLoginRequired: upstream(502, 'agent_login_required', 'the external agent wants a log-in'),
   agentError: upstream(502, 'agent_error', 'the external agent failed'),
   agentExited: upstream(502, 'agent_exited', 'the external agent has ended in the turn'),
   shuttingDown: server(503, 'shutting_down', 'the server is shutting down'),
+  programReplaced: server(503, 'program_replaced', 'an upgrade replaced the program of the agent server: restart it'),
   deadlineExceeded: server(503, 'deadline_exceeded', 'the request was not finished in time'),
-} satisfies Readonly<Record<string, Row>>;
+} satisfies Readonly<Record<string, Row> & Record<ModelErrorCode, Row>>;
 export type ChatErrorName = keyof typeof chatErrors;
 
 /** Shape of `error` in a body or in a stream. */
@@ -99,6 +116,8 @@ export interface ChatErrorOptions {
  */
 const neverRetried: ReadonlySet<ChatErrorName> = new Set([
   'upstreamUnauthorized',
+  'upstreamQuotaExceeded',
+  'budgetReached',
   'sessionBusy',
   'outcomeUnknown',
   'resumeFailed',
@@ -190,3 +209,10 @@ export function explained(error: unknown): unknown {
   if (error instanceof ModelError) return turnFailure(error);
   return error;
 }
+
+/** The agent server ended in the turn, which does not continue. */
+export const outcomeUnknown = (): HttpError =>
+  chatError(
+    'outcomeUnknown',
+    'The agent server ended while this turn ran. Its tools may have taken effect, so the turn is not run again: check the workspace, then send the request with another Idempotency-Key.',
+  );

@@ -114,11 +114,16 @@ const asInput = (part: ContentPart): InputPart =>
 
 /**
  * Takes the messages of a request apart. A request of nothing but system messages asks its last one, as title generators do.
+ *
+ * @param nameOf the field of the request that has this message
  * @throws HttpError 400: content that is not supported, or a list that ends with the assistant
  */
-export function conversationOf(messages: readonly Message[]): Conversation {
+export function conversationOf(
+  messages: readonly Message[],
+  nameOf = (index: number): string => `messages[${index}]`,
+): Conversation {
   const translator = new Translator();
-  const translated = messages.map((message, index) => translator.translate(message, `messages[${index}]`));
+  const translated = messages.map((message, index) => translator.translate(message, nameOf(index)));
   const said = translated.filter(({ role }) => role !== 'system');
   const instructions = translated.flatMap((message) => (message.role === 'system' ? [message.text] : []));
   if (said.length === 0) {
@@ -128,8 +133,10 @@ export function conversationOf(messages: readonly Message[]): Conversation {
   const tailStart = said.findLastIndex(({ role }) => role === 'assistant') + 1;
   const tail = said.slice(tailStart);
   if (tail.length === 0) {
-    const last = `messages[${messages.length - 1}].role`;
-    throw invalidParameter(last, 'The last message must be of the user, or the result of a tool.');
+    throw invalidParameter(
+      `${nameOf(messages.length - 1)}.role`,
+      'The last message must be of the user, or the result of a tool.',
+    );
   }
   const toolMessages = tail.filter((message) => message.role === 'tool');
   const input = tail.flatMap((message) => (message.role === 'user' ? message.content.map(asInput) : []));

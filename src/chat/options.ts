@@ -1,4 +1,4 @@
-import type { ChatRequestStore, Runtime } from '../agent/index.ts';
+import type { ChatRequestStore, ResponseStore, Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { OwnerAccess } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
@@ -8,6 +8,7 @@ export interface ChatOptions {
   readonly runtime: Runtime;
   /** Requests that their clients may repeat. */
   readonly requests: ChatRequestStore;
+  readonly responses: ResponseStore;
   /** The `Api` section of the configuration. */
   readonly api: Config['Api'];
   /** With an empty `Api.ApiKey`: admits this user and holders of the generated key. Absent: every caller is served. */

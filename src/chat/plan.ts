@@ -4,6 +4,7 @@ import { defaults } from '../protocol/index.ts';
 import { chatError, invalidParameter } from './errors.ts';
 import { type Conversation, conversationOf } from './messages.ts';
 import { type ChatRequest, samplingNames } from './request.ts';
+import type { ResponseLog } from './responses/log.ts';
 
 /** Result of reading a request, before anything has happened. */
 export interface Plan {
@@ -22,6 +23,15 @@ export interface Plan {
   readonly showsActivity: boolean | undefined;
   /** The answer has a form: words before a tool call do not belong to it. */
   readonly onlyFinalText: boolean;
+  /** Undefined: the answer is a chat completion. */
+  readonly response?: PlannedResponse;
+}
+
+/** A response that is made of the turn. */
+export interface PlannedResponse {
+  readonly log: ResponseLog;
+  /** Thread of its conversation; undefined: the turn gets one of its own, which is deleted afterwards. */
+  readonly threadId: string | undefined;
 }
 
 const choiceOf = (choice: ChatRequest['tool_choice']): ToolChoice | undefined =>
@@ -121,13 +131,16 @@ export function sessionIdOf(request: Pick<ChatRequest, 'metadata' | 'user'>, { h
   );
 }
 
-/** @throws HttpError 400 for contradicting or unsupported parameters */
-export function planOf(request: ChatRequest, source: SessionSource): Plan {
+/**
+ * @param nameOf the field of the request that has this message
+ * @throws HttpError 400 for contradicting or unsupported parameters
+ */
+export function planOf(request: ChatRequest, source: SessionSource, nameOf?: (index: number) => string): Plan {
   const { response_format: format, user } = request;
   const responseFormat = format && format.type !== 'text' ? format : undefined;
   const tools = toolsOf(request);
   return {
-    conversation: conversationOf(request.messages),
+    conversation: conversationOf(request.messages, nameOf),
     options: { ...tools, responseFormat, sampling: samplingOf(request), sender: user ?? undefined },
     model: request.model ?? undefined,
     sessionId: sessionIdOf(request, source),

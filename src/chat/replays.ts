@@ -3,8 +3,8 @@ import { type ChatRequestStore, StorageError, type StoredChatRequest } from '../
 import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { type AnswerRecord, answeredTurn, answerRecordOf } from './answer-record.ts';
-import { type AnswerShape, type ChatTurn, outcomeUnknown } from './chat-turn.ts';
-import { chatError, chatErrors } from './errors.ts';
+import type { AnswerShape, ChatTurn } from './chat-turn.ts';
+import { chatError, chatErrors, outcomeUnknown } from './errors.ts';
 import type { ChatTiming } from './options.ts';
 import type { ChatTurns } from './turns.ts';
 

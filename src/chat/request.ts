@@ -7,19 +7,21 @@ import { chatError, invalidParameter } from './errors.ts';
  * accepted, content may be a string, a list of parts, null or absent. Strict where a guess could be wrong.
  * Every message completes the sentence “… must be …”.
  */
-const fields = <E extends v.ObjectEntries>(entries: E) => v.object(entries, 'an object');
-const text = v.nullish(v.string('a string'));
-const number = v.nullish(v.pipe(v.number('a number'), v.finite('a number')));
-const flag = v.nullish(v.boolean('true or false'));
-const count = v.nullish(v.pipe(v.number('a whole number'), v.integer('a whole number'), v.minValue(1, 'at least 1')));
-const json = v.pipe(
+export const fields = <E extends v.ObjectEntries>(entries: E) => v.object(entries, 'an object');
+export const text = v.nullish(v.string('a string'));
+export const number = v.nullish(v.pipe(v.number('a number'), v.finite('a number')));
+export const flag = v.nullish(v.boolean('true or false'));
+export const count = v.nullish(
+  v.pipe(v.number('a whole number'), v.integer('a whole number'), v.minValue(1, 'at least 1')),
+);
+export const json = v.pipe(
   v.record(v.string(), v.unknown(), 'an object'),
   v.check(
     (value) => !isDeeperThan(value, defaults.chat.jsonDepth),
     `nested ${defaults.chat.jsonDepth} levels deep at most`,
   ),
 );
-const required = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
+export const required = v.pipe(v.string('a string'), v.nonEmpty('a string that is not empty'));
 
 const TextPart = fields({ type: v.literal('text'), text: v.string('a string') });
 const ImagePart = fields({
@@ -138,7 +140,7 @@ const sampling = {
 export const samplingNames = Object.keys(sampling) as (keyof typeof sampling)[];
 
 /** Extensions of this API in the body; `metadata` carries the same for clients that cannot add fields. */
-const Extension = fields({
+export const Extension = fields({
   /** Offers the tools of the server beside those in `tools`. */
   serverTools: flag,
   /** Overrides `Api.ShowToolActivity`. */
@@ -184,10 +186,11 @@ function paramOf(path: readonly v.IssuePathItem[] | undefined): string | undefin
 }
 
 /** Unsupported features are refused rather than ignored: the answer would differ from the request. */
+export function refuse(param: string, why: string): never {
+  throw chatError('unsupportedParameter', `${param} is not supported: ${why}.`, { param });
+}
+
 function refuseUnsupported(request: ChatRequest): void {
-  const refuse = (param: string, why: string) => {
-    throw chatError('unsupportedParameter', `${param} is not supported: ${why}.`, { param });
-  };
   if ((request.n ?? 1) > 1) refuse('n', 'one answer per request');
   if (request.logprobs === true) refuse('logprobs', 'answers carry no log probabilities');
   if (request.audio !== null && request.audio !== undefined) refuse('audio', 'answers are text');
@@ -195,13 +198,17 @@ function refuseUnsupported(request: ChatRequest): void {
   if (request.functions && request.functions.length > 0) refuse('functions', 'use tools');
 }
 
-/** A parsed body as a request. @throws HttpError 400 that names the field which is wrong */
+/** A parsed body as a request to chat completions. @throws HttpError 400 that names the field which is wrong */
 export function parseRequest(body: unknown): ChatRequest {
-  const parsed = v.safeParse(ChatRequest, body, { abortEarly: true });
-  if (parsed.success) {
-    refuseUnsupported(parsed.output);
-    return parsed.output;
-  }
+  const request = parseBody(ChatRequest, body);
+  refuseUnsupported(request);
+  return request;
+}
+
+/** A parsed body as a request of this shape. @throws HttpError 400 that names the field which is wrong */
+export function parseBody<T>(schema: v.GenericSchema<unknown, T>, body: unknown): T {
+  const parsed = v.safeParse(schema, body, { abortEarly: true });
+  if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
   const param = paramOf(issue.path);
   if (param === undefined) throw chatError('invalidParameter', 'The body must be a JSON object.');

@@ -1,5 +1,6 @@
 import { type AnyRoute, json, type Method, type Reply, type RequestContext } from '../http/index.ts';
 import { defaults } from '../protocol/index.ts';
+import { Answers } from './answers.ts';
 import { Approvals } from './approvals.ts';
 import { Completions } from './completions.ts';
 import { chatError, explained } from './errors.ts';
@@ -7,6 +8,8 @@ import { chatGuard } from './guard.ts';
 import { healthOf } from './health.ts';
 import { Models } from './models.ts';
 import { type ChatOptions, timingOf } from './options.ts';
+import { Replays } from './replays.ts';
+import { Responses } from './responses/responses.ts';
 import { ChatTurns } from './turns.ts';
 
 const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -14,7 +17,7 @@ const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const unknownUrl = (): never => {
   throw chatError(
     'notFound',
-    'There is no such path here. This server speaks chat completions: POST /v1/chat/completions.',
+    'There is no such path here. This server answers POST /v1/chat/completions and POST /v1/responses.',
   );
 };
 
@@ -33,10 +36,13 @@ function route(
  * door: each route asks for the key itself.
  */
 export function chatRoutes(options: ChatOptions): AnyRoute[] {
-  const { runtime, api, logger } = options;
-  const turns = new ChatTurns({ runtime, api, logger, timing: timingOf(options) });
+  const { runtime, api, logger, requests, responses } = options;
+  const timing = timingOf(options);
+  const turns = new ChatTurns({ runtime, responses, api, logger, timing });
   const models = new Models(runtime);
-  const completions = new Completions(options, turns, models);
+  const replays = new Replays({ requests, turns, timing, logger });
+  const parts = { turns, models, replays, answers: new Answers(options, turns) };
+  const completions = new Completions(parts, api.SessionFromUser);
 
   const listed = () =>
     models.list().catch((error: unknown) => {
@@ -49,11 +55,8 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
   }
 
   const routes = [
-    // No deadline: a turn may take hours, and the answer contains signs of life for the client.
-    route('POST', '/v1/chat/completions', completions.handle, {
-      bodyLimit: defaults.http.chatBodyBytes,
-      deadlineMs: 0,
-    }),
+    route('POST', '/v1/chat/completions', completions.handle, ofTurn),
+    ...(api.Responses ? responseRoutes(new Responses({ ...parts, runtime, responses })) : []),
     route('GET', '/v1/health', healthOf(options)),
     route('GET', '/v1/models', async () => json(200, { object: 'list', data: await listed() })),
     // Ids may contain slashes, plain or percent-encoded.
@@ -63,6 +66,18 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
   ];
   const auth = chatGuard(options);
   return routes.map((each) => ({ ...each, auth }));
+}
+
+/** No deadline: a turn may take hours, and the answer contains signs of life for the client. */
+const ofTurn = { bodyLimit: defaults.http.chatBodyBytes, deadlineMs: 0 };
+
+function responseRoutes(responses: Responses): AnyRoute[] {
+  return [
+    route('POST', '/v1/responses', responses.create, ofTurn),
+    route('GET', '/v1/responses/:id', responses.read, ofTurn),
+    route('DELETE', '/v1/responses/:id', responses.delete),
+    route('POST', '/v1/responses/:id/cancel', responses.cancel),
+  ];
 }
 
 function approvalRoutes(approvals: Approvals): AnyRoute[] {

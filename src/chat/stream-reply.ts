@@ -1,13 +1,26 @@
 import type { ReplyStream } from '../http/index.ts';
 import type { Activity } from './activity.ts';
-import type { ChatTurn, Outcome, Watcher } from './chat-turn.ts';
-import { Chunks, doneFrame } from './chunks.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import type { CallPiece } from './client-calls.ts';
 import type { Ticker, Ticking } from './ticker.ts';
+import type { Outcome, Watcher } from './watcher.ts';
+
+/** Frames of a streamed answer. */
+export interface Frames {
+  /** Begins the answer: with everything that the turn has written. */
+  soFar(turn: ChatTurn): string;
+  text(text: string): string;
+  reasoning(text: string): string;
+  call(piece: CallPiece): string;
+  activity(activity: Activity, line: string): string;
+  ending(outcome: Outcome): string;
+  /** Says nothing and keeps connection and client awake. */
+  readonly heartbeat: string;
+}
 
 export interface StreamReplyOptions {
   readonly turn: ChatTurn;
-  readonly includesUsage: boolean;
+  readonly frames: Frames;
   readonly heartbeatMs: number;
   readonly ticker: Ticker;
 }
@@ -21,7 +34,6 @@ export class StreamReply implements Watcher, Ticking {
   /** Resolves when the answer should begin, or there will be none. */
   readonly isDue: Promise<void>;
   readonly #options: StreamReplyOptions;
-  readonly #chunks: Chunks;
   #stream: ReplyStream | undefined;
   /** Text from before the stream was open: one frame per piece, as afterwards. */
   #held: string;
@@ -32,13 +44,12 @@ export class StreamReply implements Watcher, Ticking {
   #quietSince = performance.now();
 
   constructor(options: StreamReplyOptions) {
-    const { turn, ticker } = options;
+    const { turn, ticker, frames } = options;
     this.#options = options;
-    this.#chunks = new Chunks(turn);
     this.isDue = new Promise((resolve) => {
       this.#beDue = resolve;
     });
-    this.#held = this.#chunks.role + this.#soFar();
+    this.#held = frames.soFar(turn);
     turn.watch(this);
     ticker.add(this);
     if (turn.hasSpoken) this.#beDue();
@@ -61,25 +72,25 @@ export class StreamReply implements Watcher, Ticking {
   }
 
   onText(text: string): void {
-    this.#write(this.#chunks.text(text));
+    this.#write(this.#options.frames.text(text));
   }
 
   onReasoning(text: string): void {
-    this.#write(this.#chunks.reasoning(text));
+    this.#write(this.#options.frames.reasoning(text));
   }
 
   onCall(piece: CallPiece): void {
-    this.#write(this.#chunks.call(piece));
+    this.#write(this.#options.frames.call(piece));
   }
 
   onActivity(activity: Activity, line: string): void {
-    this.#write(this.#chunks.activity(activity, line));
+    this.#write(this.#options.frames.activity(activity, line));
   }
 
   onEnd(outcome: Outcome): void {
     this.#options.ticker.delete(this);
     this.#hasEnded = true;
-    this.#write(this.#ending(outcome));
+    this.#write(this.#options.frames.ending(outcome));
     this.#stream?.end();
   }
 
@@ -89,26 +100,9 @@ export class StreamReply implements Watcher, Ticking {
       this.#quietSince = now;
     } else if (now - this.#quietSince >= this.#options.heartbeatMs) {
       this.#quietSince = now;
-      if (this.#stream) this.#stream.write(this.#chunks.heartbeat);
+      if (this.#stream) this.#stream.write(this.#options.frames.heartbeat);
       else this.#beDue();
     }
-  }
-
-  /** Text of a turn that began before this reader came, in few frames. */
-  #soFar(): string {
-    const { activities, reasoning, textSoFar, calls } = this.#options.turn;
-    return [
-      ...activities.map((activity) => this.#chunks.activity(activity, '')),
-      reasoning === '' ? '' : this.#chunks.reasoning(reasoning),
-      textSoFar === '' ? '' : this.#chunks.text(textSoFar),
-      ...calls.map((call, index) => this.#chunks.call({ index, begins: call, arguments: call.arguments })),
-    ].join('');
-  }
-
-  #ending(outcome: Outcome): string {
-    if (outcome.error) return this.#chunks.error(outcome);
-    const usage = this.#options.includesUsage && outcome.usage ? this.#chunks.usage(outcome.usage) : '';
-    return `${this.#chunks.finish(outcome)}${usage}${doneFrame}`;
   }
 
   #write(frame: string): void {

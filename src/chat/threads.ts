@@ -9,8 +9,8 @@ export interface OpenThread {
   readonly threadId: string;
   readonly input: readonly InputPart[];
   readonly options: TurnOptions;
-  /** Call when the turn is over. */
-  readonly close: () => Promise<void>;
+  /** Closed when the turn is over. */
+  readonly isSingle: boolean;
 }
 
 /** The thread of a session: the same one for the same name, also after a restart. */
@@ -19,56 +19,80 @@ export function threadIdOf(sessionId: string): string {
 }
 
 /**
- * Threads behind requests. A session has a thread for good, which holds all messages and results of tools: of the messages
+ * Threads behind requests. A session, or a chain of stored responses, has a thread for good, which holds all messages and results of tools: of the messages
  * that the client sends again only the new end counts. A request without a session gets a thread of its own, gone when it is
- * answered.
+ * answered. With a key the thread is stored, so that a repetition after a kill of the server joins its turn.
  */
 export class Threads {
   readonly #runtime: Runtime;
   readonly #api: Config['Api'];
+  readonly #onBug: (error: unknown) => unknown;
+  #hasSwept = false;
 
-  constructor(runtime: Runtime, api: Config['Api']) {
+  constructor(runtime: Runtime, api: Config['Api'], onBug: (error: unknown) => unknown) {
     this.#runtime = runtime;
     this.#api = api;
+    this.#onBug = onBug;
   }
 
-  open(plan: Plan, model: string | undefined): OpenThread {
+  /** @param isNamed the caller can ask for the turn of a request without a session again */
+  open(plan: Plan, model: string | undefined, isNamed: boolean): OpenThread {
     const options = { ...plan.options, ...this.#policy(), model };
-    return plan.sessionId === undefined ? this.#ephemeral(plan, options) : this.#session(plan, plan.sessionId, options);
+    const threadId = plan.response?.threadId ?? (plan.sessionId === undefined ? undefined : threadIdOf(plan.sessionId));
+    if (threadId !== undefined) return this.#stored(plan, threadId, options);
+    return this.#single(plan, options, isNamed);
   }
 
-  #ephemeral({ conversation }: Plan, options: TurnOptions): OpenThread {
+  #single({ conversation }: Plan, options: TurnOptions, isNamed: boolean): OpenThread {
+    if (isNamed) this.#sweep();
     const { thread, announce } = this.#runtime.threads.start({
       identity: { channelName: 'api' },
       // The list of traces shows the name of the caller's user.
       displayName: options.sender?.toWellFormed().slice(0, 200),
       config: this.#config(),
-      isEphemeral: true,
+      ...(isNamed ? { isTransient: true } : { isEphemeral: true }),
     });
     announce();
     return {
       threadId: thread.id,
       input: conversation.input,
       options: { ...options, ...pastOf(conversation) },
-      close: async () => (await this.#runtime.threads.delete(thread.id))(),
+      isSingle: true,
     };
   }
 
-  #session({ conversation }: Plan, sessionId: string, options: TurnOptions): OpenThread {
-    const threadId = threadIdOf(sessionId);
+  /** Deletes the thread of a request without a session. */
+  async close(threadId: string): Promise<void> {
+    (await this.#runtime.threads.delete(threadId))();
+  }
+
+  /** Deletes threads that earlier processes could not close, before the first one of this process. */
+  #sweep(): void {
+    if (this.#hasSwept) return;
+    this.#hasSwept = true;
+    void this.#runtime.threads.sweepTransient().catch(this.#onBug);
+  }
+
+  /** The thread of a session, or of the responses before. */
+  #stored({ conversation, sessionId, response }: Plan, threadId: string, options: TurnOptions): OpenThread {
     const known = this.#find(threadId);
-    const config = this.#config(conversation.instructions);
-    if (!known) this.#begin(threadId, sessionId, config);
+    // A response does not have the instructions of the one before.
+    const config = this.#config(response ? [] : conversation.instructions);
+    if (!known) this.#begin(threadId, response ? undefined : sessionId, config);
     else if (differs(config, known.config)) this.#runtime.threads.updateConfig(threadId, config);
     const isContinued = known?.turns?.some(({ status }) => status === 'completed') === true;
     const { toolAnswers } = conversation;
-    // Instructions are stored with the thread, so they are not sent twice.
-    const { instructions: _, ...history } = pastOf(conversation);
+    const { instructions, ...history } = pastOf(conversation);
     return {
       threadId,
       input: conversation.input,
-      options: { ...options, ...(isContinued ? { toolResults: toolAnswers } : history) },
-      close: async () => {},
+      options: {
+        ...options,
+        ...(isContinued ? { toolResults: toolAnswers } : history),
+        // The thread of a session has its instructions, so they are not sent twice.
+        ...(response && { instructions }),
+      },
+      isSingle: sessionId === undefined,
     };
   }
 
@@ -86,9 +110,9 @@ export class Threads {
     }
   }
 
-  #begin(threadId: string, sessionId: string, config: ThreadConfig): void {
+  #begin(threadId: string, sessionId: string | undefined, config: ThreadConfig): void {
     const identity = { channelName: 'api', channelContext: sessionId };
-    this.#runtime.threads.start({ threadId, identity, displayName: sessionId.slice(0, 200), config }).announce();
+    this.#runtime.threads.start({ threadId, identity, displayName: sessionId?.slice(0, 200), config }).announce();
   }
 
   /** Set on the thread rather than on the turn, so that sub-agents inherit it. */
@@ -104,7 +128,8 @@ export class Threads {
   #policy() {
     const approvalPolicy = apiApprovalPolicyOf(this.#api);
     const approvalTimeoutMs = this.#api.ApprovalTimeoutSeconds * 1000;
-    return approvalPolicy === 'default' ? { approvalPolicy, approvalTimeoutMs } : { approvalPolicy };
+    const asked = { approvalPolicy, isUnattended: true };
+    return approvalPolicy === 'default' ? { ...asked, approvalTimeoutMs } : asked;
   }
 }
 

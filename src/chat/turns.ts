@@ -1,4 +1,11 @@
-import { AgentError, type Listener, type RunningTurn, type Runtime } from '../agent/index.ts';
+import {
+  AgentError,
+  type Listener,
+  type ResponseStore,
+  type RunningTurn,
+  type Runtime,
+  StorageError,
+} from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import { HttpError } from '../http/index.ts';
 import { Limit } from '../lib/index.ts';
@@ -8,10 +15,12 @@ import { type AnswerShape, ChatTurn, type ChatTurnOptions, givenUp } from './cha
 import { chatError, explained } from './errors.ts';
 import type { ChatTiming } from './options.ts';
 import type { Plan } from './plan.ts';
+import { type ResponseHead, ResponseLog, type ResponseState, restarted } from './responses/log.ts';
 import { type OpenThread, Threads } from './threads.ts';
 
 export interface ChatTurnsOptions {
   readonly runtime: Runtime;
+  readonly responses: ResponseStore;
   readonly api: Config['Api'];
   readonly logger: Logger;
   readonly timing: Pick<ChatTiming, 'resumedGraceMs'>;
@@ -42,7 +51,7 @@ export class ChatTurns {
 
   constructor(options: ChatTurnsOptions) {
     this.#options = options;
-    this.#threads = new Threads(options.runtime, options.api);
+    this.#threads = new Threads(options.runtime, options.api, (error) => options.logger.bug(error));
   }
 
   /** Pending approvals of these turns. */
@@ -68,7 +77,9 @@ export class ChatTurns {
         retryAfterMs: defaults.chat.retryAfterMs,
       });
     }
+    const response = plan.response?.log;
     const options: ChatTurnOptions = {
+      ...(response && { identity: response.state.head, response }),
       model: models.used,
       sessionId: plan.sessionId,
       showsActivity: plan.showsActivity ?? ShowToolActivity,
@@ -78,6 +89,8 @@ export class ChatTurns {
     };
     const turn = new ChatTurn(options);
     turn.isResumable ||= isNamed;
+    if (response?.state.head.isStored) this.#add(response.state, plan.sessionId ?? '');
+    this.#saveResponse(turn);
     onMade(turn);
     this.#running.add(turn);
     void this.#run(turn, plan, models.asked).finally(() => this.#forget(turn));
@@ -93,9 +106,12 @@ export class ChatTurns {
   resume(threadId: string, turnId: string, shape: AnswerShape, onMade: (turn: ChatTurn) => void): boolean {
     const stored = this.#threads.findTurn(threadId, turnId);
     if (!stored) return false;
-    const turn = new ChatTurn({ ...shape, onDeserted: (deserted) => this.#deserted(deserted) });
+    const response = shape.response && this.#restartedLog(shape.response);
+    const turn = new ChatTurn({ ...shape, response, onDeserted: (deserted) => this.#deserted(deserted) });
     turn.isResumable = true;
+    this.#saveResponse(turn);
     onMade(turn);
+    if (turn.sessionId === undefined) void turn.ended.then(() => this.#close(threadId));
     if (this.#options.runtime.turns.running(threadId)?.turnId === turnId) this.#follow(turn, threadId, turnId);
     else turn.join(stored);
     return true;
@@ -114,12 +130,55 @@ export class ChatTurns {
     if (turn.sessionId !== undefined) void this.#sessions.run(turn.sessionId, () => turn.ended);
     runtime.threads.subscribe(threadId, hear).replay();
     turn.stopBy(() => this.#interrupt(threadId, turnId));
-    if (api.OnDisconnect === 'cancel') {
+    if (api.OnDisconnect === 'cancel' && !isBackground(turn)) {
       this.#endAfter(turn, Math.max(api.DisconnectGraceMs, timing.resumedGraceMs));
     }
     void turn.ended.then(() => {
       runtime.feed.unsubscribe(threadId, hear);
       this.#forget(turn);
+    });
+  }
+
+  /** A turn under way, by the id of its answer. */
+  find(id: string): ChatTurn | undefined {
+    for (const turn of this.#running) if (turn.id === id) return turn;
+    return undefined;
+  }
+
+  /** @throws HttpError 500 when the disk refuses it */
+  #add(state: ResponseState, threadId: string): void {
+    try {
+      this.#options.responses.add({ id: state.head.id, threadId, json: JSON.stringify(state) });
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      throw chatError('storageFailed', `The response cannot be stored: ${error.message}.`);
+    }
+  }
+
+  /** The response of an earlier process, to be written again. */
+  #restartedLog(head: ResponseHead): ResponseLog {
+    const { responses } = this.#options;
+    const stored = responses.get(head.id);
+    const log = new ResponseLog(restarted(stored ? (JSON.parse(stored.json) as ResponseState).head : head));
+    if (stored) responses.put(head.id, JSON.stringify(log.state), false);
+    return log;
+  }
+
+  #saveResponse(turn: ChatTurn): void {
+    const { responses, logger } = this.#options;
+    const state = turn.response?.state;
+    if (!state?.head.isStored) return;
+    const { id } = state.head;
+    turn.saveBy({
+      start: (_threadId, turnId) => responses.begin(id, turnId),
+      end: () => {
+        try {
+          responses.put(id, JSON.stringify(state), true);
+        } catch (error) {
+          if (!(error instanceof StorageError)) throw error;
+          logger.warn('could not save a response; it is lost when the server ends', { id, error });
+        }
+      },
     });
   }
 
@@ -164,13 +223,17 @@ export class ChatTurns {
   }
 
   async #converse(turn: ChatTurn, plan: Plan, model: string | undefined): Promise<void> {
-    const thread = this.#threads.open(plan, model);
+    const thread = this.#threads.open(plan, model, turn.isResumable);
     try {
       await this.#start(turn, thread);
       await turn.ended;
     } finally {
-      await thread.close().catch((error: unknown) => this.#options.logger.bug(error));
+      if (thread.isSingle) await this.#close(thread.threadId);
     }
+  }
+
+  async #close(threadId: string): Promise<void> {
+    await this.#threads.close(threadId).catch((error: unknown) => this.#options.logger.bug(error));
   }
 
   /** Starts the turn once the thread is free: other interfaces may use the thread of a session, too. */
@@ -181,7 +244,11 @@ export class ChatTurns {
       // Throws for a turn that was stopped during the wait.
       turn.stopBy(nothing);
       try {
-        const started = runtime.turns.start(threadId, input, turn.listener, { ...options, alsoStore });
+        const started = runtime.turns.start(threadId, input, turn.listener, {
+          ...options,
+          alsoStore,
+          waitsForQuota: false,
+        });
         turn.stopBy(() => this.#interrupt(threadId, started.turn.id));
         started.begin();
         return;
@@ -208,10 +275,10 @@ export class ChatTurns {
     }
   }
 
-  /** Applies `Api.OnDisconnect`: finishes the turn, or ends it after the grace period; at once when no caller can return. */
+  /** Applies `Api.OnDisconnect` to a turn that is not in the background: finishes the turn, or ends it after the grace period; at once when no caller can return. */
   #deserted(turn: ChatTurn): void {
     const { OnDisconnect, DisconnectGraceMs } = this.#options.api;
-    if (OnDisconnect === 'detach') return;
+    if (OnDisconnect === 'detach' || isBackground(turn)) return;
     if (!turn.isResumable || DisconnectGraceMs === 0) {
       turn.stop();
       return;
@@ -230,3 +297,5 @@ export class ChatTurns {
     return chatError('internalError', `Internal error ${errorId}.`);
   }
 }
+
+const isBackground = ({ response }: ChatTurn): boolean => response?.state.head.isBackground === true;

@@ -1,8 +1,9 @@
 import type { HttpError, ReplyStream } from '../http/index.ts';
 import { stepsOf } from './activity.ts';
-import type { ChatTurn, Watcher } from './chat-turn.ts';
+import type { ChatTurn } from './chat-turn.ts';
 import { finishReasons, usageOf } from './chunks.ts';
 import type { Ticker, Ticking } from './ticker.ts';
+import type { Watcher } from './watcher.ts';
 
 /** The body of an answer that is given as a whole (specification §4.1). */
 export function completionOf(turn: ChatTurn): object {
@@ -41,6 +42,8 @@ export interface WholeReplyOptions {
   readonly trickleAfterMs: number;
   readonly trickleMs: number;
   readonly ticker: Ticker;
+  /** The body of the answer. */
+  readonly bodyOf: (turn: ChatTurn) => object;
   /** Called when the body is cut, because the turn failed. */
   readonly onCut: (error: HttpError) => void;
 }
@@ -95,14 +98,14 @@ export class WholeReply implements Watcher, Ticking {
     this.#options.ticker.delete(this);
     this.#beDue();
     if (!this.#stream) return;
-    const { turn, onCut } = this.#options;
+    const { turn, bodyOf, onCut } = this.#options;
     const error = turn.outcome?.error;
     if (error) {
       onCut(error);
       this.#stream.cut();
       return;
     }
-    this.#stream.write(JSON.stringify(completionOf(turn)));
+    this.#stream.write(JSON.stringify(bodyOf(turn)));
     this.#stream.end();
   }
 

@@ -1,0 +1,236 @@
+import { sseFrame } from '../../lib/index.ts';
+import { stepsOf } from '../activity.ts';
+import type { OutputItem, ResponseState } from './log.ts';
+
+/** An event of a stream, without its sequence number. */
+type Event = { readonly type: string } & Readonly<Record<string, unknown>>;
+
+const responsePrefix = 'resp_';
+const prefixes = { reasoning: 'rs_', message: 'msg_', function: 'fc_', custom: 'ctc_' } as const;
+
+/** Id of an item: it names the response. */
+const itemId = (responseId: string, { kind }: OutputItem, place: number): string =>
+  `${prefixes[kind]}${responseId.slice(responsePrefix.length)}_${place}`;
+
+/** The response and the place that an id of an item names; undefined for another text. */
+export function placeOfItem(id: string): { readonly responseId: string; readonly place: number } | undefined {
+  const match = /^(?:rs|msg|fc|ctc)_([0-9a-f]{32})_(\d{1,6})$/.exec(id);
+  return match?.[1] === undefined ? undefined : { responseId: `${responsePrefix}${match[1]}`, place: Number(match[2]) };
+}
+
+type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
+const textPart = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] });
+const summaryPart = (text: string) => ({ type: 'summary_text', text });
+
+/** Text that a custom tool gets: the model wrote it as the argument of a function. */
+export function customInput(written: string): string {
+  try {
+    const { input } = JSON.parse(written) as { readonly input?: unknown };
+    return typeof input === 'string' ? input : written;
+  } catch {
+    return written;
+  }
+}
+
+/** An item on the wire. @param text its words so far; undefined before its first part */
+function wireItem(
+  responseId: string,
+  item: OutputItem,
+  place: number,
+  status: ItemStatus,
+  text?: string,
+): Event & { readonly id: string } {
+  const id = itemId(responseId, item, place);
+  const { call } = item;
+  if (item.kind === 'reasoning') {
+    return { type: 'reasoning', id, status, summary: text === undefined ? [] : [summaryPart(text)] };
+  }
+  if (item.kind === 'message' || !call) {
+    return { type: 'message', id, status, role: 'assistant', content: text === undefined ? [] : [textPart(text)] };
+  }
+  const named = { id, status, call_id: call.id, name: call.name };
+  if (item.kind === 'custom') {
+    return { type: 'custom_tool_call', ...named, input: text === undefined ? '' : customInput(text) };
+  }
+  return { type: 'function_call', ...named, arguments: text ?? '' };
+}
+
+const incompleteReasons = { length: 'max_output_tokens', contentFilter: 'content_filter' } as const;
+
+/** The response on the wire. @param isBegun the response as its stream begins: without output */
+export function responseBody(state: ResponseState, isBegun = false): object {
+  const { head, items, usage, error, finish, activities } = state;
+  const status = isBegun ? 'in_progress' : state.status;
+  const isCut = status === 'incomplete' && (finish === 'length' || finish === 'contentFilter');
+  const last = items.length - 1;
+  const output = items.flatMap((item, place) => {
+    if (item.isDropped) return [];
+    const itemStatus = status === 'in_progress' && place === last ? 'in_progress' : 'completed';
+    return [wireItem(head.id, item, place, isCut && place === last ? 'incomplete' : itemStatus, item.text)];
+  });
+  const steps = stepsOf(activities);
+  return {
+    id: head.id,
+    object: 'response',
+    created_at: head.created,
+    completed_at: status === 'completed' ? (state.completed ?? null) : null,
+    status,
+    model: head.model,
+    ...head.fields,
+    output: isBegun ? [] : output,
+    error: !isBegun && error ? { code: error.code, message: error.message } : null,
+    incomplete_details: isCut ? { reason: incompleteReasons[finish] } : null,
+    usage: isBegun || !usage ? null : usageOf(usage),
+    ...(!isBegun && { x_agent: { toolCalls: steps.length, steps } }),
+  };
+}
+
+function usageOf(usage: NonNullable<ResponseState['usage']>): object {
+  return {
+    input_tokens: usage.inputTokens,
+    input_tokens_details: { cached_tokens: usage.cachedInputTokens ?? 0 },
+    output_tokens: usage.outputTokens,
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
+    total_tokens: usage.totalTokens,
+  };
+}
+
+/** An item whose end was not yielded. */
+interface OpenItem {
+  readonly item: OutputItem;
+  readonly place: number;
+  sent: number;
+}
+
+const isCall = ({ kind }: OutputItem): boolean => kind === 'function' || kind === 'custom';
+
+/** The events of a response in their order. Yields undefined when there is no further one yet. */
+export function* eventsOf(state: ResponseState): Generator<Event | undefined, void> {
+  const { head, items, steps, activities } = state;
+  const open = new Map<number, OpenItem>();
+  const at = ({ item, place }: OpenItem) => ({ item_id: itemId(head.id, item, place), output_index: place });
+
+  function* begin(opened: OpenItem): Generator<Event> {
+    const { item, place } = opened;
+    // Pieces of several calls may alternate: calls end with the response.
+    for (const other of [...open.values()]) if (!isCall(other.item)) yield* end(other);
+    open.set(place, opened);
+    yield {
+      type: 'response.output_item.added',
+      output_index: place,
+      item: wireItem(head.id, item, place, 'in_progress'),
+    };
+    if (item.kind === 'message') {
+      yield { type: 'response.content_part.added', ...at(opened), content_index: 0, part: textPart('') };
+    } else if (item.kind === 'reasoning') {
+      yield { type: 'response.reasoning_summary_part.added', ...at(opened), summary_index: 0, part: summaryPart('') };
+    }
+  }
+
+  function* grow(opened: OpenItem, length: number): Generator<Event> {
+    const delta = opened.item.text.slice(opened.sent, opened.sent + length);
+    opened.sent += length;
+    if (delta === '') return;
+    switch (opened.item.kind) {
+      case 'message':
+        yield { type: 'response.output_text.delta', ...at(opened), content_index: 0, delta, logprobs: [] };
+        return;
+      case 'reasoning':
+        yield { type: 'response.reasoning_summary_text.delta', ...at(opened), summary_index: 0, delta };
+        return;
+      case 'function':
+        yield { type: 'response.function_call_arguments.delta', ...at(opened), delta };
+        return;
+      case 'custom':
+        // The text is known when the arguments around it are whole.
+        return;
+    }
+  }
+
+  function* end(opened: OpenItem): Generator<Event> {
+    const { item, place, sent } = opened;
+    open.delete(place);
+    const text = item.text.slice(0, sent);
+    switch (item.kind) {
+      case 'message':
+        yield { type: 'response.output_text.done', ...at(opened), content_index: 0, text, logprobs: [] };
+        yield { type: 'response.content_part.done', ...at(opened), content_index: 0, part: textPart(text) };
+        break;
+      case 'reasoning':
+        yield { type: 'response.reasoning_summary_text.done', ...at(opened), summary_index: 0, text };
+        yield {
+          type: 'response.reasoning_summary_part.done',
+          ...at(opened),
+          summary_index: 0,
+          part: summaryPart(text),
+        };
+        break;
+      case 'function':
+        yield { type: 'response.function_call_arguments.done', ...at(opened), name: item.call?.name, arguments: text };
+        break;
+      case 'custom': {
+        const input = customInput(text);
+        yield { type: 'response.custom_tool_call_input.delta', ...at(opened), delta: input };
+        yield { type: 'response.custom_tool_call_input.done', ...at(opened), input };
+        break;
+      }
+    }
+    const status = item.isDropped ? 'incomplete' : 'completed';
+    yield {
+      type: 'response.output_item.done',
+      output_index: place,
+      item: wireItem(head.id, item, place, status, text),
+    };
+  }
+
+  const begun = responseBody(state, true);
+  yield { type: 'response.created', response: begun };
+  yield { type: 'response.in_progress', response: begun };
+  for (let step = 0; ; step += 2) {
+    while (step >= steps.length && state.status === 'in_progress') yield undefined;
+    const place = steps[step];
+    if (place === undefined) break;
+    const count = steps[step + 1] ?? 0;
+    if (place === -1) {
+      yield { type: 'oratorio:activity', x_agent: activities[count] };
+      continue;
+    }
+    const item = items[place];
+    if (!item) continue;
+    const opened = open.get(place) ?? { item, place, sent: 0 };
+    if (!open.has(place)) yield* begin(opened);
+    yield* grow(opened, count);
+  }
+  for (const opened of [...open.values()]) yield* end(opened);
+  yield { type: endingOf(state), response: responseBody(state) };
+}
+
+const endingOf = ({ status }: ResponseState): string =>
+  status === 'completed' || status === 'incomplete' ? `response.${status}` : 'response.failed';
+
+/** Frames of a response, numbered. */
+export class ResponseFrames {
+  readonly #events: ReturnType<typeof eventsOf>;
+  readonly #after: number;
+  #next: number;
+
+  /** @param after the last sequence number that the reader has */
+  constructor(state: ResponseState, after = -1) {
+    this.#events = eventsOf(state);
+    this.#after = after;
+    this.#next = state.head.first;
+  }
+
+  /** Frames of all events that are there now and were not taken before. */
+  take(): string {
+    let frames = '';
+    for (;;) {
+      const { value, done } = this.#events.next();
+      if (done || value === undefined) return frames;
+      const sequence_number = this.#next++;
+      if (sequence_number <= this.#after) continue;
+      const { type, ...rest } = value;
+      frames += sseFrame({ event: type, data: JSON.stringify({ type, sequence_number, ...rest }) });
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import type { TokenUsage } from '../../protocol/index.ts';
+import type { Activity } from '../activity.ts';
+import type { CallPiece } from '../client-calls.ts';
+import { chatErrors, type ErrorObject, errorObjectOf } from '../errors.ts';
+import type { Outcome } from '../watcher.ts';
+
+/** An item of the output. */
+export interface OutputItem {
+  readonly kind: 'reasoning' | 'message' | 'function' | 'custom';
+  /** Words, or the arguments of a call. */
+  text: string;
+  readonly call?: { readonly id: string; readonly name: string };
+  /** The model broke off in it: the output is without it. */
+  isDropped?: true;
+}
+
+/** Facts of a request that its response repeats or needs. */
+export interface ResponseHead {
+  readonly id: string;
+  /** Seconds since the epoch. */
+  readonly created: number;
+  readonly model: string;
+  /** Fields of the request, as on the wire. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Names of the caller's tools that take text. */
+  readonly customTools: readonly string[];
+  /** System messages in the inputs of this request and the ones before. */
+  readonly system: readonly string[];
+  /** The client may ask for the response later. */
+  readonly isStored: boolean;
+  /** The turn does not end with its client. */
+  readonly isBackground: boolean;
+  /** Sequence number of the first event. */
+  readonly first: number;
+}
+
+export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
+
+/** A response, from which every event of its stream can be made again. Stored as JSON. */
+export interface ResponseState {
+  readonly head: ResponseHead;
+  readonly items: OutputItem[];
+  readonly activities: Activity[];
+  /** Pieces in their order: pairs of an item and its number of new characters, or of −1 and an activity. */
+  readonly steps: number[];
+  status: ResponseStatus;
+  /** Seconds since the epoch. */
+  completed?: number;
+  finish?: Outcome['finish'];
+  usage?: TokenUsage | undefined;
+  error?: ErrorObject;
+}
+
+/** Limit of the sequence numbers of one process: the next one begins above them. */
+const numbersPerProcess = 1_000_000;
+
+/** Head of a response whose stored turn the next process writes again. */
+export const restarted = (head: ResponseHead): ResponseHead => ({ ...head, first: head.first + numbersPerProcess });
+
+/** Records the pieces of a turn as a response. An ended response does not change. */
+export class ResponseLog {
+  readonly state: ResponseState;
+  /** Place of the message or thought that is being written. */
+  #open = -1;
+  /** Places of calls, by their index in the answer. */
+  #calls: number[] = [];
+
+  /** @param stored the state of an ended response */
+  constructor(head: ResponseHead, stored?: ResponseState) {
+    this.state = stored ?? { head, items: [], activities: [], steps: [], status: 'in_progress' };
+  }
+
+  get isEnded(): boolean {
+    return this.state.status !== 'in_progress';
+  }
+
+  /** The words that follow are another message of the model. */
+  beginMessage(): void {
+    this.#open = -1;
+  }
+
+  text(text: string): void {
+    this.#write('message', text);
+  }
+
+  reasoning(text: string): void {
+    this.#write('reasoning', text);
+  }
+
+  call({ index, begins, arguments: text }: CallPiece): void {
+    if (this.isEnded) return;
+    const { items, head } = this.state;
+    if (begins) {
+      const kind = head.customTools.includes(begins.name) ? 'custom' : 'function';
+      this.#calls[index] = items.push({ kind, text: '', call: { id: begins.id, name: begins.name } }) - 1;
+      this.#open = -1;
+    }
+    const place = this.#calls[index];
+    if (place !== undefined) this.#grow(place, text);
+  }
+
+  activity(activity: Activity, line: string): void {
+    if (this.isEnded) return;
+    this.state.steps.push(-1, this.state.activities.push(activity) - 1);
+    this.reasoning(line);
+  }
+
+  /** The model broke off: its message, and all calls but `kept` (by id), are not part of the answer. */
+  discard(kept: ReadonlySet<string>): void {
+    const message = this.state.items[this.#open];
+    if (message?.kind === 'message') message.isDropped = true;
+    this.#open = -1;
+    this.#keep(kept);
+  }
+
+  /** @param calls ids of the calls that are whole */
+  end({ finish, usage, error }: Outcome, calls: ReadonlySet<string>): void {
+    if (this.isEnded) return;
+    const { state } = this;
+    this.#keep(calls);
+    state.finish = finish;
+    state.usage = usage;
+    state.completed = Math.floor(Date.now() / 1000);
+    if (error) state.error = errorObjectOf(error);
+    state.status = statusOf(finish, error?.code);
+  }
+
+  #keep(calls: ReadonlySet<string>): void {
+    const { items } = this.state;
+    for (const item of items) if (item.call && !calls.has(item.call.id)) item.isDropped = true;
+    this.#calls = this.#calls.filter((place) => items[place]?.isDropped !== true);
+  }
+
+  #write(kind: OutputItem['kind'], text: string): void {
+    if (text === '' || this.isEnded) return;
+    const { items } = this.state;
+    if (items[this.#open]?.kind !== kind) this.#open = items.push({ kind, text: '' }) - 1;
+    this.#grow(this.#open, text);
+  }
+
+  #grow(place: number, text: string): void {
+    const item = this.state.items[place];
+    if (!item) return;
+    item.text += text;
+    this.state.steps.push(place, text.length);
+  }
+}
+
+function statusOf(finish: Outcome['finish'], error: string | undefined): ResponseStatus {
+  if (error === chatErrors.turnInterrupted.code) return 'cancelled';
+  if (error !== undefined) return 'failed';
+  return finish === 'length' || finish === 'contentFilter' ? 'incomplete' : 'completed';
+}
