@@ -21,10 +21,19 @@ import {
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { JsonRpcError } from '../client/index.ts';
+import { messageOf } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
-import { type ApprovalDecision, ApprovalRequest, defaults, rpcErrors, version } from '../protocol/index.ts';
+import {
+  type ApprovalDecision,
+  ApprovalRequest,
+  defaults,
+  QuestionRequest,
+  rpcErrors,
+  version,
+} from '../protocol/index.ts';
 import { askedCall, decisionOf, permissionOptions } from './permission.ts';
 import { inputOf } from './prompt.ts';
+import { askQuestion } from './questions.ts';
 import { type Connect, type Link, Servers } from './servers.ts';
 import { Session } from './session.ts';
 import { SeenThread, threadOf } from './thread-events.ts';
@@ -56,6 +65,8 @@ export class AcpAgent {
   readonly #servers: Servers;
   readonly #sessions = new Map<string, Session>();
   readonly #questions = new Map<string, Question>();
+  /** Questions that the editor shows, by the id of the request. */
+  readonly #withdrawals = new Map<string, AbortController>();
   #client: AgentContext | undefined;
   #capabilities: ClientCapabilities = {};
   #unread = 0;
@@ -65,9 +76,13 @@ export class AcpAgent {
     this.#servers = new Servers({
       connect: options.connect,
       onRequest: (method, params) => this.#answer(method, params),
-      onNotification: (method, params) => this.#sessions.get(threadOf(params) ?? '')?.hear(method, params),
-      onLost: (link, reason) => {
-        for (const session of this.#sessions.values()) session.lost(link, reason);
+      onNotification: (method, params) => {
+        this.#sessions.get(threadOf(params) ?? '')?.hear(method, params);
+        if (method === 'question/asked') void this.#passOnQuestion(params);
+        if (method === 'question/resolved') this.#withdrawals.get(String(params['requestId']))?.abort();
+      },
+      onLost: (link) => {
+        for (const session of this.#sessions.values()) session.lost(link);
       },
     });
   }
@@ -137,10 +152,10 @@ export class AcpAgent {
     const page = all.slice(from, from + defaults.acp.sessionsPerPage);
     const hasMore = from + page.length < all.length;
     return {
-      sessions: page.map(({ id, workspacePath, displayName, lastActiveAt }) => ({
+      sessions: page.map(({ id, workspacePath, displayName, firstInput, lastActiveAt }) => ({
         sessionId: id,
         cwd: this.#sessions.get(id)?.cwd ?? workspacePath,
-        title: displayName ?? null,
+        title: displayName ?? firstInput ?? null,
         updatedAt: lastActiveAt ?? null,
       })),
       ...(hasMore && { nextCursor: page.at(-1)?.id ?? null }),
@@ -275,6 +290,29 @@ export class AcpAgent {
       // Decided elsewhere: the answer is dropped. When the editor has gone, or cannot ask, the call is not allowed.
       if (!(error instanceof RequestError)) return 'cancel';
       return 'decline';
+    }
+  }
+
+  /** Asks the editor a question of the agent, once, and sends the answer. */
+  async #passOnQuestion(params: unknown): Promise<void> {
+    const parsed = v.safeParse(QuestionRequest, params);
+    const { requestId, threadId } = parsed.success ? parsed.output : { requestId: '', threadId: '' };
+    if (!parsed.success || !this.#client || this.#withdrawals.has(requestId)) return;
+    const withdrawal = new AbortController();
+    this.#withdrawals.set(requestId, withdrawal);
+    try {
+      const session = await this.#sessionOf(threadId);
+      if (!session) return;
+      const editor = { client: this.#client, capabilities: this.#capabilities, sessionId: session.id };
+      const answer = await askQuestion(parsed.output, { ...editor, withdrawn: withdrawal.signal });
+      const { client } = await this.#servers.of(session.workspacePath);
+      if (answer && !withdrawal.signal.aborted) await client.request('question/answer', { requestId, ...answer });
+    } catch (error) {
+      // Answered elsewhere, or the editor has refused: the question waits for other clients.
+      if (!withdrawal.signal.aborted)
+        this.#options.log.warn(`A question was not answered in the editor: ${messageOf(error)}`);
+    } finally {
+      this.#withdrawals.delete(requestId);
     }
   }
 

@@ -4,7 +4,7 @@ import type {
   ToolCallContent,
   ToolCallUpdate,
 } from '@agentclientprotocol/sdk';
-import { visible } from '../lib/index.ts';
+import { count, foldBlankLines, visible } from '../lib/index.ts';
 import type { ApprovalDecision, ApprovalRequest } from '../protocol/index.ts';
 import type { ShownCall } from './tool-calls.ts';
 
@@ -33,15 +33,19 @@ export function askedCall(request: ApprovalRequest, shown?: ShownCall): ToolCall
 }
 
 function questionOf({ operation, target, workingDirectory, covers, reason, proposedRule }: ApprovalRequest): string {
+  const length = target.split('\n').length;
   const lines = [
     `${operation}:`,
-    ...target.split('\n').map((line) => `│ ${line}`),
+    ...foldBlankLines(target)
+      .split('\n')
+      .map((line) => `│ ${line}`),
+    ...(length > 1 ? [`length: ${count(length, 'line')}`] : []),
     ...(workingDirectory === undefined ? [] : [`directory: ${workingDirectory}`]),
     ...(reason === undefined ? [] : [`reason: ${reason}`]),
     ...(covers === undefined ? [] : [`${proposedRule ? 'session' : 'session, always'}: ${covers}`]),
     ...(proposedRule ? [`always: commands that begin with: ${proposedRule.prefix.join(' ')}`] : []),
   ];
-  return lines.map((line) => visible(line, { multiline: false })).join('\n');
+  return lines.map((line) => visible(line, { multiline: false, strict: true })).join('\n');
 }
 
 /** An option that we did not offer allows nothing. A prompt that was cancelled meanwhile ends the turn. */

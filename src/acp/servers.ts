@@ -24,7 +24,7 @@ export interface ServersOptions {
   readonly onRequest: ConnectRequest['onRequest'];
   readonly onNotification: (method: string, params: Readonly<Record<string, unknown>>) => void;
   /** The connection to the server of a workspace is over. */
-  readonly onLost: (link: Link, reason: Error) => void;
+  readonly onLost: (link: Link) => void;
 }
 
 /** One connection per workspace, made when it is first needed, and again when it has broken. */
@@ -64,9 +64,9 @@ export class Servers {
     const { connect, onRequest, onNotification, onLost } = this.#options;
     const link = await connect({ workspacePath, onRequest, signal: this.#closing.signal });
     link.client.onNotification(({ method, params }) => onNotification(method, params));
-    void link.client.closed.then((reason) => {
+    void link.client.closed.then(() => {
       this.#links.delete(workspacePath);
-      onLost(link, reason);
+      onLost(link);
     });
     return link;
   }

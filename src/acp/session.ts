@@ -7,7 +7,7 @@ import {
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
-import { approvalPolicies, type InputPart, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
+import { approvalPolicies, type InputPart, isRunningStatus, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
 import { configOptionsOf, nothingOffered, readOffered, withOption } from './choices.ts';
 import { fileCommandOf, fileCommands, runFileCommand } from './file-commands.ts';
 import { modesOf } from './modes.ts';
@@ -35,6 +35,8 @@ export interface SessionOptions {
 interface Prompt {
   readonly ended: PromiseWithResolvers<SeenTurn>;
   turnId: string | undefined;
+  /** Newest turn before the request to start one, whose answer is awaited; null: the thread had none. */
+  after?: string | null | undefined;
   isCancelled: boolean;
 }
 
@@ -67,6 +69,8 @@ export class Session {
   #isStopped = false;
   /** The running turn, of any origin. */
   #running: string | undefined;
+  /** Newest turn of the thread, of any origin; null: none. */
+  #newest: string | null = null;
 
   constructor(options: SessionOptions) {
     const { thread, cwd, workspacePath, emit } = options;
@@ -87,6 +91,7 @@ export class Session {
       this.#isStopped = false;
       this.#config = thread.config;
       if (hasHistory) for (const turn of await this.#olderThan(link, thread)) this.#updates.sync(turn);
+      this.#findStarted(thread.turns.at(-1)?.id);
       for (const turn of thread.turns) {
         this.#unreported.add(turn.id);
         if (isRunning(turn)) continue;
@@ -237,12 +242,11 @@ export class Session {
   }
 
   /** The connection broke. A prompt is followed on a new one: its turn continues in the server, or ended with it. */
-  lost(link: Link, reason: Error): void {
+  lost(link: Link): void {
     if (this.#joined !== link) return;
     this.#joined = undefined;
-    const prompt = this.#prompt;
-    if (prompt?.turnId === undefined) prompt?.ended.reject(reason);
-    else if (!this.#isReopening) void this.#reopen();
+    // Without a turn, a request of the prompt fails.
+    if (this.#prompt?.turnId !== undefined && !this.#isReopening) void this.#reopen();
   }
 
   /** Follows the turn of the prompt on other connections. */
@@ -283,13 +287,32 @@ export class Session {
   }
 
   async #start(prompt: Prompt, input: readonly InputPart[]): Promise<Link> {
-    const link = await this.#ready();
-    await this.#ordered(async () => {
-      const { turn } = await this.#ask(link, 'turn/start', { threadId: this.id, input }, TurnResult);
-      prompt.turnId = turn.id;
-    });
-    if (prompt.isCancelled && prompt.turnId !== undefined) await this.#interrupt(prompt.turnId);
-    return link;
+    for (let left = maxStarts; ; left -= 1) {
+      const link = await this.#ready();
+      try {
+        await this.#ordered(async () => {
+          prompt.after = this.#newest;
+          const { turn } = await this.#ask(link, 'turn/start', { threadId: this.id, input }, TurnResult);
+          prompt.turnId = turn.id;
+        });
+      } catch (error) {
+        if (!(error instanceof AppServerConnectionError) || left === 1) throw error;
+        // The turn may have begun: the thread shows it on the next connection.
+        await this.#reopen();
+        if (!this.#joined) throw error;
+      }
+      if (prompt.turnId === undefined) continue;
+      if (prompt.isCancelled) await this.#interrupt(prompt.turnId);
+      return link;
+    }
+  }
+
+  /** Takes the newest turn for that of the prompt, if the answer to its start is missing. */
+  #findStarted(newest: string | undefined): void {
+    const prompt = this.#prompt;
+    const isStarting = prompt?.after !== undefined && prompt.turnId === undefined;
+    if (isStarting && newest !== undefined && newest !== prompt.after) prompt.turnId = newest;
+    this.#newest = newest ?? null;
   }
 
   /** The server, with this session's thread joined. */
@@ -341,6 +364,7 @@ export class Session {
     switch (event.kind) {
       case 'turnStarted':
         this.#running = event.turn.id;
+        this.#findStarted(event.turn.id);
         this.#unreported.delete(event.turn.id);
         this.#updates.sync(event.turn, this.#prompt?.turnId);
         return;
@@ -433,10 +457,13 @@ export class Session {
 const stoppedMessage =
   'The agent server was stopped. The turn resumes at its next start; open the session again to follow it.';
 
+/** Requests to start the turn of one prompt, each over another connection. */
+const maxStarts = 3;
+
 const overCodes: ReadonlySet<number> = new Set([
   rpcErrors.turnNotRunning.code,
   rpcErrors.turnNotFound.code,
   rpcErrors.threadNotFound.code,
 ]);
 
-const isRunning = ({ status }: SeenTurn): boolean => status === 'running' || status === 'waitingApproval';
+const isRunning = ({ status }: SeenTurn): boolean => isRunningStatus(status);

@@ -20,6 +20,7 @@ export const SeenThread = v.looseObject({
   id: v.string(),
   config: v.optional(v.record(v.string(), v.unknown()), {}),
   displayName: v.optional(v.string()),
+  firstInput: v.optional(v.string()),
   lastActiveAt: v.optional(v.string()),
   parentThreadId: v.optional(v.string()),
   workspacePath: v.string(),

@@ -1,6 +1,13 @@
 import * as v from 'valibot';
 import { HttpError } from '../http/index.ts';
-import { type ApprovalDecision, approvalDecisions } from '../protocol/index.ts';
+import {
+  type ApprovalDecision,
+  approvalDecisions,
+  checkContent,
+  QuestionAnswer,
+  type QuestionForm,
+  questionActions,
+} from '../protocol/index.ts';
 import type { Resume } from './input.ts';
 
 /** JSON Schema of the answer to an interrupt. */
@@ -39,4 +46,31 @@ export function decisionOf({ interruptId, status, payload }: Resume, hasMore: bo
   throw new HttpError(400, 'invalidRequest', `The answer to interrupt ${interruptId} must be {"decision": …}.`, {
     decisions: approvalDecisions,
   });
+}
+
+/** JSON Schema of the answer to a question. */
+export const questionAnswer = {
+  type: 'object',
+  properties: {
+    action: { type: 'string', enum: [...questionActions] },
+    content: { type: 'object', description: 'With action accept: the answers, by field.' },
+  },
+  required: ['action'],
+};
+
+/** Answer of a client to an interrupt. */
+export type InterruptAnswer = { readonly decision: ApprovalDecision } | QuestionAnswer;
+
+/** Reads a client's answer to a question. @throws HttpError 400 for an answer that does not fit it */
+export function questionAnswerOf({ interruptId, status, payload }: Resume, question: QuestionForm): QuestionAnswer {
+  if (status === 'cancelled') return { action: 'cancel' };
+  const refuse = (problem: string) =>
+    new HttpError(400, 'invalidRequest', `The answer to interrupt ${interruptId} is refused: ${problem}`);
+  const answer = v.safeParse(QuestionAnswer, payload);
+  if (!answer.success) throw refuse('Send {"action": "accept", "content": …}.');
+  const { action, content = {} } = answer.output;
+  if (action !== 'accept') return { action };
+  const checked = checkContent(question, content);
+  if (!checked.ok) throw refuse(`${checked.field}: ${checked.problem}`);
+  return { action, content: checked.content };
 }

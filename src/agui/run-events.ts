@@ -3,7 +3,7 @@ import type { ApprovalRequest, Item, ItemOf, TokenUsage, Turn } from '../protoco
 import { CallEvents } from './call-events.ts';
 import { type AguiEvent, type AguiInterrupt, type AguiOutcome, type AguiUsage, aguiVersion } from './events.ts';
 import type { RunInput } from './input.ts';
-import { approvalAnswer } from './interrupts.ts';
+import { approvalAnswer, questionAnswer } from './interrupts.ts';
 import { CallParents, restated } from './messages.ts';
 
 export interface RunEventsOptions {
@@ -98,6 +98,12 @@ export class RunEvents {
         return;
       case 'item/approval/request':
         this.#custom('oratorio.approvalRequest', event.params);
+        return;
+      case 'question/asked':
+        this.#custom('oratorio.questionAsked', event.params);
+        return;
+      case 'question/resolved':
+        this.#custom('oratorio.questionResolved', event.params);
         return;
       case 'item/approval/resolved':
         this.#custom('oratorio.approvalResolved', event.params);
@@ -256,14 +262,14 @@ export class RunEvents {
   }
 
   #interruptOf(request: ApprovalRequest): AguiInterrupt {
-    const { requestId, callId, operation, target, reason, expiresAt } = request;
+    const { requestId, callId, operation, target, reason, expiresAt, question } = request;
+    const asked = `May the agent ${operation} ${target}?${reason === undefined ? '' : ` ${reason}`}`;
     return {
       id: requestId,
-      reason: 'approval',
-      message: `May the agent ${operation} ${target}?${reason === undefined ? '' : ` ${reason}`}`,
+      ...(question ? { reason: 'question', message: target } : { reason: 'approval', message: asked }),
       // The client does not know calls of a sub-agent.
       ...(this.#calls.has(callId) && { toolCallId: callId }),
-      responseSchema: approvalAnswer,
+      responseSchema: question ? questionAnswer : approvalAnswer,
       expiresAt,
       metadata: { oratorio: request },
     };

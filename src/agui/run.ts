@@ -1,6 +1,7 @@
 import type { Listener, Runtime, ThreadEvent } from '../agent/index.ts';
-import type { ApprovalDecision, ApprovalRequest, Turn } from '../protocol/index.ts';
+import type { ApprovalRequest, Turn } from '../protocol/index.ts';
 import type { RunInput } from './input.ts';
+import type { InterruptAnswer } from './interrupts.ts';
 import { RunEvents } from './run-events.ts';
 import { RunStream } from './run-stream.ts';
 
@@ -46,14 +47,17 @@ export class Run {
   }
 
   /** Joins a turn under way, and answers its questions. */
-  join(answers: ReadonlyMap<string, ApprovalDecision>): void {
+  join(answers: ReadonlyMap<string, InterruptAnswer>): void {
     const { runtime, threadId, waiting } = this.#options;
     this.#stage = 'joining';
     runtime.threads.subscribe(threadId, this.#hear).replay();
     if (this.#stage !== 'joining') return;
     this.#stage = 'following';
     for (const { requestId } of waiting()) this.#asked.add(requestId);
-    for (const [requestId, decision] of answers) runtime.turns.respond(requestId, decision);
+    for (const [requestId, answer] of answers) {
+      if ('action' in answer) runtime.turns.answer(requestId, answer);
+      else runtime.turns.respond(requestId, answer.decision);
+    }
     this.#ask();
   }
 
@@ -76,6 +80,7 @@ export class Run {
         this.#over(event.params.turn);
         return;
       case 'item/approval/request':
+      case 'question/asked':
         this.#asked.add(event.params.requestId);
         this.#ask();
     }
@@ -112,7 +117,7 @@ export class Run {
 
   /** Other events of the thread are of other turns. Approvals are of this one or of its sub-agents. */
   #concerns({ method, params }: ThreadEvent): boolean {
-    if (method.startsWith('item/approval/')) return true;
+    if (method.startsWith('item/approval/') || method.startsWith('question/')) return true;
     const { turnId } = this.#options;
     if ('turnId' in params) return params.turnId === turnId;
     return 'turn' in params && params.turn.id === turnId;

@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
 import { AgentError, type Runtime, type TurnOptions } from '../agent/index.ts';
 import { HttpError } from '../http/index.ts';
-import { type ApprovalDecision, type ApprovalRequest, defaults, type Thread, type Turn } from '../protocol/index.ts';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  defaults,
+  isRunningStatus,
+  type Thread,
+  type Turn,
+} from '../protocol/index.ts';
 import { readConversation, type Said } from './conversation.ts';
 import { refused } from './errors.ts';
 import type { RunInput } from './input.ts';
 import { instructionsOf } from './instructions.ts';
-import { decisionOf } from './interrupts.ts';
+import { decisionOf, type InterruptAnswer, questionAnswerOf } from './interrupts.ts';
 import { Run } from './run.ts';
 import type { RunStream } from './run-stream.ts';
 
@@ -77,7 +84,9 @@ export class AguiService {
 
   /** Pending decisions in threads of this protocol and in their sub-agents. */
   approvals(): ApprovalRequest[] {
-    return this.#runtime.turns.approvals().filter(({ threadId }) => this.#rootOf(threadId).startsWith(threadPrefix));
+    return this.#runtime.turns
+      .approvals()
+      .filter(({ threadId, question }) => !question && this.#rootOf(threadId).startsWith(threadPrefix));
   }
 
   /** @throws HttpError 404 */
@@ -157,12 +166,14 @@ export class AguiService {
   #join(threadId: string, turn: Turn, input: RunInput, { input: more, isRepeat }: Said): RunStream {
     const isNew = more.length > 0 && !isRepeat;
     if (isNew && input.resume.length === 0) throw new AgentError('turnInProgress', { threadId: input.threadId });
-    const waiting = new Set(this.#waiting(threadId).map(({ requestId }) => requestId));
-    const answers = new Map<string, ApprovalDecision>();
+    const waiting = new Map(this.#waiting(threadId).map((request) => [request.requestId, request]));
+    const answers = new Map<string, InterruptAnswer>();
     for (const resume of input.resume) {
-      const decision = decisionOf(resume, isNew);
+      const request = waiting.get(resume.interruptId);
+      const { question } = request ?? {};
+      const answer = question ? questionAnswerOf(resume, question) : { decision: decisionOf(resume, isNew) };
       // Another client decided meanwhile: the first answer counts, and this client receives the outcome.
-      if (waiting.has(resume.interruptId)) answers.set(resume.interruptId, decision);
+      if (request) answers.set(resume.interruptId, answer);
     }
     if (isNew) this.#runtime.turns.steer(threadId, turn.id, { input: more });
     const run = this.#open(threadId, turn.id, input, new Set());
@@ -233,4 +244,4 @@ export class AguiService {
   }
 }
 
-const isRunning = ({ status }: Turn): boolean => status === 'running' || status === 'waitingApproval';
+const isRunning = ({ status }: Turn): boolean => isRunningStatus(status);
