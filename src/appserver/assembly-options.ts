@@ -1,11 +1,11 @@
 import type { AnyActorRef } from 'xstate';
-import type { ModelProvider, StoredThread } from '../agent/index.ts';
+import type { ModelProvider, StoredThread, TakenSandboxes } from '../agent/index.ts';
 import type { Engines } from '../checkpoints/index.ts';
 import type { Config, LoadedConfig } from '../config/index.ts';
 import type { PinnedDirectory } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import type { LaunchDocument, Turn } from '../protocol/index.ts';
-import type { Observable } from './observatory.ts';
+import type { Observable, Observatory } from './observatory.ts';
 
 export interface AssemblyOptions {
   /** Canonical. */
@@ -21,6 +21,8 @@ export interface AssemblyOptions {
   readonly isTrusted: boolean;
   /** A Hub manages the server: commands may outlive it. */
   readonly isManaged: boolean;
+  /** Sandboxes of the server before this one. */
+  readonly sandboxes: TakenSandboxes;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
   readonly upstream: LaunchDocument['upstream'];
   /** Name of this start. */
@@ -35,5 +37,7 @@ export interface AssemblyOptions {
   readonly checkpointEngines: Engines | undefined;
   /** Sees the root actor of every turn, MCP server and automation before it starts. */
   readonly observe: (actor: AnyActorRef, observable: Observable) => void;
+  /** Latest transitions of an observed actor, after a position. */
+  readonly stepsOf: Observatory['stepsOf'];
   readonly onTurnEnd: (thread: StoredThread, turn: Turn) => void;
 }

@@ -10,6 +10,7 @@ import {
   type PathSearch,
   placeRules,
   preloadTurnParts,
+  type ResponseStore,
   RuleBook,
   Runtime,
   type RuntimeOptions,
@@ -47,6 +48,7 @@ export interface Assembly {
   readonly automations: Automations;
   readonly traces: TraceStore;
   readonly chatRequests: ChatRequestStore;
+  readonly responses: ResponseStore;
   readonly telemetry: Telemetry;
   readonly spending: DaySpending;
   readonly library: Library;
@@ -140,6 +142,7 @@ export function assemble(options: AssemblyOptions): Assembly {
     ...{ runtime, library, paths, mcp, automations, telemetry, spending, sandbox },
     traces: store.traces,
     chatRequests: store.chatRequests,
+    responses: store.responses,
     agent: () => agentInUse(delegate),
     agentCommands: () => commandsOfAgent(delegate),
     agentModes: () => delegate?.offers().modes ?? [],
@@ -235,10 +238,11 @@ function runtimeOptionsOf(
     incarnation: options.incarnation,
     bootId: ownIdentity().bootId || undefined,
     onBug: (error) => logger.bug(error),
-    observe(actor, threadId, turnId, input) {
+    observe(actor, threadId, turnId, input, past) {
       const title = turnTitle(input, clean);
-      observe(actor, { id: `${threadId}/${turnId}`, machine: 'turn', title: title || turnId });
+      observe(actor, { id: `${threadId}/${turnId}`, machine: 'turn', title: title || turnId, ...(past && { past }) });
     },
+    stepsOf: (threadId, turnId, after) => options.stepsOf(`${threadId}/${turnId}`, after),
     onTurnEnd,
     onDeleted(threadId) {
       tools.forget(threadId);

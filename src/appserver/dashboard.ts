@@ -40,7 +40,7 @@ export interface DashboardParts {
 }
 
 /** The inbox is the Hub's: it is about all workspaces. */
-const views = pageViews.filter((view) => view !== 'inbox' && view !== 'threads');
+const views = pageViews.filter((view) => view !== 'now' && view !== 'inbox' && view !== 'threads');
 
 /** The dashboard of an agent server that runs. */
 export async function openDashboard(

@@ -17,6 +17,7 @@ import {
   mcpToolProblemWords,
   type Problem,
   problemsOf,
+  type SettingPlaces,
   type Turn,
 } from '../protocol/index.ts';
 import { lostHistory } from '../supervise/index.ts';
@@ -28,6 +29,8 @@ export interface HealthWatchOptions {
   readonly stateDirectory: string;
   readonly incarnation: string;
   readonly config: Config;
+  /** Places of the settings that a failed turn may blame. */
+  readonly places: SettingPlaces;
   readonly launch: LaunchDocument | undefined;
   readonly assembly: Pick<Assembly, 'runtime' | 'traces' | 'agent' | 'onAgentChange' | 'sandbox'>;
   /** Called whenever the report may have changed. */
@@ -124,6 +127,7 @@ export class HealthWatch {
       rest: null,
       report: this.report(),
       configProblem: null,
+      places: this.#options.places,
       isConfigChanged: false,
       restrictedSettings: [],
       lostHistory: lostHistory(this.#options.stateDirectory) ?? null,

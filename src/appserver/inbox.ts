@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type * as v from 'valibot';
-import { AgentError, type Runtime, type ThreadEvent } from '../agent/index.ts';
+import { AgentError, isAsked, isResolved, type Runtime, type ThreadEvent } from '../agent/index.ts';
 import {
   type AnyRoute,
   type Authenticate,
@@ -31,7 +31,7 @@ import {
 const maxResolved = 200;
 
 type ApprovalSource = Pick<Runtime, 'feed'> & {
-  readonly turns: Pick<Runtime['turns'], 'respond' | 'decisionOf' | 'approvals'>;
+  readonly turns: Pick<Runtime['turns'], 'respond' | 'answer' | 'decisionOf' | 'approvals'>;
 };
 
 export interface InboxOptions {
@@ -70,14 +70,19 @@ export class Inbox implements SseSource {
     this.#leave = runtime.feed.watchApprovals((event) => this.#hear(event));
   }
 
-  /** @throws HttpError 404 `approvalNotFound`, 409 `alreadyDecided` with how */
-  decide(requestId: string, { decision, client = 'api' }: v.InferOutput<typeof InboxAnswer>): InboxDecision {
+  /** @throws HttpError 400 `questionInvalid`, 404 `approvalNotFound`, 409 `alreadyDecided` with how */
+  decide(requestId: string, answer: v.InferOutput<typeof InboxAnswer>): InboxDecision {
+    const { client = 'api', action, content, decision = action ?? 'decline' } = answer;
     const made = this.#decisionOf(requestId);
     if (made) throw alreadyDecided(made);
+    const { turns } = this.#runtime;
     try {
-      this.#runtime.turns.respond(requestId, decision, 'user', client);
+      if (action) turns.answer(requestId, { action, content }, client);
+      else turns.respond(requestId, decision, 'user', client);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
+      if (error.reason === 'questionInvalid')
+        throw new HttpError(400, error.reason, error.detail ?? error.message, error.data);
       throw new HttpError(404, 'approvalNotFound', 'No such request waits for a decision.', { requestId });
     }
     return { decision, decidedBy: placeOf(client), decidedAt: new Date().toISOString(), reason: 'answered' };
@@ -147,11 +152,11 @@ export class Inbox implements SseSource {
   }
 
   #hear(event: ThreadEvent): void {
-    if (event.method === 'item/approval/request') {
+    if (isAsked(event)) {
       this.#open.set(event.params.requestId, event.params);
       this.#send('added', event.params);
     }
-    if (event.method !== 'item/approval/resolved') return;
+    if (!isResolved(event)) return;
     const { requestId } = event.params;
     this.#open.delete(requestId);
     const resolved: ResolvedRequest = { requestId, ...outcomeOf(event.params), decidedAt: new Date().toISOString() };
@@ -190,7 +195,7 @@ export function inboxRoutes(inbox: Inbox, auth: Authenticate<unknown>): AnyRoute
       method: 'POST',
       path: `${inboxFeedPath}/:requestId`,
       auth,
-      bodyLimit: 4_096,
+      bodyLimit: 65_536,
       handler: async (context: RequestContext) => {
         const answer = await context.json(InboxAnswer);
         return json(200, inbox.decide(context.params['requestId'] ?? '', answer));

@@ -159,15 +159,20 @@ function threadMethods(runtime: Runtime): Some<'initialize' | `thread/${string}`
 
 function turnMethods(
   runtime: Runtime,
-): Omit<Some<`turn/${string}` | `approval/${string}` | 'process/stop' | 'model/list'>, 'turn/diff'> {
+): Omit<
+  Some<`turn/${string}` | `approval/${string}` | `question/${string}` | 'process/stop' | 'model/list'>,
+  'turn/diff'
+> {
   return {
-    'turn/start': ({ threadId, input, approvalPolicy, mode }, asker) => {
-      const { turn, begin } = runtime.turns.start(threadId, input, asker.hear, { approvalPolicy, mode });
+    'turn/start': ({ threadId, input, approvalPolicy, mode, unattended: isUnattended }, asker) => {
+      const options = { approvalPolicy, mode, isUnattended };
+      const { turn, begin } = runtime.turns.start(threadId, input, asker.hear, options);
       return { result: { turn }, after: begin };
     },
     'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: runtime.turns.interrupt(threadId, turnId) }),
-    'turn/enqueue': ({ threadId, input, sender }, asker) => {
-      const { queuedInput, queuedInputs, begin } = runtime.turns.enqueue(threadId, input, sender, asker.hear);
+    'turn/enqueue': ({ threadId, input, sender, messageId }, asker) => {
+      const marks = { sender, messageId };
+      const { queuedInput, queuedInputs, begin } = runtime.turns.enqueue(threadId, input, marks, asker.hear);
       return { result: { queuedInput, queuedInputs: [...queuedInputs] }, after: begin };
     },
     'turn/queue/remove': ({ threadId, queuedInputId }) => ({
@@ -177,9 +182,22 @@ function turnMethods(
       const { turnId, queuedInputs } = runtime.turns.steer(threadId, expectedTurnId, { queuedInputId, input });
       return { result: { turnId, queuedInputs: [...queuedInputs] } };
     },
-    'approval/list': ({ threadId }) => ({ result: { data: [...runtime.turns.approvals(threadId)] } }),
+    'approval/list': ({ threadId }) => ({
+      result: { data: runtime.turns.approvals(threadId).filter(({ question }) => !question) },
+    }),
     'approval/respond': ({ requestId, decision }, asker) => {
       runtime.turns.respond(requestId, decision, 'user', asker.client?.());
+      return { result: {} };
+    },
+    'question/list': ({ threadId }) => ({
+      result: {
+        data: runtime.turns
+          .approvals(threadId)
+          .flatMap(({ question, ...request }) => (question ? { ...request, question } : [])),
+      },
+    }),
+    'question/answer': ({ requestId, ...answer }, asker) => {
+      runtime.turns.answer(requestId, answer, asker.client?.());
       return { result: {} };
     },
     'process/stop': async ({ threadId, processId }) => {

@@ -4,6 +4,7 @@ import {
   createInspectionSource,
   createRecorder,
   createStatelySource,
+  type Observation,
   projections,
   type Recorder,
   statelySocket,
@@ -19,6 +20,8 @@ export interface Observable {
   readonly title: string;
   /** Id of the actor it is shown under; absent: of none. */
   readonly parent?: string;
+  /** Transitions of earlier processes. */
+  readonly past?: Observation['past'];
 }
 
 /**
@@ -48,6 +51,9 @@ export class Observatory {
       this.#logger.error('an actor cannot be inspected', { actor: observable.id, error });
     }
   };
+
+  /** Latest transitions of an actor, after a position. */
+  readonly stepsOf = (id: string, after: number) => this.recorder.history(id, after);
 
   /** The stream for viewers. */
   source(): Promise<SseSource> {

@@ -1,6 +1,13 @@
 import type { Readable, Writable } from 'node:stream';
 import type { StoredThread } from '../agent/index.ts';
-import { type Config, extraToolNames, handOverMsOf, type LoadedConfig, toolNames } from '../config/index.ts';
+import {
+  type Config,
+  extraToolNames,
+  handOverMsOf,
+  type LoadedConfig,
+  settingPlaces,
+  toolNames,
+} from '../config/index.ts';
 import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { RecentLog } from '../log/index.ts';
@@ -10,6 +17,7 @@ import { ActiveSessions, Activity } from './activity.ts';
 import { addressOf, type ServingAddress } from './address.ts';
 import type { AppServer, AppServerOptions, TurnsEnd } from './app-server.ts';
 import { type Assembly, assemble } from './assembly.ts';
+import type { AssemblyOptions } from './assembly-options.ts';
 import type { ConnectionOptions } from './connection.ts';
 import { openDashboard } from './dashboard.ts';
 import { homeOf, tokenSource } from './dashboard-access.ts';
@@ -47,8 +55,8 @@ export interface KeptLog {
   readonly untap: () => void;
 }
 
-/** Settings, and whether the user trusts the workspace. */
-export type RunningConfig = Pick<LoadedConfig, 'config' | 'trust' | 'layers'>;
+/** Settings, the user's trust in the workspace, and sandboxes of the server before this one. */
+export type RunningConfig = Pick<LoadedConfig, 'config' | 'trust' | 'layers'> & Pick<AssemblyOptions, 'sandboxes'>;
 
 /** One workspace being served: the runtime, the listeners in front of it, and the order in which they come and go. */
 export class RunningServer implements AppServer {
@@ -79,7 +87,7 @@ export class RunningServer implements AppServer {
   /** @throws StartupError (config) */
   private constructor(
     workspace: HeldWorkspace,
-    { config, trust, layers }: RunningConfig,
+    { config, trust, layers, sandboxes }: RunningConfig,
     options: AppServerOptions,
     log: KeptLog,
   ) {
@@ -106,6 +114,7 @@ export class RunningServer implements AppServer {
       layers,
       isTrusted: trust === 'trusted',
       isManaged: launch !== undefined,
+      sandboxes,
       upstream: launch?.upstream,
       incarnation: this.#incarnation,
       env: withIncarnation(env, this.#incarnation),
@@ -117,6 +126,7 @@ export class RunningServer implements AppServer {
         this.#active.observe(actor, observable);
         this.#observatory.add(actor, observable);
       },
+      stepsOf: this.#observatory.stepsOf,
       onTurnEnd: (thread, turn) => this.#noteTurnEnd(thread, turn),
     });
     this.#program = options.program ?? new ProgramFile();
@@ -125,6 +135,7 @@ export class RunningServer implements AppServer {
       stateDirectory: workspace.stateDirectory,
       incarnation: this.#incarnation,
       config,
+      places: settingPlaces({ layers }, homeOf(launch, env)),
       launch,
       assembly: this.#assembly,
       onChange: () => this.#inbox.reportChange(),
@@ -247,6 +258,7 @@ export class RunningServer implements AppServer {
       launch,
       runtime: this.#assembly.runtime,
       chatRequests: this.#assembly.chatRequests,
+      responses: this.#assembly.responses,
       health: this.#assembly.describe,
       dashboard: (listener) => this.#openDashboard(listener),
       ownerAccess: this.#ownerAccess,

@@ -5,7 +5,7 @@ import type { AutomationsSettings } from '../automations/index.ts';
 import { apiApprovalPolicyOf, type Config, directoryName, forksDirectories } from '../config/index.ts';
 
 export function runtimeSettingsOf(config: Config): RuntimeSettings {
-  const { Budget, Compaction, SubAgent, Permissions, Turns } = config;
+  const { Budget, Compaction, SubAgent, Permissions, Quota, Turns } = config;
   return {
     systemPrompt: config.SystemPrompt,
     maxToolCallRounds: config.MaxToolCallRounds,
@@ -28,6 +28,7 @@ export function runtimeSettingsOf(config: Config): RuntimeSettings {
     approvalTimeoutMs: Permissions.ApprovalTimeoutSeconds * 1_000,
     maxRetries: config.UpstreamRetries,
     fallbackModels: config.FallbackModels,
+    quota: { wait: Quota.Wait, maxWaitMs: Quota.MaxWaitHours * 3_600_000 },
     turns: {
       resume: Turns.Resume,
       maxResumes: Turns.MaxResumes,

@@ -56,7 +56,7 @@ function schemasOf(definitions: Readonly<Record<string, AnySchema>>, typeMode: '
     { ...named, ...definitions },
     {
       typeMode,
-      ignoreActions: ['trim', 'check'],
+      ignoreActions: ['trim', 'check', 'transform'],
       overrideRef: ({ referenceId }) => `#/components/schemas/${referenceId}`,
     },
   ) as Readonly<Record<string, JsonSchema>>;

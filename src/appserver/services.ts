@@ -1,4 +1,4 @@
-import type { ChatRequestStore, Runtime } from '../agent/index.ts';
+import type { ChatRequestStore, ResponseStore, Runtime } from '../agent/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Dashboard } from '../dashboard/index.ts';
 import {
@@ -29,6 +29,7 @@ export interface ServicesOptions {
   readonly launch: LaunchDocument | undefined;
   readonly runtime: Runtime;
   readonly chatRequests: ChatRequestStore;
+  readonly responses: ResponseStore;
   readonly health: () => Readonly<Record<string, unknown>>;
   /** Makes the dashboard; called when it is wanted. */
   readonly dashboard: (listener: DashboardListener) => Promise<Dashboard>;
@@ -191,11 +192,12 @@ const faces: { readonly [K in ServiceKey]: (planned: Planned, group: Group) => P
   },
   async api(_planned, { isPublic, options }) {
     const { chatErrorBody, chatGuard, chatRoutes, isChatPath } = await import('../chat/index.ts');
-    const { config, mode, runtime, chatRequests: requests, health, logger, ownerAccess } = options;
+    const { config, mode, runtime, chatRequests: requests, responses, health, logger, ownerAccess } = options;
     return {
       routes: chatRoutes({
         runtime,
         requests,
+        responses,
         api: { ...config.Api, EnabledTools: [...apiToolsOf(config)] },
         ownerAccess,
         isPublic,

@@ -1,13 +1,14 @@
-import { ownSystemPrompt } from '../agent/index.ts';
+import { ownSystemPrompt, takeSandboxes } from '../agent/index.ts';
 import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
 import { RecentLog } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
-import { processRecords } from '../supervise/index.ts';
+import { keptDirectory, processRecords } from '../supervise/index.ts';
 import type { AppServer, AppServerOptions } from './app-server.ts';
 import { importOldState } from './import-state.ts';
 import { endLeftovers } from './incarnation.ts';
 import { RunningServer } from './running-server.ts';
 import { StartupError } from './startup-error.ts';
+import { keepsCommands } from './tool-parts.ts';
 import { type HeldWorkspace, hideFromGit, holdWorkspace } from './workspace.ts';
 
 /**
@@ -28,8 +29,12 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
     const loaded = await readConfig(workspace, options);
     const records = processRecords(homeDirectory(options.env), workspace.path);
     await endLeftovers(workspace.predecessor, records, options.logger);
+    const home = homeDirectory(options.env);
+    const keeps = keepsCommands(launch !== undefined, loaded.config);
+    const sandboxes = await takeSandboxes(home, keptDirectory(home, workspace.path), keeps);
+    sandboxes.swept.catch((error: unknown) => options.logger.bug(error));
     importOldState(workspace, loaded.trust, options.logger);
-    return await RunningServer.start(workspace, loaded, options, { recentLog, untap });
+    return await RunningServer.start(workspace, { ...loaded, sandboxes }, options, { recentLog, untap });
   } catch (error) {
     untap();
     workspace.release();

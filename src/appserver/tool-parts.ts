@@ -14,7 +14,6 @@ import {
   Rooms,
   type RuntimeOptions,
   shellEnvironment,
-  sweepSandboxes,
   ThreadDirectories,
   type ToolSettings,
   textReader,
@@ -74,16 +73,17 @@ export function openTools(
   };
   sweep();
   let isHandedOver = false;
+  const { sandboxes } = options;
   const keep = keepOf(options, () => isHandedOver);
   const processes = new BackgroundProcesses({
     keep,
     secrets,
     outputs,
+    onBug: (error) => logger.bug(error),
     observe: (actor, { id, threadId }) =>
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
-  sweepSandboxes(home);
-  const rooms = new Rooms(env);
+  const rooms = new Rooms(env, sandboxes);
   // A start waits for no trial, and has no process besides the server.
   const sandbox: SandboxReport = new SandboxReport(() => trySandbox(settings, workspacePath));
   const ownSettings = {
@@ -111,6 +111,8 @@ export function openTools(
     }),
   };
   const isKept = (call: Parameters<typeof keptOfCall>[1]) => keep !== undefined && keptOfCall(keep, call) !== undefined;
+  /** Ends of idle sandboxes that are under way. */
+  const resting = new Map<string, Promise<void>>();
   const endCalls = async (isOver: Parameters<typeof endKeptCalls>[1]) => {
     if (keep) await endKeptCalls(keep, isOver);
   };
@@ -138,7 +140,13 @@ export function openTools(
       },
       rest(threadId) {
         const works = [rooms.endIdle(threadId), endCalls((call) => call.threadId === threadId && !isUnfinished(call))];
-        Promise.all(works).catch((error: unknown) => logger.bug(error));
+        const over = Promise.all([resting.get(threadId), ...works])
+          .catch((error: unknown) => logger.bug(error))
+          .then(() => {
+            if (resting.get(threadId) === over) resting.delete(threadId);
+          });
+        resting.set(threadId, over);
+        return over;
       },
     },
     isBusy: () => processes.isBusy,
@@ -153,12 +161,20 @@ export function openTools(
   };
 }
 
-/** Settings of commands that outlive this server. Without a Hub no server may come. */
+/** Whether commands outlive the server. Without a Hub no server may come. */
+export const keepsCommands = (isManaged: boolean, { Turns }: AssemblyOptions['config']): boolean =>
+  isManaged && Turns.KeepCommands && process.platform !== 'win32';
+
+/** Settings of commands that outlive this server. */
 function keepOf(
-  { isManaged, config, workspacePath, env }: AssemblyOptions,
+  { isManaged, config, workspacePath, env, sandboxes }: AssemblyOptions,
   isHandedOver: () => boolean,
 ): KeepSettings | undefined {
-  const { KeepCommands, KeepSeconds } = config.Turns;
-  if (!isManaged || !KeepCommands || process.platform === 'win32') return undefined;
-  return { directory: keptDirectory(homeDirectory(env), workspacePath), patienceSeconds: KeepSeconds, isHandedOver };
+  if (!keepsCommands(isManaged, config)) return undefined;
+  return {
+    directory: keptDirectory(homeDirectory(env), workspacePath),
+    patienceSeconds: config.Turns.KeepSeconds,
+    isHandedOver,
+    leave: (command) => sandboxes.leave(command),
+  };
 }

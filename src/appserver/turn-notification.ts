@@ -1,5 +1,5 @@
 import type { StoredThread } from '../agent/index.ts';
-import type { FeedNotification, InputPart, Turn } from '../protocol/index.ts';
+import { type FeedNotification, firstWords, type Turn, writtenIn } from '../protocol/index.ts';
 
 const longestBody = 200;
 
@@ -7,7 +7,7 @@ const longestBody = 200;
 export function notificationOf(thread: StoredThread, turn: Turn): FeedNotification | undefined {
   if (turn.status !== 'completed' && turn.status !== 'failed') return undefined;
   const isFailure = turn.status === 'failed';
-  const about = thread.displayName ?? firstWords(turn);
+  const about = thread.displayName || requestOf(turn);
   const body = isFailure ? (turn.error?.message ?? '') : about;
   return {
     kind: isFailure ? 'turnFailed' : 'turnCompleted',
@@ -18,8 +18,7 @@ export function notificationOf(thread: StoredThread, turn: Turn): FeedNotificati
   };
 }
 
-function firstWords(turn: Turn): string {
+function requestOf(turn: Turn): string {
   const asked = turn.items.find((item) => item.type === 'userMessage');
-  const text = asked?.input.find((part): part is Extract<InputPart, { type: 'text' }> => part.type === 'text')?.text;
-  return text?.trim().split('\n', 1)[0] ?? '';
+  return firstWords(asked ? writtenIn(asked.input) : '');
 }

@@ -69,7 +69,7 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
     withdraw() {
       const current = readAppServer(files);
       if (published && current.kind === 'ok' && isSame(current.value, published)) {
-        for (const file of [files.lockPath, files.serverPath]) rmSync(file, { force: true });
+        for (const file of [files.lockPath, files.serverPath]) removeFile(file);
       }
       published = undefined;
     },
@@ -78,6 +78,14 @@ export function holdWorkspace(workspacePath: string, home: string): HeldWorkspac
       lock.release();
     },
   };
+}
+
+function removeFile(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // A directory in its place is not ours, and a file that stays names a process that has ended.
+  }
 }
 
 function removeLitter(directory: string): void {

@@ -89,6 +89,7 @@ export async function runPrompt(
     runtime.turns.start(threadId, [{ type: 'text', text: row.prompt }], undefined, {
       model: row.model,
       approvalPolicy: row.approvalPolicy ?? unattended,
+      isUnattended: true,
       sender: channelName,
       alsoStore: saveStart,
       beforeEffects,

@@ -43,6 +43,10 @@ export class StoredAutomations {
   }
 
   /** @throws AgentError automationsDisabled, like the methods that follow */
+  async add(): Promise<Automation> {
+    throw refused();
+  }
+
   async run(id: string): Promise<Automation> {
     throw refused(id);
   }
@@ -61,5 +65,9 @@ export class StoredAutomations {
   }
 }
 
-const refused = (automationId: string): AgentError =>
-  new AgentError('automationsDisabled', { automationId }, 'they do not run here: this is a viewer');
+const refused = (automationId?: string): AgentError =>
+  new AgentError(
+    'automationsDisabled',
+    automationId === undefined ? {} : { automationId },
+    'they do not run here: this is a viewer',
+  );

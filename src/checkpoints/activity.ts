@@ -1,10 +1,10 @@
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { isGone } from './errors.ts';
+import { FileRefusedError, readBoundedFile } from '../lib/index.ts';
 import { type Owner, ownerKey } from './owner.ts';
 
-const { O_WRONLY, O_CREAT, O_NOFOLLOW = 0 } = constants;
+const { O_WRONLY, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 
 /** Time between two notes while a call of a turn runs. */
 const beatMs = 250;
@@ -67,7 +67,7 @@ export class ActivityNotes {
 
   #note(): void {
     try {
-      this.#fd ??= openSync(this.#file, O_WRONLY | O_CREAT | O_NOFOLLOW, 0o600);
+      this.#fd ??= openSync(this.#file, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
       // One write, and readers stop at the line break: a shorter note leaves the end of the longer one behind.
       writeSync(this.#fd, `${JSON.stringify({ at: Date.now(), working: [...this.#working.keys()] })}\n`, 0);
     } catch {
@@ -79,11 +79,11 @@ export class ActivityNotes {
 /** Reads the last note of an earlier process. @returns undefined: no note can be read */
 export function lastActivity(directory: string): LastActivity | undefined {
   try {
-    const [line = ''] = readFileSync(activityIn(directory), 'utf8').split('\n', 1);
+    const [line = ''] = readBoundedFile(activityIn(directory))?.split('\n', 1) ?? [];
     const { at, working } = v.parse(Activity, JSON.parse(line));
     return { at, isWorking: (turn) => working.includes(ownerKey(turn)) };
   } catch (error) {
-    if (isGone(error) || error instanceof SyntaxError || v.isValiError(error)) return undefined;
+    if (error instanceof FileRefusedError || error instanceof SyntaxError || v.isValiError(error)) return undefined;
     throw error;
   }
 }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
-import { makeDirectory, writeFileAtomic } from '../lib/index.ts';
+import { makeDirectory, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import { ActivityNotes } from './activity.ts';
 import type { Engines } from './calls.ts';
 import type { KnownWork } from './death.ts';
@@ -275,8 +275,7 @@ export class WorkspaceCheckpoints {
     const { directory } = this.#options;
     if (!existsSync(directory)) return [];
     return readdirSync(directory).flatMap((treeId) => {
-      const file = join(directory, treeId, rootFile);
-      const root = existsSync(file) ? readFileSync(file, 'utf8') : '';
+      const root = readBoundedFile(join(directory, treeId, rootFile)) ?? '';
       return treeIdOf(root) === treeId ? [root] : [];
     });
   }

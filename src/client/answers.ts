@@ -10,6 +10,7 @@ import {
   type HealthState,
   HubLock,
   type LastTurn,
+  QuestionForm,
   type SandboxState,
   type ServiceStatus,
 } from '../protocol/index.ts';
@@ -24,7 +25,13 @@ const open = <T extends string>() => v.custom<Open<T>>((value) => typeof value =
 
 export const LockAnswer = v.looseObject({ ...HubLock.entries, startedAt: text });
 
-const ProblemAnswer = v.looseObject({ code: text, what: text, where: nullableText, next: nullableText });
+const ProblemAnswer = v.looseObject({
+  code: text,
+  what: text,
+  where: nullableText,
+  next: nullableText,
+  remedy: v.optional(v.looseObject({ act: text })),
+});
 
 export const StatusAnswer = v.looseObject({
   hubVersion: text,
@@ -65,6 +72,27 @@ const AgentAnswer = v.looseObject({
   approvals: open<AgentInUse['approvals']>(),
 });
 
+export const ExitAnswer = v.looseObject({
+  at: text,
+  pid: nullableNumber,
+  livedMs: nullableNumber,
+  exitCode: nullableNumber,
+  signal: nullableText,
+  stopReason: nullableText,
+  error: nullableText,
+  lastLine: nullableText,
+  log: v.optional(v.nullable(v.looseObject({ file: text, offset: v.number() })), null),
+});
+export type ExitAnswer = v.InferOutput<typeof ExitAnswer>;
+export const ExitListAnswer = v.array(ExitAnswer);
+
+const IncidentAnswer = v.looseObject({
+  what: text,
+  note: nullableText,
+  exits: v.optional(v.array(ExitAnswer), []),
+  remedies: v.optional(v.array(v.looseObject({ act: text })), []),
+});
+
 const SandboxAnswer = v.looseObject({ state: open<SandboxState['state']>(), reason: v.optional(text, '') });
 
 export const RecordAnswer = v.pipe(
@@ -101,6 +129,7 @@ export const RecordAnswer = v.pipe(
     costUsd: nullableNumber,
     sandbox: v.optional(v.nullable(SandboxAnswer), null),
     configChanged: v.optional(v.boolean(), false),
+    incident: v.optional(v.nullable(IncidentAnswer), null),
     page: nullableText,
   }),
   v.transform((record) => ({
@@ -124,10 +153,13 @@ const RequestAnswer = v.looseObject({
   reason: v.optional(text),
   diff: v.optional(text),
   proposedRule: v.optional(v.looseObject({ tool: text, prefix: v.array(text) })),
+  question: v.fallback(v.optional(QuestionForm), undefined),
   createdAt: v.optional(text, ''),
   expiresAt: v.optional(text, ''),
 });
 const InboxItemAnswer = v.looseObject({
+  /** `approval` when the Hub is of an earlier version. */
+  kind: v.optional(open<'approval' | 'question' | 'quota' | 'resume'>(), 'approval'),
   workspaceId: text,
   workspacePath: text,
   displayName: text,

@@ -20,6 +20,8 @@ import {
 } from '../protocol/index.ts';
 import {
   EventAnswer,
+  type ExitAnswer,
+  ExitListAnswer,
   HubThreadListAnswer,
   InboxDecisionAnswer,
   type InboxHistoryAnswer,
@@ -198,6 +200,15 @@ export class HubClient {
     const query = { path, stream, bytes: bytes?.toString() };
     const response = await this.#call({ path: '/v1/appservers/logs', query, signal, idempotent: true });
     return response.text();
+  }
+
+  /**
+   * The last ends of the agent servers of a workspace, oldest first.
+   *
+   * @example for (const { at, signal } of await hub.exits('/home/me/site')) console.log(at, signal);
+   */
+  exits(path: string, { signal }: CallOptions = {}): Promise<ExitAnswer[]> {
+    return this.#get({ path: '/v1/appservers/exits', query: { path }, signal }, ExitListAnswer);
   }
 
   /**

@@ -6,6 +6,7 @@
  */
 export { JsonRpcError } from '../rpc/index.ts';
 export type {
+  ExitAnswer,
   HubThreadListAnswer,
   InboxDecisionAnswer,
   InboxHistoryAnswer,

@@ -1,5 +1,6 @@
 /** A turn that is followed over lost connections. */
 import * as v from 'valibot';
+import { isRunningStatus } from '../protocol/index.ts';
 import type { AppServerClient } from './app-server-client.ts';
 import { AppServerConnectionError } from './errors.ts';
 import { followTurn, type RunningTurn, type TurnEvent } from './running-turn.ts';
@@ -14,7 +15,7 @@ type Turn = v.InferOutput<typeof Turn>;
 const ThreadResult = v.looseObject({ thread: v.looseObject({ turns: v.optional(v.array(Turn), []) }) });
 const Said = v.looseObject({ type: v.literal('agentMessage'), id: v.string(), text: v.string() });
 
-const isRunning = ({ status }: Turn): boolean => status === 'running' || status === 'waitingApproval';
+const isRunning = ({ status }: Turn): boolean => isRunningStatus(status);
 
 /** Text of the messages of a turn that the caller has, by item. */
 type SeenMessages = Map<string, string>;

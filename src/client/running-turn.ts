@@ -47,6 +47,8 @@ export interface StartTurnOptions extends RequestOptions {
   readonly approvalPolicy?: ApprovalPolicy;
   /** Mode of this turn only; default: the mode of the thread. */
   readonly mode?: TurnMode;
+  /** No user can answer questions of the turn. */
+  readonly unattended?: boolean;
 }
 
 /**
@@ -72,7 +74,7 @@ export async function startTurn(
   server: AppServerClient,
   threadId: string,
   prompt: string | readonly InputPart[],
-  { approvalPolicy, mode, ...options }: StartTurnOptions = {},
+  { approvalPolicy, mode, unattended, ...options }: StartTurnOptions = {},
 ): Promise<RunningTurn> {
   // Before the request, so that no notification is missed.
   const { queue, leave } = listenTo(server);
@@ -82,6 +84,7 @@ export async function startTurn(
       input: typeof prompt === 'string' ? [{ type: 'text', text: prompt }] : prompt,
       ...(approvalPolicy !== undefined && { approvalPolicy }),
       ...(mode !== undefined && { mode }),
+      ...(unattended !== undefined && { unattended }),
     };
     const answer = await server.request('turn/start', params, options);
     const parsed = v.safeParse(TurnResult, answer);

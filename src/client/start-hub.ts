@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, existsSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../lib/index.ts';
+import { messageOf, openToAppend } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { capLog, ensurePrivateDirectory, readTail } from '../supervise/index.ts';
 import { HubUnavailableError } from './errors.ts';
@@ -67,6 +67,7 @@ export async function startHub(home: string, command: Command = hubCommand()): P
   try {
     ensurePrivateDirectory(home);
     ensurePrivateDirectory(join(home, 'hub'));
+    closeSync(openToAppend(log));
     await capLog(log, defaults.supervise.logBytes);
     earlier = sizeOf(log);
     child = spawnDetached(command, home, log);
@@ -91,7 +92,7 @@ const withoutBackend = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !ofBackend.test(name)));
 
 function spawnDetached({ command, args }: Command, home: string, log: string): ChildProcess {
-  const descriptor = openSync(log, 'a', 0o600);
+  const descriptor = openToAppend(log);
   try {
     return spawn(command, args, {
       detached: true,

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { JsonRpcError } from '../../client/index.ts';
-import { rpcErrors } from '../../protocol/index.ts';
+import { rpcErrors, runningStatuses } from '../../protocol/index.ts';
 import type { AgentConnection } from './connection.ts';
 import { asFailure, ReviewAgentError } from './errors.ts';
 import type { AgentLimits } from './limits.ts';
@@ -10,7 +10,7 @@ const Read = v.looseObject({
 });
 const Ended = v.looseObject({ threadId: v.string(), turn: v.looseObject({ id: v.string() }) });
 /** States of a turn that has not ended. */
-export const runningStates: ReadonlySet<string> = new Set(['running', 'waitingApproval']);
+export const runningStates: ReadonlySet<string> = new Set(runningStatuses);
 
 /** Error codes that mean that the wanted state is reached already. */
 const fine = new Set<number>([

@@ -14,6 +14,7 @@ export function fromVisible(text: string): string {
     const point = Number.parseInt(digits, 16);
     if (point > 0x10ffff) return whole;
     const found = String.fromCodePoint(point);
-    return visible(found) === whole ? found : whole;
+    // Repeated, because a mark is spelled out in a stack only.
+    return visible(found.repeat(5)).endsWith(whole) ? found : whole;
   });
 }
