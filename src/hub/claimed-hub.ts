@@ -181,6 +181,7 @@ export async function closeHub(hub: ClaimedHub): Promise<void> {
   hub.inspection.end();
   await hub.server?.close(defaults.http.closeGraceMs);
   await hub.store.end();
+  await hub.registry.flush();
   await hub.decisions.flush();
   await hub.push.flush();
   await hub.telemetry.stop();

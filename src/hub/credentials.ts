@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readBoundedFile } from '../lib/index.ts';
 import { writeFileAtomic } from '../supervise/index.ts';
 
 /** 32 random bytes in an alphabet that needs no escaping in a URL. */
@@ -81,7 +81,7 @@ export function loadCredentials(statePath: string): Credentials {
 
 function readKey(file: string): Buffer | null {
   try {
-    const key = Buffer.from(readFileSync(file, 'utf8').trim(), 'hex');
+    const key = Buffer.from(readBoundedFile(file)?.trim() ?? '', 'hex');
     return key.length === 32 ? key : null;
   } catch {
     // Missing or unreadable: a new key is made; servers of the old one are then treated as foreign.

@@ -4,6 +4,7 @@ import type { HubEventData, HubEventKind, ProcessIdentity, ServiceName, ServiceS
 import type { PortAllocator } from '../supervise/index.ts';
 import type { FeedConnection } from './contact.ts';
 import type { Credentials } from './credentials.ts';
+import type { ExitHistory } from './exit-history.ts';
 import type { Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
 
@@ -64,14 +65,18 @@ export interface WorkspaceFacts {
   sidecar: Sidecar | null;
   /** When the restart is due that the last `appserver.exited` announced, as ISO 8601; null when none follows. */
   nextAttemptAt: string | null;
-  /** Turns that the next start resumes; null: not counted since the last server ended. */
-  turnsLeft: number | null;
+  /** Times of the latest facts of unfinished turns, see `unfinishedTurns`; null: not read since the last server ended. */
+  turnsLeft: readonly number[] | null;
   lockOwner: LockOwner | null;
   /** The server that runs without a Hub, to notice its end. Never signalled, never saved. */
   external: ProcessIdentity | null;
   /** Size of the stderr log when the process of this incarnation was spawned; null before that. */
   stderrFrom: number | null;
   sidecarStderrFrom: number | null;
+  /** Standard error of the process that ended last; null while one runs or starts. */
+  lastStderr: string | null;
+  /** Ends of the workspace's agent servers. */
+  readonly exits: ExitHistory;
 }
 
 /** Looks a supervised workspace up by its canonical path: one machine, provided once, serves all workspaces. */

@@ -130,6 +130,7 @@ async function listen(
   hub.server = await openServer({
     ...{ home, token, credentials, registry, events, inbox, decisions, push, tokens, inspection, telemetry, logger },
     ...control,
+    environment: hub.services.environment,
     host: config.Hub.Host,
     port: config.Hub.Port,
     allowedHosts: config.Hub.AllowedHosts,

@@ -11,7 +11,7 @@ import {
 } from '../supervise/index.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { introduce } from './probe.ts';
-import { conditionOf } from './record.ts';
+import { conditionOf, incidentFor } from './record.ts';
 import type { StoredWorkspace } from './store.ts';
 import { foreignHolder, ownedMessage, type UnpublishedHolder } from './workspace-files.ts';
 import type { WorkspacePath } from './workspace-path.ts';
@@ -29,6 +29,9 @@ export function restingRecord(
   const stored = facts?.stored ?? null;
   const settings = settingsOf(hub, canonical);
   const { trust, restrictedSettings } = settings;
+  const condition = conditionOf({ ...unmanaged, state: 'stopped', lastError: null }, stored, settings);
+  const { problems } = condition;
+  const present = { state: 'stopped', phase: 'stopped', nextAttemptAt: null, problems, places: settings.places };
   return {
     workspacePath: requested,
     canonicalWorkspacePath: canonical,
@@ -51,7 +54,12 @@ export function restingRecord(
     lastExitedAt: stored?.lastExitedAt ?? null,
     trust,
     restrictedSettings: [...restrictedSettings],
-    ...conditionOf({ ...unmanaged, state: 'stopped', lastError: null }, stored, settings),
+    ...condition,
+    incident: incidentFor(
+      present,
+      stored ?? { canonicalWorkspacePath: canonical, rest: null, failures: [] },
+      facts?.exits.all ?? [],
+    ),
     page: facts ? workspacePagePath(facts.id) : null,
   };
 }
@@ -70,7 +78,14 @@ function ownedRecord(
   const lastError = ownedMessage(owner);
   const present = { state: 'unhealthy', lastError } as const;
   const rest = { kind: 'workspaceLocked', message: lastError };
-  return { ...record, ...present, phase: 'unhealthy', pid: lockHolder(mutexPath), ...condition({ ...present, rest }) };
+  return {
+    ...record,
+    ...present,
+    phase: 'unhealthy',
+    pid: lockHolder(mutexPath),
+    incident: null,
+    ...condition({ ...present, rest }),
+  };
 }
 
 /**
@@ -106,6 +121,7 @@ export async function inspectUnmanaged(
       ...record,
       state: 'running',
       phase: 'running',
+      incident: null,
       pid: lock.pid,
       endpoints: { ...lock.endpoints },
       serviceStatus: Object.fromEntries(services),
@@ -124,6 +140,7 @@ export async function inspectUnmanaged(
       ...record,
       state: 'unhealthy',
       phase: 'unhealthy',
+      incident: null,
       pid: lock.pid,
       lastError,
       ...condition({ state: 'unhealthy', lastError }),

@@ -3,7 +3,8 @@ import type { Reply, SseSource } from '../http/index.ts';
 /** A token in an address: of a WebSocket in its query, of a page in its fragment. */
 const tokens = /([?&#]token=)[^"&#\\\s]+/g;
 
-const masked = (text: string): string => text.replace(tokens, '$1***');
+/** Hides the tokens of addresses in a text. */
+export const withoutTokens = (text: string): string => text.replace(tokens, '$1***');
 
 const sources = new WeakMap<SseSource, SseSource>();
 
@@ -13,7 +14,7 @@ function maskedSource(source: SseSource): SseSource {
   if (known) return known;
   const mask = (frame: Uint8Array): Uint8Array => {
     const bytes = Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength);
-    return bytes.includes('token=') ? Buffer.from(masked(bytes.toString())) : frame;
+    return bytes.includes('token=') ? Buffer.from(withoutTokens(bytes.toString())) : frame;
   };
   const made: SseSource = {
     replay: (lastEventId) => source.replay(lastEventId).map(mask),
@@ -28,5 +29,5 @@ export function withoutTokensOf(reply: Reply): Reply {
   if (reply.kind === 'sse') return { ...reply, source: maskedSource(reply.source) };
   if (reply.kind !== 'bytes' || reply.body.length === 0) return reply;
   const body = typeof reply.body === 'string' ? reply.body : Buffer.from(reply.body).toString();
-  return { ...reply, body: masked(body) };
+  return { ...reply, body: withoutTokens(body) };
 }

@@ -10,6 +10,7 @@ import {
   hubEventKinds,
   type InboxItem,
   type RestartInput,
+  type TrustRequest,
 } from '../protocol/index.ts';
 import {
   errorCodesOf,
@@ -37,8 +38,8 @@ export function jsonSchemas(definitions: Readonly<Record<string, AnySchema>>, ty
   return toJsonSchemaDefs(definitions, {
     target: 'draft-2020-12',
     typeMode,
-    // The transformation of a pipe (`trim`) is not part of the shape.
-    ignoreActions: ['trim'],
+    // Transformations and checks of a pipe are not part of the shape.
+    ignoreActions: ['trim', 'check', 'transform'],
     overrideRef: ({ referenceId }) => reference(referenceId).$ref,
     overrideSchema: ({ valibotSchema }): JsonSchema | undefined =>
       valibotSchema.type === 'date' ? { type: 'string', format: 'date-time' } : undefined,
@@ -197,6 +198,8 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   DelegatedRequest: { do: 'prompt', workspaceId: 'k3v7q2xw5m4ajd4e', text: 'Run the tests.' },
   PushSubscribeInput: { endpoint: examplePush, keys: { p256dh: `B${'A'.repeat(86)}`, auth: 'A'.repeat(22) } },
   PushUnsubscribeInput: { endpoint: examplePush },
+  WorkspaceInput: { path: '/home/me/project', agent: 'opencode' },
+  TrustAnswer: { workspacePath: '/home/me/project', revision: 'Yk1…' },
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
   ApiProxyRequest: {
     enabled: true,
@@ -252,9 +255,16 @@ const exampleRecord: v.InferInput<typeof AppServerRecord> = {
   costUsd: 0.12,
   sandbox: exampleSandbox,
   configChanged: false,
+  incident: null,
   page: '/w/k3v7q2xw5m4ajd4e/',
 };
+const exampleTrust: TrustRequest = {
+  ...{ workspacePath: '/home/me/project', trust: 'restricted', lines: ['  EndPoint  "https://models.example/v1"'] },
+  consequence: 'These settings can start programs, open listeners and send data elsewhere, with your rights.',
+  revision: 'Yk1…',
+};
 const exampleItem: v.InferInput<typeof InboxItem> = {
+  kind: 'approval',
   workspaceId: 'k3v7q2xw5m4ajd4e',
   workspacePath: '/home/me/project',
   displayName: 'project',
@@ -276,6 +286,13 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   getAppServer: exampleRecord,
   stopAppServer: { ...exampleRecord, state: 'stopped', phase: 'stopped', pid: null, endpoints: {}, serviceStatus: {} },
   restartAppServer: { ...exampleRecord, incarnation: 2 },
+  listExits: [
+    {
+      ...{ at: '2026-01-01T12:05:00.000Z', pid: 4343, livedMs: 1_600, exitCode: null, signal: 'SIGKILL' },
+      ...{ stopReason: null, error: 'The agent server was ended by SIGKILL.', lastLine: 'listening' },
+      log: { file: '/home/me/.oratorio/hub/logs/project/stderr.log', offset: 5_120 },
+    },
+  ],
   listInbox: [exampleItem],
   listInboxHistory: [
     {
@@ -289,6 +306,9 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   getPush: { publicKey: `B${'A'.repeat(86)}`, subscriptions: 1 },
   subscribePush: { id: 'q2w8Zr0c1LkP' },
   unsubscribePush: { removed: true },
+  makeWorkspace: { workspacePath: '/home/me/project', created: true },
+  askTrust: exampleTrust,
+  answerTrust: { ...exampleTrust, trust: 'trusted' },
   listThreads: {
     threads: [
       {
@@ -314,7 +334,11 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   delegate: { workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1' },
   requestNotification: { accepted: true },
   recentEvents: [{ id: '5f3a91c2-17', kind: 'hub.started', at: startedAt, workspacePath: null, data: { pid: 4242 } }],
-  getPage: { kind: 'hub', version: '0.1.0', views: ['overview', 'threads', 'inbox', 'actors', 'events', 'logs'] },
+  getPage: {
+    kind: 'hub',
+    version: '0.1.0',
+    views: ['now', 'overview', 'threads', 'inbox', 'actors', 'events', 'logs'],
+  },
   getDashboardLink: { url: 'http://127.0.0.1:41236/DashBoard#token=<DASHBOARD_TOKEN>' },
 };
 

@@ -1,8 +1,10 @@
 import type { ActorRefFrom } from 'xstate';
 import type { AgentServerEmitted, agentServerMachine } from '../../machines/index.ts';
 import type { HealthReport, HubEventData } from '../protocol/index.ts';
+import { recordExit } from './exits.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { recentStderr, sidecarStderr } from './record.ts';
+import type { StoredWorkspace } from './store.ts';
 
 type Emitted<T extends AgentServerEmitted['type']> = Extract<AgentServerEmitted, { type: T }>;
 
@@ -54,6 +56,7 @@ export function publishEvents(
   );
   actor.on('appserver.exited', (event) => {
     facts.turnsLeft = null;
+    recordExit(hub, facts, event, actor.getSnapshot().context.ownership !== 'external');
     facts.nextAttemptAt = event.delayMs === null ? null : new Date(Date.now() + event.delayMs).toISOString();
     hub.publish('appserver.exited', path, exitData(event, facts));
     hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
@@ -76,6 +79,18 @@ export function publishEvents(
       ...(stopped && { stopped }),
     }),
   );
+}
+
+/** Publishes a notification with the report of a workspace that the Hub has given up. Does nothing for others. */
+export function publishGivingUp(
+  hub: Pick<HubServices, 'publish'>,
+  { rest, canonicalWorkspacePath: workspacePath }: Pick<StoredWorkspace, 'rest' | 'canonicalWorkspacePath'>,
+): void {
+  if (rest?.kind !== 'gaveUp') return;
+  hub.publish('notification.requested', workspacePath, {
+    ...{ workspacePath, kind: 'workspaceDown', title: rest.message, body: rest.note ?? null },
+    ...{ severity: 'error', source: 'hub', actionUrl: null },
+  });
 }
 
 /** Publishes a report whose health, failure, missing MCP servers, pending approvals, agent or sandbox differ from the one before. */

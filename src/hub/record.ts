@@ -12,8 +12,13 @@ import {
   type AppServerState,
   appServerStates,
   defaults,
+  gaveUpWords,
   healthNow,
+  type IncidentFacts,
+  incidentOf,
+  latestCrashes,
   problemsOf,
+  type ServerExit,
   type ServiceName,
   type ServiceStatus,
   workspacePagePath,
@@ -21,6 +26,7 @@ import {
 import { logFiles, readTail } from '../supervise/index.ts';
 import type { WorkspaceFacts } from './facts.ts';
 import type { StoredWorkspace } from './store.ts';
+import { countContinuing } from './unfinished-turns.ts';
 import { sizeOf } from './workspace-files.ts';
 import type { WorkspaceSettings } from './workspace-settings.ts';
 
@@ -43,11 +49,11 @@ export function phaseOf(snapshot: AgentServerSnapshot): string {
   return names.join('.');
 }
 
-/** Facts of the chart that outlive the Hub, after `snapshot`. @param known as stored before */
-export function storedFrom(snapshot: AgentServerSnapshot, known: StoredWorkspace) {
+/** Facts of the chart that outlive the Hub, after `snapshot`. @param known as stored before @param exits oldest first */
+export function storedFrom(snapshot: AgentServerSnapshot, known: StoredWorkspace, exits: readonly ServerExit[] = []) {
   return {
     ...endOf(snapshot, known),
-    rest: restOf(snapshot, known.rest),
+    rest: restOf(snapshot, known, exits),
     proxy: endsSidecarRequest(snapshot) ? null : known.proxy,
   } satisfies Partial<StoredWorkspace>;
 }
@@ -64,13 +70,23 @@ function endOf(
 }
 
 /** Why the server rests, which a later Hub shows, too. Unchanged while a start is under way. */
-function restOf(snapshot: AgentServerSnapshot, known: StoredWorkspace['rest']): StoredWorkspace['rest'] {
+function restOf(
+  snapshot: AgentServerSnapshot,
+  { rest: known, canonicalWorkspacePath }: StoredWorkspace,
+  exits: readonly ServerExit[],
+): StoredWorkspace['rest'] {
   const { context } = snapshot;
   if (snapshot.matches('running')) return null;
   if (snapshot.matches('stopped')) return context.stopReason === null ? known : null;
   if (!snapshot.matches('exited') || snapshot.matches({ exited: 'backingOff' })) return known;
-  const kind = snapshot.matches({ exited: 'givenUp' }) ? 'gaveUp' : (context.failureKind ?? 'crashed');
-  return context.lastError === null ? null : { kind, message: context.lastError };
+  const { failures, restartCount: restarts, policy, failureKind, lastError } = context;
+  if (snapshot.matches({ exited: 'givenUp' })) {
+    if (known?.kind === 'gaveUp') return known;
+    const limit = { failures: policy.maxRestarts + 1, withinMs: policy.withinMs };
+    const { what, note } = gaveUpWords(basename(canonicalWorkspacePath), latestCrashes(exits, failures.length), limit);
+    return { kind: 'gaveUp', message: what, note, restarts };
+  }
+  return lastError === null ? null : { kind: failureKind ?? 'crashed', message: lastError, note: null, restarts };
 }
 
 function tailSince(logDirectory: string, from: number | null, secrets: Iterable<string>): string | null {
@@ -86,7 +102,7 @@ function tailSince(logDirectory: string, from: number | null, secrets: Iterable<
 
 /** The last standard error output of this incarnation, tokens removed; null without output or without a process. */
 export function recentStderr(facts: WorkspaceFacts): string | null {
-  return tailSince(facts.logDirectory, facts.stderrFrom, facts.secrets);
+  return facts.lastStderr ?? tailSince(facts.logDirectory, facts.stderrFrom, facts.secrets);
 }
 
 /** Last standard error of the sidecar, secrets removed; null without output or without a sidecar. */
@@ -154,6 +170,18 @@ export function recordOf(
   // At rest, a refusal holds only while the lock is held, which an inspection checks.
   const { exitCode, lastError } = state === 'stopped' ? stored : context;
   const isInTrouble = state === 'exited' || state === 'unhealthy';
+  const phase = phaseOf(snapshot);
+  const nextAttemptAt = phase === 'exited.backingOff' ? facts.nextAttemptAt : null;
+  const condition = conditionOf(
+    {
+      ...{ state, lastError, isOurs: context.ownership !== 'external', incarnation: facts.marker },
+      serviceNotes: Object.values(facts.services).flatMap(({ state, reason }) =>
+        state === 'running' ? (reason ?? []) : [],
+      ),
+    },
+    stored,
+    settings,
+  );
   return {
     workspacePath: stored.workspacePath,
     canonicalWorkspacePath: stored.canonicalWorkspacePath,
@@ -167,29 +195,32 @@ export function recordOf(
     lastError,
     recentStderr: isInTrouble && context.ownership !== 'external' ? recentStderr(facts) : null,
     displayName: basename(stored.canonicalWorkspacePath),
-    phase: phaseOf(snapshot),
+    phase,
     adopted: context.hasProcess && context.ownership === 'adopted',
     incarnation: context.incarnation,
     restartCount: context.restartCount,
-    nextAttemptAt: snapshot.matches({ exited: 'backingOff' }) ? facts.nextAttemptAt : null,
+    nextAttemptAt,
     lastStartedAt: stored.lastStartedAt,
     lastExitedAt: stored.lastExitedAt,
     trust,
     restrictedSettings: [...restrictedSettings],
-    ...conditionOf(
-      {
-        ...{ state, lastError, isOurs: context.ownership !== 'external', incarnation: facts.marker },
-        serviceNotes: Object.values(facts.services).flatMap(({ state, reason }) =>
-          state === 'running' ? (reason ?? []) : [],
-        ),
-      },
+    ...condition,
+    incident: incidentFor(
+      { state, phase, nextAttemptAt, problems: condition.problems, places: settings.places },
       stored,
-      settings,
+      facts.exits.all,
     ),
-    ...(isAtRest(snapshot) && { turnsResumed: facts.turnsLeft ?? 0 }),
+    ...(isAtRest(snapshot) && { turnsResumed: countContinuing(facts.turnsLeft ?? [], settings.resumeWithinHours) }),
     page: workspacePagePath(facts.id),
   };
 }
+
+/** Report of a workspace that is down; null for one that runs, starts or ends. */
+export const incidentFor = (
+  present: Omit<IncidentFacts, 'name' | 'rest' | 'failures' | 'exits'>,
+  { canonicalWorkspacePath, rest, failures }: Pick<StoredWorkspace, 'canonicalWorkspacePath' | 'rest' | 'failures'>,
+  exits: readonly ServerExit[],
+) => incidentOf({ ...present, name: basename(canonicalWorkspacePath), rest, failures: failures.length, exits });
 
 interface Present {
   readonly state: AppServerState;
@@ -224,6 +255,7 @@ export function conditionOf(
       rest: rest ?? stored?.rest ?? null,
       report: present,
       configProblem: settings.problem,
+      places: settings.places,
       isConfigChanged: configChanged,
       restrictedSettings: settings.restrictedSettings,
       lostHistory: settings.lostHistory,

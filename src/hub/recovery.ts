@@ -49,6 +49,7 @@ export function restoreKnown(
       const mayStart = !problem && !stored.stoppedByUser && stored.rest?.kind !== 'gaveUp';
       const restored = registry.restore(problem ? { ...stored, lastError: problem.message, rest: problem } : stored);
       const isAdopted = await adoptServer(registry, restored, logger);
+      if (!isAdopted) registry.restoreGivingUp(restored);
       return { isAdopted, startable: mayStart && !isAdopted ? restored : null };
     } catch (error) {
       logger.error('a workspace could not be recovered', { workspacePath, error });
@@ -87,8 +88,10 @@ export async function resumeWorkspaces(
     if (signal.aborted || !isAtRest(workspace.snapshot())) return;
     const turns = unfinishedTurns(home, workspace.path, logger);
     workspace.facts.turnsLeft = turns;
-    if (turns === 0) return;
-    logger.info('starting an agent server for its unfinished turns', { workspacePath: workspace.path, turns });
+    // Turns that are too old to continue get their end.
+    if (turns.length === 0) return;
+    const about = { workspacePath: workspace.path, turns: turns.length };
+    logger.info('starting an agent server for its unfinished turns', about);
     workspace.send({ type: 'ENSURE' });
     await workspace.settled(isDecided);
   };

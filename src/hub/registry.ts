@@ -7,6 +7,7 @@ import {
   hasExternalProcess,
   hasUnprovenSidecar,
   isAdopting,
+  isAtRest,
   isDecided,
   isServing,
   isStarting,
@@ -18,7 +19,7 @@ import {
   sidecarsInUse,
 } from '../../machines/index.ts';
 import type { AppServerRecord } from '../protocol/index.ts';
-import { probeLock, workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
+import { monotonicMs, probeLock, workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { inspectUnmanaged, restingRecord } from './inspect-unmanaged.ts';
@@ -93,6 +94,12 @@ function failureOf(workspace: Workspace, snapshot: AgentServerSnapshot, requeste
 function sidecarFailure(error: string | null, workspacePath: string) {
   const message = error ?? 'The sidecar is not ready.';
   return hubError('appServerStartFailed', message, { workspacePath, stage: 'apiProxy', error: message });
+}
+
+/** Failures that counted under an earlier Hub, as times of this process's clock. */
+function failuresOf({ failures }: StoredWorkspace): readonly number[] {
+  const epoch = Date.now() - monotonicMs();
+  return failures.map((at) => at - epoch);
 }
 
 /** The workspaces of this Hub, by canonical path. */
@@ -170,8 +177,29 @@ export class Registry {
 
   /** Adopts the running processes of a restored workspace. */
   adopt(workspace: Workspace): void {
-    const sidecar = sidecarOf(workspace.facts.stored) ?? 'none';
-    workspace.send({ type: 'ADOPT', ...this.#choice(workspace, sidecar) });
+    const { stored } = workspace.facts;
+    const sidecar = sidecarOf(stored) ?? 'none';
+    workspace.send({ type: 'ADOPT', failures: failuresOf(stored), ...this.#choice(workspace, sidecar) });
+  }
+
+  /** Puts a workspace at rest that an earlier Hub has given up. */
+  restoreGivingUp(workspace: Workspace): void {
+    const { stored } = workspace.facts;
+    const { rest, exitCode } = stored;
+    if (rest?.kind !== 'gaveUp') return;
+    const error = stored.lastError ?? rest.message;
+    workspace.send({
+      type: 'RESTORE',
+      failures: failuresOf(stored),
+      restartCount: rest.restarts ?? 0,
+      error,
+      exitCode,
+    });
+  }
+
+  /** Resolves when every end is on disk. */
+  async flush(): Promise<void> {
+    await Promise.all([...this.#facts.values()].map(({ exits }) => exits.flush()));
   }
 
   /** `POST /v1/appservers/ensure`. Synchronous when the server already runs. */
@@ -228,7 +256,8 @@ export class Registry {
 
   /** Stops every managed agent server; resolves when all are at rest. */
   async stopAll(): Promise<void> {
-    await Promise.all([...this.workspaces.values()].map(stopForGood));
+    const left = [...this.workspaces.values()].filter(({ snapshot }) => hasWork(snapshot()));
+    await Promise.all(left.map(stopForGood));
   }
 
   /** Stops watching; all processes continue. The workspaces stay known for a queued write of the state. */
@@ -257,6 +286,7 @@ export class Registry {
       stoppedByUser: false,
       report: null,
       configHash: null,
+      failures: [],
     });
   }
 
@@ -366,6 +396,10 @@ function refuseExternal(workspace: Workspace, requested: string): void {
     lockPath: workspaceLockPath(workspace.path),
   });
 }
+
+/** A workspace at rest keeps the reason why it rests. */
+const hasWork = (snapshot: AgentServerSnapshot): boolean =>
+  !isAtRest(snapshot) || snapshot.context.slot.state !== 'none';
 
 async function stopForGood(workspace: Workspace): Promise<void> {
   workspace.send({ type: 'STOP', reason: 'hub' });

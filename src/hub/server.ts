@@ -13,7 +13,7 @@ import type { DecisionLog, Inbox } from './inbox/index.ts';
 import type { Inspection } from './inspection.ts';
 import type { WebPush } from './notices/index.ts';
 import { normaliseNotification } from './notifications.ts';
-import { createTargets, workspacePages } from './pages/index.ts';
+import { createTargets, Readers, workspacePages } from './pages/index.ts';
 import { listenAtStablePort } from './port.ts';
 import type { Registry } from './registry.ts';
 import { bindRoutes } from './routes/index.ts';
@@ -23,6 +23,7 @@ import { ThreadLists } from './threads.ts';
 export interface ServerOptions {
   /** The user's home of Oratorio. */
   readonly home: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly host: string;
   /** 0: the port of the last start, or the next free one. */
   readonly port: number;
@@ -51,14 +52,17 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const pageToken = watchedPageToken(options.home);
   const ownerAuth = bearer(options.token);
   const auth = hubAuth(options.token, pageToken);
+  const readers = new Readers({ home: options.home, environment: options.environment, logger });
   const pages = workspacePages({
     auth,
     pageToken,
     isKnown: (id) => registry.byId(id) !== undefined,
-    targetOf: createTargets({ home: options.home, registry }),
+    targetOf: createTargets({ home: options.home, registry, readers }),
   });
   const routes = bindRoutes({
     registry,
+    home: options.home,
+    environment: options.environment,
     inbox: options.inbox,
     tokens: options.tokens,
     decisions: options.decisions,
@@ -131,6 +135,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     async close(graceMs) {
       await server.close(graceMs);
       pages.close();
+      await readers.close();
     },
   };
 }

@@ -24,7 +24,21 @@ const StoredWorkspace = v.object({
   lastStartedAt: v.nullable(v.string()),
   lastExitedAt: v.nullable(v.string()),
   /** Why the server rests, when no request has put it to rest. */
-  rest: v.optional(v.nullable(v.object({ kind: v.string(), message: v.string() })), null),
+  rest: v.optional(
+    v.nullable(
+      v.object({
+        kind: v.string(),
+        message: v.string(),
+        /** Decision of the Hub. */
+        note: v.optional(v.nullable(v.string())),
+        /** Automatic restarts before it came to rest. */
+        restarts: v.optional(v.number()),
+      }),
+    ),
+    null,
+  ),
+  /** Failures that count for the restart policy, in milliseconds since the epoch; oldest first. */
+  failures: v.optional(v.array(v.number()), []),
   /** The user stopped the server: no Hub starts it without a request. */
   stoppedByUser: v.optional(v.boolean(), false),
   /** Last report of an agent server of this workspace. Pending approvals are not on disk. */

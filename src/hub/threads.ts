@@ -8,6 +8,7 @@ import { messageOf } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import {
   type AppServerState,
+  firstWords,
   type HubThread,
   type HubThreadList,
   stateWordOf,
@@ -156,7 +157,7 @@ const isServed = (workspace: Workspace): boolean => serves.includes(publicState(
 
 function hubThread({ thread, firstInput, lastTurn }: ListedThread, workspace: Workspace): HubThread {
   const { id } = workspace.facts;
-  const name = (thread.displayName ?? firstInput?.trim().split('\n', 1)[0] ?? '').slice(0, nameChars);
+  const name = (thread.displayName || firstWords(firstInput ?? '')).slice(0, nameChars);
   return {
     workspaceId: id,
     threadId: thread.id,
@@ -181,7 +182,7 @@ function forkOf({ forkedFromThreadId, config }: ListedThread['thread']): HubThre
 }
 
 function activityOf(status: Turn['status'] | undefined): HubThread['activity'] {
-  if (status === 'waitingApproval') return 'waiting';
+  if (status === 'waitingApproval' || status === 'waitingQuota') return 'waiting';
   return status === 'running' ? 'running' : 'idle';
 }
 

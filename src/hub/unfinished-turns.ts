@@ -1,4 +1,4 @@
-/** Turns that a workspace's next agent server would resume, counted in its database. */
+/** Turns that a workspace's next agent server takes over, from its database. */
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,37 +9,53 @@ import { loadSqlite } from '../supervise/index.ts';
 
 /** Longest wait for another process that holds the database: the Hub answers no request during it. */
 const busyMs = 10;
-/** Turns that are counted at most. */
+/** Turns that are read at most. */
 const maxTurns = 1_000;
 
 // A view or a virtual table of that name could take any time.
 const tableSql = `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'turnActors' AND sql LIKE 'CREATE TABLE %'`;
-const countSql = `SELECT count(*) AS turns FROM (SELECT 1 FROM turnActors LIMIT ${maxTurns})`;
+const timesSql = `SELECT CASE WHEN json_valid(json) THEN json_extract(json, '$.savedAt') END AS savedAt FROM turnActors LIMIT ${maxTurns}`;
+const hourMs = 3_600_000;
 
-/** Number of unfinished turns of a workspace. A database that is missing, damaged or of an earlier version has none. */
-export function unfinishedTurns(home: string, workspacePath: string, logger: Logger): number {
+/**
+ * Reads the unfinished turns of a workspace. A database that is missing, damaged or of an earlier version has none.
+ *
+ * @returns for each turn the time of its latest facts, in milliseconds since the epoch; NaN: the facts cannot be read
+ */
+export function unfinishedTurns(home: string, workspacePath: string, logger: Logger): readonly number[] {
   const file = join(workspaceStateDirectory(home, workspacePath), 'state.db');
   try {
     const found = lstatSync(file, { throwIfNoEntry: false });
-    if (!found) return 0;
+    if (!found) return [];
     if (!found.isFile() || found.uid !== process.getuid?.()) throw new Error('not a file of this user');
-    return countTurns(file);
+    return readTimes(file);
   } catch (error) {
-    logger.warn('could not count the unfinished turns of a workspace; its agent server starts with the next request', {
+    logger.warn('could not read the unfinished turns of a workspace; its agent server starts with the next request', {
       ...{ workspacePath, file },
       reason: messageOf(error),
     });
-    return 0;
+    return [];
   }
 }
 
-function countTurns(file: string): number {
+/** Number of these turns that continue at a start now. @param withinHours null: unknown, and every turn counts */
+export function countContinuing(turns: readonly number[], withinHours: number | null): number {
+  if (withinHours === null) return turns.length;
+  const oldest = Date.now() - withinHours * hourMs;
+  return turns.filter((savedAt) => savedAt >= oldest).length;
+}
+
+function readTimes(file: string): readonly number[] {
   const address = pathToFileURL(file);
   // Otherwise a reader makes the files of the write-ahead log, which a closed database does not have, and leaves them.
   if (!existsSync(`${file}-wal`)) address.searchParams.set('immutable', '1');
   const database = new (loadSqlite().DatabaseSync)(address, { readOnly: true, timeout: busyMs });
   try {
-    return database.prepare(tableSql).get() ? Number(database.prepare(countSql).get()?.['turns']) : 0;
+    if (!database.prepare(tableSql).get()) return [];
+    return database
+      .prepare(timesSql)
+      .all()
+      .map(({ savedAt }) => Date.parse(String(savedAt)));
   } finally {
     database.close();
   }

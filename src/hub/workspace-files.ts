@@ -73,7 +73,11 @@ export async function publishedLock(
   return silent(files);
 }
 
-/** Size of a file in bytes; 0 when it does not exist. */
+/** Size of a file in bytes; 0 when there is no such file. */
 export function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  try {
+    return statSync(file).size;
+  } catch {
+    return 0;
+  }
 }

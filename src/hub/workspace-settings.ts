@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, statSync } from 'node:fs';
 import {
   ConfigError,
+  lineIn,
   loadConfig,
+  settingPlaces,
   trustFile,
   userConfigFile,
   type WorkspaceTrust,
@@ -10,7 +12,7 @@ import {
   workspaceStateDirectory,
   workspaceTrust,
 } from '../config/index.ts';
-import type { Problem } from '../protocol/index.ts';
+import type { Problem, SettingPlaces } from '../protocol/index.ts';
 import { lostHistory } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
 
@@ -19,8 +21,12 @@ export interface WorkspaceSettings extends WorkspaceTrust {
   readonly workspacePath: string;
   /** Hash of the effective settings; null when they cannot be used. */
   readonly hash: string | null;
+  /** Places of the settings that a failed turn may blame. */
+  readonly places: SettingPlaces;
   /** Why they cannot be used; null when they can. */
   readonly problem: SettingsProblem | null;
+  /** Hours within which an unfinished turn continues, 0: never; null when the settings cannot be used. */
+  readonly resumeWithinHours: number | null;
   /** Loss of the workspace's history; null without one. */
   readonly lostHistory: Problem | null;
 }
@@ -30,6 +36,7 @@ export interface SettingsProblem {
   /** File and key. */
   readonly where: string;
   readonly file: string;
+  readonly line: number | null;
   /** Empty for the file as a whole. */
   readonly key: string;
 }
@@ -74,7 +81,9 @@ const unread = (workspacePath: string): WorkspaceSettings => ({
   trust: 'restricted',
   restrictedSettings: [],
   hash: null,
+  places: {},
   problem: null,
+  resumeWithinHours: null,
   lostHistory: null,
 });
 
@@ -93,14 +102,26 @@ export function settingsOf(place: Place, workspacePath: string): WorkspaceSettin
 function readSettings(
   { home, environment }: Place,
   workspace: string,
-): Pick<WorkspaceSettings, 'hash' | 'problem'> & { readonly overruled: readonly string[] } {
+): Pick<WorkspaceSettings, 'hash' | 'places' | 'problem' | 'resumeWithinHours'> & {
+  readonly overruled: readonly string[];
+} {
   try {
-    const { config, restrictedSettings } = loadConfig({ home, workspace, env: environment });
-    return { hash: configHash(config), problem: null, overruled: restrictedSettings };
+    const loaded = loadConfig({ home, workspace, env: environment });
+    const { Resume, ResumeWithinHours } = loaded.config.Turns;
+    return {
+      hash: configHash(loaded.config),
+      places: settingPlaces(loaded, home),
+      problem: null,
+      resumeWithinHours: Resume === 'never' ? 0 : ResumeWithinHours,
+      overruled: loaded.restrictedSettings,
+    };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const { message, file, keyPath: key } = error;
-    return { hash: null, overruled: [], problem: { message, where: key === '' ? file : `${file}: ${key}`, file, key } };
+    const line = key === '' ? null : lineIn(file, key.split('.'));
+    const where = key === '' ? file : `${file}: ${key}`;
+    const problem = { message, where, file, line, key };
+    return { hash: null, places: {}, resumeWithinHours: null, overruled: [], problem };
   }
 }
 

@@ -13,15 +13,17 @@ import {
 } from '../../machines/index.ts';
 import { workspaceKey } from '../config/index.ts';
 import { type AppServerRecord, defaults, type HealthReport } from '../protocol/index.ts';
+import { monotonicMs } from '../supervise/index.ts';
 import { liveness } from './actors/liveness.ts';
 import { prepare } from './actors/prepare.ts';
 import { readiness } from './actors/readiness.ts';
 import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
 import { FeedConnection } from './contact.ts';
+import { ExitHistory } from './exit-history.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
 import { endWaitingCommands } from './leftovers.ts';
-import { publishEvents, publishHealth } from './publish.ts';
+import { publishEvents, publishGivingUp, publishHealth } from './publish.ts';
 import { recordOf, storedFrom } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
@@ -58,13 +60,14 @@ export interface Workspace {
 }
 
 /** Facts of a workspace before anything of it runs. */
-export function createFacts({ statePath, credentials }: HubServices, stored: StoredWorkspace): WorkspaceFacts {
+export function createFacts({ statePath, credentials, logger }: HubServices, stored: StoredWorkspace): WorkspaceFacts {
   const sidecar = sidecarOf(stored);
+  const logDirectory = join(statePath, 'logs', workspaceKey(stored.canonicalWorkspacePath));
   return {
     stored,
     id: credentials.workspaceId(stored.canonicalWorkspacePath),
     secrets: new Set(sidecar ? [sidecar.apiKey] : []),
-    logDirectory: join(statePath, 'logs', workspaceKey(stored.canonicalWorkspacePath)),
+    logDirectory,
     endpoints: {},
     services: {},
     marker: null,
@@ -84,6 +87,8 @@ export function createFacts({ statePath, credentials }: HubServices, stored: Sto
     external: null,
     stderrFrom: null,
     sidecarStderrFrom: null,
+    lastStderr: null,
+    exits: new ExitHistory(logDirectory, logger),
   };
 }
 
@@ -132,6 +137,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
   const settings = createSettingsView(hub, path);
   let known: WorkspaceSettings | null = null;
   let record: AppServerRecord | null = null;
+  let noted: readonly number[] | null = null;
   const bytes = new Map<string, Buffer>();
   const touch = () => {
     record = null;
@@ -159,9 +165,21 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
   }
 
+  function noteFailures({ context: { failures } }: AgentServerSnapshot): void {
+    // The first snapshot precedes the failures that an earlier Hub has stored.
+    const isNew = noted !== null && noted !== failures;
+    noted = failures;
+    if (!isNew) return;
+    const epoch = Date.now() - monotonicMs();
+    facts.stored.failures = failures.map((at) => Math.round(epoch + at));
+  }
+
   actor.subscribe({
     next(snapshot) {
-      Object.assign(facts.stored, storedFrom(snapshot, facts.stored));
+      const wasGivenUp = facts.stored.rest?.kind === 'gaveUp';
+      Object.assign(facts.stored, storedFrom(snapshot, facts.stored, facts.exits.all));
+      if (!wasGivenUp) publishGivingUp(hub, facts.stored);
+      noteFailures(snapshot);
       noteStop(snapshot);
       touch();
     },

@@ -60,6 +60,8 @@ function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): 
   facts.lockOwner = null;
   facts.external = isOurs ? null : lock.identity;
   facts.stored.external = !isOurs;
+  // The spawn precedes the publication of the address.
+  if (facts.stored.server?.identity?.pid !== lock.identity.pid) facts.stored.lastStartedAt = lock.startedAt;
   // A report that was stored later is newer.
   if (isOurs && lock.report && facts.stored.report?.incarnation !== lock.incarnation) facts.stored.report = lock.report;
   // A server that no Hub of this user has started is not stored: a later Hub must not be able to signal it.
@@ -129,6 +131,7 @@ export function prepare(hub: HubServices, factsOf: FactsOf) {
     const { stored } = facts;
     facts.sidecar = facts.sidecars.get(input.sidecar);
     facts.stderrFrom = null;
+    facts.lastStderr = null;
     await checkWorkspace(hub, facts);
     const files = workspaceFiles(hub.home, stored.canonicalWorkspacePath);
     const owner = probeLock(files.mutexPath);

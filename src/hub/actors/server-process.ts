@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { makeDirectory } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
   adoptManaged,
@@ -9,6 +9,7 @@ import {
   withOutsideLibraries,
 } from '../../supervise/index.ts';
 import { compileCacheDirectory } from '../compile-cache.ts';
+import { logStart } from '../exits.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { endRecordedProcesses, reportUnverified } from '../leftovers.ts';
 import { sizeOf } from '../workspace-files.ts';
@@ -26,7 +27,8 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
 
   return {
     async spawn() {
-      mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
+      makeDirectory(logDirectory, 0o700);
+      logStart(hub, facts);
       facts.stderrFrom = sizeOf(logFiles(logDirectory).stderr);
       const workspacePath = stored.canonicalWorkspacePath;
       const marker = facts.marker ?? '';
@@ -53,7 +55,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
       const identity = facts.external ?? stored.server?.identity;
       if (!identity) throw new Error('there is no process to adopt');
       facts.stderrFrom = 0;
-      mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
+      makeDirectory(logDirectory, 0o700);
       return adoptManaged(identity, {
         logDirectory,
         marker: facts.external ? '' : (stored.server?.marker ?? ''),

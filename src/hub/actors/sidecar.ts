@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventObject, fromCallback, fromPromise } from 'xstate';
 import { apiProxyMachine, type SidecarActorInput } from '../../../machines/index.ts';
-import { type ListenAddress, probeHttp } from '../../lib/index.ts';
+import { type ListenAddress, makeDirectory, probeHttp } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
   adoptManaged,
@@ -77,7 +76,7 @@ function sidecarSource(hub: HubServices, facts: WorkspaceFacts, number: number |
       const occupant = occupantOf(addressOf(sidecar));
       if (occupant !== null) throw new StartError('apiProxy', otherListener(occupant, sidecar), false);
       const marker = randomUUID();
-      mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
+      makeDirectory(logDirectory, 0o700);
       facts.sidecarStderrFrom = sizeOf(logFiles(logDirectory).stderr);
       stored.proxy = { marker, identity: null, request: { enabled: true, ...sidecar } };
       await hub.save();
@@ -97,7 +96,7 @@ function sidecarSource(hub: HubServices, facts: WorkspaceFacts, number: number |
     },
     adopt() {
       if (!stored.proxy?.identity || isAlive(stored.proxy.identity) === 'gone') return null;
-      mkdirSync(logDirectory, { recursive: true, mode: 0o700 });
+      makeDirectory(logDirectory, 0o700);
       facts.sidecarStderrFrom = 0;
       const { identity, marker } = stored.proxy;
       return adoptManaged(identity, { logDirectory, marker, logBytes: defaults.supervise.logBytes });

@@ -79,12 +79,16 @@ function parseEvent(name: string, data: string): FeedEvent | undefined {
   return parsed.success ? ({ event, data: parsed.output } as FeedEvent) : undefined;
 }
 
-const Refusal = v.object({ error: v.object({ code: v.string(), details: v.optional(v.unknown()) }) });
+const Refusal = v.object({
+  error: v.object({ code: v.string(), message: v.optional(v.string(), ''), details: v.optional(v.unknown()) }),
+});
 
 /** Outcome of an answer to a request. */
 export type AnswerOutcome =
   | { readonly kind: 'decided'; readonly made: InboxDecision }
   | { readonly kind: 'alreadyDecided'; readonly made: InboxDecision }
+  /** The answer does not fit the question, which still waits. */
+  | { readonly kind: 'invalid'; readonly message: string }
   | { readonly kind: 'unknown' };
 
 /** @throws Error when the agent server does not answer, or answers with something else */
@@ -107,9 +111,12 @@ export async function answerRequest(
     return { kind: 'decided', made: v.parse(v.pipe(v.string(), v.parseJson(), InboxDecision), text) };
   }
   const refusal = v.safeParse(v.pipe(v.string(), v.parseJson(), Refusal), text);
-  const { code, details } = refusal.success ? refusal.output.error : { code: '', details: undefined };
+  const { code, message, details } = refusal.success
+    ? refusal.output.error
+    : { code: '', message: '', details: undefined };
   if (status === 409 && code === 'alreadyDecided')
     return { kind: 'alreadyDecided', made: v.parse(InboxDecision, details) };
+  if (status === 400 && code === 'questionInvalid') return { kind: 'invalid', message };
   if (status === 404 && code === 'approvalNotFound') return { kind: 'unknown' };
   throw new Error(`it answered ${status}`);
 }

@@ -1,7 +1,7 @@
-import { appendFile, readFile, rename, stat } from 'node:fs/promises';
+import { appendFile, rename, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { messageOf } from '../../lib/index.ts';
+import { fileFault, messageOf, readBoundedFile } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { InboxHistoryEntry } from '../../protocol/index.ts';
 import { ensurePrivateDirectory } from '../../supervise/index.ts';
@@ -34,8 +34,8 @@ export class DecisionLog {
   /** The last decisions, newest first. Lines that cannot be read are left out. */
   async read(limit: number): Promise<InboxHistoryEntry[]> {
     await this.#writing;
-    const newest = entriesOf(await textOf(this.#file));
-    const older = newest.length < limit ? entriesOf(await textOf(`${this.#file}.1`)) : [];
+    const newest = entriesOf(textOf(this.#file));
+    const older = newest.length < limit ? entriesOf(textOf(`${this.#file}.1`)) : [];
     return [...older, ...newest].slice(-limit).reverse();
   }
 
@@ -47,6 +47,8 @@ export class DecisionLog {
   async #append(entry: InboxHistoryEntry): Promise<void> {
     try {
       ensurePrivateDirectory(dirname(this.#file));
+      const fault = fileFault(this.#file);
+      if (fault) throw fault;
       const line = `${JSON.stringify(entry)}\n`;
       const size = await stat(this.#file).then(
         (found) => found.size,
@@ -63,11 +65,7 @@ export class DecisionLog {
   }
 }
 
-const textOf = (file: string): Promise<string> =>
-  readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
-    throw error;
-  });
+const textOf = (file: string): string => readBoundedFile(file, { maxBytes: 2 * maxFileBytes }) ?? '';
 
 function entriesOf(text: string): InboxHistoryEntry[] {
   return text.split('\n').flatMap((line) => {

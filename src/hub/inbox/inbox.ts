@@ -125,7 +125,7 @@ export class Inbox {
       throw error;
     }
     send('ANSWER.REPLIED');
-    if (outcome.kind !== 'unknown') this.resolve(workspace, { requestId, ...outcome.made });
+    if ('made' in outcome) this.resolve(workspace, { requestId, ...outcome.made });
     return outcome;
   }
 
@@ -139,7 +139,8 @@ export class Inbox {
     this.#decisions.delete(key);
     const { requestId, threadId, tool, operation, expiresAt } = request;
     const actionUrl = chatPath(id, threadId);
-    const item = { workspaceId: id, workspacePath: path, displayName: basename(path), actionUrl, request };
+    const kind = kindOf(request);
+    const item = { kind, workspaceId: id, workspacePath: path, displayName: basename(path), actionUrl, request };
     const actor = createActor(inboxRequestMachine, { id: 'inbox-request', input: { requestId } });
     this.#options.observe(actor, path, request);
     actor.subscribe({ error: this.#options.onFault });
@@ -215,6 +216,12 @@ export class Inbox {
     if (this.#decisions.size > maxDecisions && oldest !== undefined) this.#decisions.delete(oldest);
   }
 }
+
+const kindOf = ({ question, until, operation, tool }: ApprovalRequest): InboxItem['kind'] => {
+  if (question) return 'question';
+  if (until !== undefined) return 'quota';
+  return tool === 'Turn' && operation === 'continue' ? 'resume' : 'approval';
+};
 
 const keyOf = (workspaceId: string, requestId: string): string => `${workspaceId}/${requestId}`;
 

@@ -25,6 +25,7 @@ import { innerPathOf, pagePathOf } from './inner-path.ts';
 import type { Target } from './target.ts';
 import { tunnelRoute } from './tunnel.ts';
 
+export { Readers } from './readers.ts';
 export { createTargets, unavailable } from './target.ts';
 
 const pattern = '/w/*';

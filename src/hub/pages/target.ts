@@ -29,6 +29,8 @@ export interface Target {
 export interface TargetsOptions {
   readonly home: string;
   readonly registry: Pick<Registry, 'byId'>;
+  /** See `Readers`. */
+  readonly readers: { targetOf(workspace: Workspace): Promise<Target> | undefined };
 }
 
 const { retryAfterMs, retryAfterMaxMs } = defaults.hub;
@@ -49,9 +51,10 @@ interface Proven {
 export function createTargets({
   home,
   registry,
+  readers,
 }: TargetsOptions): (id: string, signal: AbortSignal) => Promise<Target> {
   const proven = new WeakMap<Workspace, Proven>();
-  const readers = new WeakMap<Workspace, () => string>();
+  const tokens = new WeakMap<Workspace, () => string>();
 
   function makeTarget(workspace: Workspace, endpoint: string, process: ProcessIdentity, token: string): Target {
     const { origin, hostname, port } = new URL(endpoint);
@@ -70,11 +73,11 @@ export function createTargets({
   }
 
   function tokenOf(workspace: Workspace): string {
-    let reader = readers.get(workspace);
+    let reader = tokens.get(workspace);
     if (!reader) {
       // Makes the token of a workspace that has none yet.
       reader = watchedDashboardToken(home, workspace.path);
-      readers.set(workspace, reader);
+      tokens.set(workspace, reader);
     }
     return reader();
   }
@@ -82,6 +85,8 @@ export function createTargets({
   return async function targetOf(id, signal) {
     const workspace = registry.byId(id);
     if (!workspace) throw hubError('notFound', 'There is no such workspace.');
+    const reader = readers.targetOf(workspace);
+    if (reader) return reader;
     const { endpoint, process } = serving(workspace);
     const token = tokenOf(workspace);
     const known = proven.get(workspace);

@@ -162,6 +162,7 @@ class DelegatedActions {
         throw unavailable(workspace);
       });
     if (outcome.kind === 'unknown') throw hubError('notFound', 'No such request waits for a decision.');
+    if (outcome.kind === 'invalid') throw hubError('invalidRequest', outcome.message);
     if (outcome.kind === 'alreadyDecided') throw alreadyDecided(outcome.made);
     logger.info('a request of the inbox was decided', {
       ...{ workspacePath: workspace.path, requestId, decision, by: client },

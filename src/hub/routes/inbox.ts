@@ -40,7 +40,8 @@ export function inboxRoutes(bind: Bind, { registry, inbox, decisions, logger }: 
   async function answer(context: RequestContext<never>): Promise<Reply> {
     const { workspaceId = '', requestId = '' } = context.params;
     const caller: HubCaller = context.principal;
-    const { decision, client = clients[caller] } = await context.json(InboxAnswer);
+    const { client = clients[caller], ...given } = await context.json(InboxAnswer);
+    const decision = given.action ?? given.decision;
     const workspace = registry.byId(workspaceId);
     // The first state of the next server names the requests that wait.
     if (workspace && isStartingAgain(workspace)) throw unavailable(workspace);
@@ -51,7 +52,7 @@ export function inboxRoutes(bind: Bind, { registry, inbox, decisions, logger }: 
     const about = { id: workspaceId, path: workspace.path, secrets: workspace.facts.secrets };
     const sender = { client, token: tokens[caller], remoteAddress: context.remoteAddress ?? null };
     const outcome = await inbox
-      .carry(about, requestId, sender, () => answerRequest(endpoint, requestId, { decision, client }, context.signal))
+      .carry(about, requestId, sender, () => answerRequest(endpoint, requestId, { ...given, client }, context.signal))
       .catch((error: unknown): never => {
         logger.warn('an answer of the inbox had no reply from its agent server', {
           ...{ workspacePath: workspace.path, requestId },
@@ -64,6 +65,7 @@ export function inboxRoutes(bind: Bind, { registry, inbox, decisions, logger }: 
       inbox.requireOpen(workspaceId, requestId);
       throw hubError('notFound', 'No such request waits for a decision.');
     }
+    if (outcome.kind === 'invalid') throw hubError('invalidRequest', outcome.message);
     if (outcome.kind === 'alreadyDecided') throw alreadyDecided(outcome.made);
     logger.info('a request of the inbox was decided', {
       ...{ workspacePath: workspace.path, requestId, decision },

@@ -11,17 +11,19 @@ import { appServerRoutes } from './appservers.ts';
 import { binder } from './bind.ts';
 import { type DelegatedRoutesOptions, delegatedRoutes } from './delegated.ts';
 import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
-import { logRoute } from './logs.ts';
+import { exitsRoute, logRoute } from './logs.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 import { type PushRoutesOptions, pushRoutes } from './push.ts';
 import { type ThreadRoutesOptions, threadRoutes } from './threads.ts';
+import { type WorkspaceRoutesOptions, workspaceRoutes } from './workspaces.ts';
 
 export interface RoutesOptions
   extends PageRoutesOptions,
     InboxRoutesOptions,
     PushRoutesOptions,
     ThreadRoutesOptions,
-    DelegatedRoutesOptions {
+    DelegatedRoutesOptions,
+    WorkspaceRoutesOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
   readonly events: SseSource;
@@ -108,6 +110,8 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     bind(hubRoutes.prove, options.prove),
     bind(hubRoutes.shutDown, shutdown),
     ...appServerRoutes(bind, registry, options.isStopping),
+    ...workspaceRoutes(bind, options),
+    exitsRoute(bind, registry),
     logRoute(bind, registry),
     ...inboxRoutes(bind, options),
     ...pushRoutes(bind, options),

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import * as v from 'valibot';
 import type { AnyRoute } from '../../http/index.ts';
-import { text } from '../../http/index.ts';
+import { json, text } from '../../http/index.ts';
 import { redact } from '../../lib/index.ts';
 import { logFiles, readTail } from '../../supervise/index.ts';
 import { hubError } from '../errors.ts';
@@ -17,6 +17,13 @@ const Query = v.object({
   ),
   process: v.optional(v.picklist(['server', 'sidecar']), 'server'),
 });
+
+/** `GET /v1/appservers/exits`: the last ends of a workspace's agent servers. */
+export function exitsRoute(bind: Bind, registry: Registry): AnyRoute {
+  return bind(hubRoutes.listExits, ({ query }) =>
+    json(200, registry.find(query.get('path') ?? undefined)?.facts.exits.all ?? []),
+  );
+}
 
 /** `GET /v1/appservers/logs`: the tail of a log as plain text, tokens removed (design §5). */
 export function logRoute(bind: Bind, registry: Registry): AnyRoute {

@@ -15,7 +15,11 @@ export interface PageRoutesOptions {
   readonly dashboardToken: (canonicalPath: string) => string;
 }
 
-const page: PageInfo = { kind: 'hub', version, views: ['overview', 'threads', 'inbox', 'actors', 'events', 'logs'] };
+const page: PageInfo = {
+  kind: 'hub',
+  version,
+  views: ['now', 'overview', 'threads', 'inbox', 'actors', 'events', 'logs'],
+};
 
 /** Routes that only the page in the browser uses. */
 export function pageApiRoutes(bind: Bind, options: PageRoutesOptions, lastEventId: LastEventId): AnyRoute[] {
