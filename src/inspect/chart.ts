@@ -1,8 +1,9 @@
 import type { AnyStateMachine } from 'xstate';
 import type { Chart, ChartEdge, ChartNode } from '../protocol/index.ts';
+import { bundlesOf, internalsOf } from './bundles.ts';
 import { type GraphEdge, graphOf, type MachineGraph } from './graph.ts';
-import { bundlesOf, type Direction, internalsOf, type Layout, layOut } from './layout.ts';
-import { boxLines, edgeLines, chartFont as font } from './measure.ts';
+import { type Direction, type Layout, layOut } from './layout.ts';
+import { boxLines, boxSize, edgeLines, chartFont as font } from './measure.ts';
 
 /** Aspect ratio of the pane that shows a chart. */
 const paneRatio = 1.15;
@@ -26,11 +27,33 @@ export async function chartOf(name: string, machine: AnyStateMachine): Promise<C
   return drawChart(graph, await wholeOf(graph));
 }
 
-/** The layout of the whole machine that fits a pane best. */
+/** The layout of the whole machine that fits a pane best, of those whose lines cross no heading. */
 export async function wholeOf(graph: MachineGraph): Promise<Layout> {
-  const layouts = await Promise.all(flows.map((directions) => layOut(graph, directions)));
+  const all = await Promise.all(flows.map((directions) => layOut(graph, directions)));
+  const clear = all.filter((layout) => !crossesHeading(layout, graph));
+  const layouts = clear.length > 0 ? clear : all;
   const misfit = (layout: Layout) => Math.max(layout.width / paneRatio, layout.height);
   return layouts.reduce((a, b) => (misfit(b) < misfit(a) ? b : a));
+}
+
+/** Whether a line crosses the lines of text that a compound state begins with. */
+function crossesHeading({ boxes, routes }: Layout, graph: MachineGraph): boolean {
+  const compounds = new Set(graph.nodes.map(({ parent }) => parent));
+  const headings = graph.nodes.flatMap((node) => {
+    const at = boxes.get(node.id);
+    return at && compounds.has(node.id) ? [{ x: at.x, y: at.y, ...boxSize(node, internalsOf(graph, node.id)) }] : [];
+  });
+  return [...routes.values()].some(({ points }) =>
+    points.slice(1).some((point, index) => {
+      const before = points[index] ?? point;
+      const [left, right] = [Math.min(before.x, point.x), Math.max(before.x, point.x)];
+      const [top, bottom] = [Math.min(before.y, point.y), Math.max(before.y, point.y)];
+      return headings.some(
+        ({ x, y, width, height }) =>
+          left < x + width - font.pad && right > x + font.pad && top < y + height - font.pad && bottom > y + font.pad,
+      );
+    }),
+  );
 }
 
 export function drawChart(graph: MachineGraph, layout: Layout): Chart {

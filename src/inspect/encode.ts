@@ -1,11 +1,19 @@
+import { bundlesOf } from './bundles.ts';
 import type { MachineGraph } from './graph.ts';
-import { bundlesOf, type Layout } from './layout.ts';
-import type { Drawings } from './picture.ts';
+import type { Layout } from './layout.ts';
 
 const tenths = (value: number): number => Math.round(value * 10) / 10;
 
+/** Every state open: boxes by state, and for each arrow the corner of its words and of its line, in tenths of a pixel. */
+export interface Whole {
+  readonly width: number;
+  readonly height: number;
+  readonly boxes: readonly number[];
+  readonly arrows: readonly (readonly number[])[];
+}
+
 /** A layout of the whole machine as numbers: boxes in the order of its states, arrows in that of `bundlesOf`. */
-export function encodeWhole(graph: MachineGraph, layout: Layout): Drawings['whole'] {
+export function encodeWhole(graph: MachineGraph, layout: Layout): Whole {
   const missing = (what: string) => new Error(`${what} of ${graph.name} was not laid out.`);
   return {
     width: layout.width,
@@ -24,7 +32,7 @@ export function encodeWhole(graph: MachineGraph, layout: Layout): Drawings['whol
 }
 
 /** The layout that `encodeWhole` wrote. Numbers that are missing are 0: the key of the drawings must be compared before. */
-export function decodeWhole(graph: MachineGraph, { width, height, boxes, arrows }: Drawings['whole']): Layout {
+export function decodeWhole(graph: MachineGraph, { width, height, boxes, arrows }: Whole): Layout {
   const at = (numbers: readonly number[], index: number): number => numbers[index] ?? 0;
   return {
     width,

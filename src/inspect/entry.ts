@@ -11,7 +11,7 @@ export class RingEntry {
   /** Position among all entries of a recorder, from 1. */
   sequence = 0;
   watched: { readonly id: string; readonly knowledge: MachineKnowledge } | undefined;
-  /** The record of any other occurrence than a transition: rare enough to be made at once. */
+  /** The record of any other occurrence than a transition of this process: rare enough to be made at once. */
   made: InspectionRecord | undefined;
   number = 0;
   /** Milliseconds since the Unix epoch. */
@@ -36,7 +36,7 @@ export class RingEntry {
   copy(other: RingEntry): void {
     this.sequence = other.sequence;
     this.watched = other.watched;
-    this.made = undefined;
+    this.made = other.made;
     this.number = other.number;
     this.at = other.at;
     this.source = other.source;

@@ -36,6 +36,7 @@ export function graphOf(name: string, machine: AnyStateMachine): MachineGraph {
 }
 
 function graphNode(name: string, node: AnyStateNode): GraphNode {
+  const meta: ChartNode['meta'] = node.meta;
   return {
     id: nodeId(node),
     parent: node.parent ? nodeId(node.parent) : null,
@@ -43,6 +44,7 @@ function graphNode(name: string, node: AnyStateNode): GraphNode {
     description: node.description ?? '',
     kind: node.type,
     initial: node.parent?.type === 'compound' && node.parent.initial.target.includes(node),
+    ...(meta && { meta }),
     invokes: node.invoke.map((invoke) => String(invoke.src)),
     entry: node.entry.filter(isOurs).map(actionName),
     exit: node.exit.filter(isOurs).map(actionName),

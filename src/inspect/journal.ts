@@ -98,6 +98,15 @@ export class Journal {
     return entry.sequence;
   }
 
+  /** Appends a transition of an earlier process. */
+  appendPast(watched: Watched, record: TransitionRecord): void {
+    const entry = nextEntry(watched.history);
+    entry.watched = watched;
+    entry.made = record;
+    entry.number = record.step;
+    this.appendStep(entry);
+  }
+
   appendStep(step: RingEntry): void {
     this.#sequence += 1;
     step.sequence = this.#sequence;
@@ -111,9 +120,10 @@ export class Journal {
     this.#timer = this.#options.clock.setTimeout(() => this.#guarded(() => this.flush()), defaults.inspect.coalesceMs);
   }
 
-  historyOf(id: string): TransitionRecord[] {
+  historyOf(id: string, after: number): TransitionRecord[] {
     const entries = this.find(id)?.history.last() ?? [];
-    return entries.map((entry) => entry.record()).filter((record) => record.type === 'transition');
+    const wanted = entries.filter((entry) => entry.number > after);
+    return wanted.map((entry) => entry.record()).filter((record) => record.type === 'transition');
   }
 
   /** Delivers pending records to the listeners, or all records again when some of them are no longer held. */

@@ -1,5 +1,6 @@
 import type { ELK, ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPort } from 'elkjs';
-import type { GraphEdge, GraphNode, MachineGraph } from './graph.ts';
+import { bundlesOf, type EdgeBundle, internalsOf } from './bundles.ts';
+import type { GraphNode, MachineGraph } from './graph.ts';
 import { boxSize, edgeLines, linesSize } from './measure.ts';
 
 export type Direction = 'DOWN' | 'RIGHT';
@@ -8,36 +9,12 @@ interface Point {
   readonly y: number;
 }
 
-/** Arrows between the same two states share one line. */
-export interface EdgeBundle {
-  readonly id: string;
-  readonly source: string;
-  readonly target: string;
-  readonly edges: readonly GraphEdge[];
-}
-
 /** Where everything is; coordinates are absolute. */
 export interface Layout {
   readonly width: number;
   readonly height: number;
   readonly boxes: ReadonlyMap<string, { x: number; y: number; width: number; height: number }>;
   readonly routes: ReadonlyMap<string, { readonly points: Point[]; readonly label: Point }>;
-}
-
-/** Sizes and distances of one kind of drawing. */
-export interface LayoutStyle {
-  readonly spacing: Readonly<Record<string, string>>;
-  /** Distance of inner states from the border of a state. */
-  readonly inset: number;
-  /** Room for a simple state, or for the head of a compound one. */
-  readonly boxOf: (node: GraphNode) => Extent;
-  /** Room for the words of an arrow; undefined: it has none. */
-  readonly labelOf: (bundle: EdgeBundle) => Extent | undefined;
-}
-
-interface Extent {
-  readonly width: number;
-  readonly height: number;
 }
 
 const spacing = {
@@ -59,58 +36,17 @@ const spacing = {
   'elk.randomSeed': '1',
 };
 
-/** The whole machine: every state open, everything it does in its box, every word on an arrow. */
-const wholeStyle = (graph: MachineGraph): LayoutStyle => ({
-  spacing,
-  inset: 16,
-  boxOf: (node) => boxSize(node, internalsOf(graph, node.id)),
-  labelOf: (bundle) => linesSize(bundle.edges.flatMap(edgeLines)),
-});
-
-/** A drawing around a focus: distances halved, because its words must stay large. */
-export const compactSpacing: Readonly<Record<string, string>> = {
-  ...spacing,
-  'elk.layered.spacing.nodeNodeBetweenLayers': '12',
-  'elk.layered.spacing.edgeNodeBetweenLayers': '8',
-  'elk.layered.spacing.edgeEdgeBetweenLayers': '6',
-  'elk.spacing.nodeNode': '10',
-  'elk.spacing.edgeNode': '8',
-  'elk.spacing.edgeEdge': '6',
-  'elk.spacing.labelLabel': '4',
-  'elk.spacing.portPort': '8',
-  'elk.spacing.nodeSelfLoop': '8',
-  'elk.spacing.componentComponent': '10',
-};
-
-/** Transitions with a target, grouped by the two states they join. */
-export function bundlesOf(graph: MachineGraph): EdgeBundle[] {
-  const bundles = new Map<string, EdgeBundle>();
-  for (const edge of graph.edges) {
-    if (edge.internal) continue;
-    const id = `${edge.source}→${edge.target}`;
-    const edges = [...(bundles.get(id)?.edges ?? []), edge];
-    bundles.set(id, { id, source: edge.source, target: edge.target, edges });
-  }
-  return [...bundles.values()];
-}
-
-/** Transitions without a target: they are written inside the box. */
-export function internalsOf(graph: MachineGraph, id: string): GraphEdge[] {
-  return graph.edges.filter((edge) => edge.internal && edge.source === id);
-}
+/** Distance of inner states from the border of a state. */
+const inset = 16;
 
 /**
  * Lays a graph out with a direction of flow for each depth of nesting (the last one holds for all deeper states).
  * Each compound state is laid out by itself, so that a flow to the right may hold states that flow down; an arrow that
  * crosses the border of a compound state passes through a port there and is put together again at the end.
  */
-export async function layOut(
-  graph: MachineGraph,
-  directions: readonly Direction[],
-  style: LayoutStyle = wholeStyle(graph),
-): Promise<Layout> {
+export async function layOut(graph: MachineGraph, directions: readonly Direction[]): Promise<Layout> {
   elk ??= loadElk();
-  const drawing = new Drawing(graph, directions, style);
+  const drawing = new Drawing(graph, directions);
   return drawing.read(await (await elk).layout<ElkNode>(drawing.canvas));
 }
 
@@ -131,17 +67,15 @@ class Drawing {
   readonly canvas: ElkNode;
   readonly #graph: MachineGraph;
   readonly #directions: readonly Direction[];
-  readonly #style: LayoutStyle;
   readonly #nodes = new Map<string, GraphNode>();
   readonly #ports = new Map<string, ElkPort[]>();
   readonly #edges = new Map<string, ElkExtendedEdge[]>();
   /** Ids of the pieces of each bundle's line, from source to target; the label is on the piece named `labelled`. */
   readonly #pieces = new Map<string, { readonly ids: string[]; readonly labelled: string }>();
 
-  constructor(graph: MachineGraph, directions: readonly Direction[], style: LayoutStyle) {
+  constructor(graph: MachineGraph, directions: readonly Direction[]) {
     this.#graph = graph;
     this.#directions = directions;
-    this.#style = style;
     for (const node of graph.nodes) this.#nodes.set(node.id, node);
     for (const bundle of bundlesOf(graph)) this.#route(bundle);
     const root = graph.nodes.find((node) => node.parent === null);
@@ -149,7 +83,7 @@ class Drawing {
     this.canvas = {
       id: canvasId,
       layoutOptions: {
-        ...this.#style.spacing,
+        ...spacing,
         'elk.direction': this.#direction(0),
         'elk.padding': '[top=8,left=8,bottom=8,right=8]',
         'elk.json.shapeCoords': 'ROOT',
@@ -229,7 +163,7 @@ class Drawing {
   #piece(container: string, bundleId: string, from: string, to: string, labelled?: EdgeBundle): string {
     const edges = this.#edges.get(container) ?? [];
     const id = `${bundleId}@${container}`;
-    const size = labelled && this.#style.labelOf(labelled);
+    const size = labelled && linesSize(labelled.edges.flatMap(edgeLines));
     const label = size && { text: bundleId, ...size };
     edges.push({ id, sources: [from], targets: [to], ...(label && { labels: [label] }) });
     this.#edges.set(container, edges);
@@ -238,8 +172,7 @@ class Drawing {
 
   #node(node: GraphNode): ElkNode {
     const children = this.#graph.nodes.filter((child) => child.parent === node.id);
-    const box = this.#style.boxOf(node);
-    const { inset } = this.#style;
+    const box = boxSize(node, internalsOf(this.#graph, node.id));
     if (children.length === 0) return { id: elkId(node.id), width: box.width, height: box.height };
     const ports = this.#ports.get(node.id) ?? [];
     return {
@@ -248,7 +181,7 @@ class Drawing {
       children: children.map((child) => this.#node(child)),
       edges: this.#edges.get(node.id) ?? [],
       layoutOptions: {
-        ...this.#style.spacing,
+        ...spacing,
         'elk.direction': this.#direction(this.#ancestors(node.id).length + 1),
         'elk.padding': `[top=${box.height + 6},left=${inset},bottom=${inset},right=${inset}]`,
         'elk.nodeSize.constraints': 'MINIMUM_SIZE',

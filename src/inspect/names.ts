@@ -7,8 +7,8 @@ export const nodeId = (node: AnyStateNode): string => node.path.join('.');
  * The event that takes a transition, as people read it: `PROBE.FAILED`, `after(backoff)`, `done(readiness)`, `always`.
  * It comes from the machine's definition, never from an event that was received, so it cannot carry a secret.
  *
- * @param active states before the transition: they name the actor that failed where a composite state takes the errors of all its
- * actors, which is `error(*)` without them
+ * @param active states before the transition: they name the actor where a composite state takes the ends or errors of all its actors,
+ * which is `done(*)` or `error(*)` without them
  */
 export function eventName(transition: AnyTransitionDefinition, active: Iterable<AnyStateNode> = []): string {
   const { eventType: descriptor, source } = transition;
@@ -18,10 +18,11 @@ export function eventName(transition: AnyTransitionDefinition, active: Iterable<
   const [, kind = '', rest = ''] = internal;
   if (kind === 'after') return `after(${rest.slice(0, -source.id.length - 1)})`;
   if (kind === 'done.state') return `done(${source.key})`;
-  if (rest === '*') return `error(${invokedIn(active, source) ?? rest})`;
+  const end = kind.split('.')[0];
+  if (rest === '*') return `${end}(${invokedIn(active, source) ?? rest})`;
   const invoked = source.invoke.find((invoke) => invoke.id === rest);
   const isGenerated = /^\d+\./.test(rest);
-  return `${kind.split('.')[0]}(${isGenerated && invoked ? String(invoked.src) : rest})`;
+  return `${end}(${isGenerated && invoked ? String(invoked.src) : rest})`;
 }
 
 /** Id of the only actor that the active states at or below `owner` run; undefined: they run several, or nothing. */

@@ -1,26 +1,45 @@
-import type { Level } from './detail.ts';
+import type { ChartNode } from '../protocol/index.ts';
 import type { Words } from './words.ts';
 
-/** Room for a drawing on a screen, in CSS pixels: the chart of a desktop, and of a phone. */
-export const panes = {
-  desktop: { width: 560, height: 490 },
-  phone: { width: 360, height: 390 },
+/** Room for a drawing on a screen, in CSS pixels. */
+export const sizes = {
+  wide: { width: 572, height: 460 },
+  laptop: { width: 520, height: 264 },
+  phone: { width: 388, height: 520 },
 } as const;
-export type Pane = keyof typeof panes;
+export type SizeClass = keyof typeof sizes;
+export const sizeClasses = Object.keys(sizes) as readonly SizeClass[];
+
+/** Steps of the grid on which a drawing lies, in its pixels. */
+export const grid = 4;
 
 /** Smallest text that counts as legible, in CSS pixels. */
 export const legible = 11;
 
 /**
- * One drawing around a focus: its level and size, then for each state of `detailOf` in its order x, y, width and height, then
- * for each arrow the corner of its words and the corners of its line. Whole pixels.
+ * One drawing of a machine, in steps of the grid: the size, then x, y, width and height of each state of the machine in its order, x and
+ * width of the name of each frame but the machine's on its upper border, and the corners of each line of `bundlesOf`.
  */
 export interface Picture {
-  readonly level: Level;
   readonly width: number;
   readonly height: number;
   readonly boxes: readonly number[];
-  readonly arrows: readonly (readonly number[])[];
+  readonly names: readonly number[];
+  readonly lines: readonly (readonly number[])[];
+}
+
+type Node = Pick<ChartNode, 'id' | 'parent' | 'meta'>;
+
+/** Ids of the states that are drawn as frames: those that hold others, and the machine. */
+export const framesOf = (nodes: readonly Node[]): ReadonlySet<string> =>
+  new Set(nodes.filter(({ id }) => id === '' || nodes.some(({ parent }) => parent === id)).map(({ id }) => id));
+
+/** Whether a line is a step of the normal loop: to the next state of the spine, or from its last one back. */
+export function isSpine(nodes: readonly Node[], source: string, target: string): boolean {
+  const orders = new Map(nodes.flatMap(({ id, meta }) => (meta?.lane === 'spine' ? [[id, meta.order] as const] : [])));
+  const [from, to] = [orders.get(source), orders.get(target)];
+  if (from === undefined || to === undefined) return false;
+  return to === from + 1 || (to < from && from === Math.max(...orders.values()));
 }
 
 /** Everything that is drawn of a machine ahead of time. `npm run docs` renews it when `key` is another one. */
@@ -31,8 +50,5 @@ export interface Drawings {
   readonly words: Words;
   /** Fields of the context that its projection shows under the same name, unchanged. */
   readonly facts: readonly string[];
-  /** Every state open: boxes by state, and for each arrow the corner of its words and of its line, in tenths of a pixel. */
-  readonly whole: Omit<Picture, 'level'>;
-  /** By simple state. */
-  readonly pictures: Readonly<Record<string, Readonly<Record<Pane, Picture>>>>;
+  readonly pictures: Readonly<Record<SizeClass, Picture>>;
 }

@@ -3,7 +3,7 @@ import { type ActorRecord, defaults, type InspectionRecord, type TransitionRecor
 import { errorText, type Facts, type Projection } from './facts.ts';
 import { Journal, type NumberedRecord, type RecorderClock, systemClock } from './journal.ts';
 import { MachineKnowledge } from './steps.ts';
-import { Watched } from './watched.ts';
+import { type Past, Watched } from './watched.ts';
 
 export interface RecorderOptions {
   readonly clock?: RecorderClock;
@@ -30,6 +30,8 @@ export interface Observation {
   readonly machine: string;
   /** For people. */
   readonly title: string;
+  /** Earlier transitions of this actor, in processes that have ended, and the end of the last one in milliseconds since the Unix epoch. */
+  readonly past?: Past | undefined;
   /** Overrides the projection that `RecorderOptions.projections` has for the machine. */
   readonly project?: (context: never) => Projection;
 }
@@ -54,8 +56,8 @@ export interface Recorder {
   since(sequence: number): NumberedRecord[] | undefined;
   /** Current or last state of one actor. */
   actor(id: string): ActorRecord | undefined;
-  /** The last transitions of one actor, oldest first: why it is in the state it is in. */
-  history(id: string): readonly TransitionRecord[];
+  /** The last transitions of one actor, after a position, oldest first: why it is in the state it is in. */
+  history(id: string, after?: number): readonly TransitionRecord[];
   /** Sequence number of the last record. */
   readonly sequence: number;
   readonly viewers: number;
@@ -156,8 +158,8 @@ class InspectionRecorder implements Recorder {
     return this.#journal.since(sequence);
   }
 
-  history(id: string): readonly TransitionRecord[] {
-    return this.#journal.historyOf(id);
+  history(id: string, after = 0): readonly TransitionRecord[] {
+    return this.#journal.historyOf(id, after);
   }
 
   actor(id: string): ActorRecord | undefined {
@@ -230,7 +232,9 @@ class InspectionRecorder implements Recorder {
       position: this.#admitted,
     });
     this.#known.set(ref, watched);
+    const past = about.past ? watched.recall(about.past) : [];
     this.#journal.admit(watched);
+    for (const record of past) this.#journal.appendPast(watched, record);
     return watched;
   }
 

@@ -47,7 +47,10 @@ export class MachineKnowledge {
     const events = new Map<string, string>();
     for (const node of nodes) {
       ids[node.order] = nodeId(node);
-      for (const { id } of node.invoke) events.set(`xstate.error.actor.${id}`, `error(${id})`);
+      for (const { id } of node.invoke) {
+        events.set(`xstate.done.actor.${id}`, `done(${id})`);
+        events.set(`xstate.error.actor.${id}`, `error(${id})`);
+      }
       for (const transition of [...node.transitions.values()].flat()) {
         events.set(transition.eventType, eventName(transition));
       }

@@ -57,7 +57,7 @@ export function svgOf(chart: Chart, options: { readonly active?: readonly string
 }
 
 /** SVG path through the points of an edge, its corners rounded. Empty for no points. */
-export function pathOf(points: ChartEdge['points'], radius = 6): string {
+export function pathOf(points: readonly ChartEdge['points'][number][], radius = 6): string {
   const [first, ...rest] = points;
   if (!first) return '';
   const parts = [`M${round(first.x)} ${round(first.y)}`];

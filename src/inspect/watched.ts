@@ -1,6 +1,6 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateNode } from 'xstate';
 import { Ring } from '../lib/index.ts';
-import type { ActorRecord, GoneRecord } from '../protocol/index.ts';
+import type { ActorRecord, GoneRecord, TransitionRecord } from '../protocol/index.ts';
 import { factsOf, nextEntry, type RingEntry } from './entry.ts';
 import { Facts } from './facts.ts';
 import type { Configuration, MachineKnowledge, Step } from './steps.ts';
@@ -22,6 +22,19 @@ export interface WatchedOptions {
   /** Position among all actors of a recorder: those below come after those above. */
   readonly position: number;
 }
+
+/** Transitions of an actor in processes that have ended. */
+export interface Past {
+  readonly steps: readonly (Pick<TransitionRecord, 'at' | 'event'> & {
+    readonly from: readonly string[];
+    readonly to: readonly string[];
+  })[];
+  /** End of the last process, in milliseconds since the Unix epoch. */
+  readonly endedAt: number;
+}
+
+/** Event of the transition from the last state of a process that has ended to the first one of this process. */
+const breakEvent = 'process.ended';
 
 /** Largest number of waiting events per actor whose senders are remembered. */
 const inboxLimit = 256;
@@ -100,6 +113,30 @@ export class Watched {
     return this.#inbox.splice(0, position + 1)[position]?.source ?? null;
   }
 
+  /** Counts the transitions of earlier processes, and a break after them, before those of this process. @returns their records */
+  recall({ steps, endedAt }: Past): TransitionRecord[] {
+    const last = {
+      at: new Date(endedAt),
+      event: breakEvent,
+      from: steps.at(-1)?.to ?? [],
+      to: this.#configuration.states,
+    };
+    return [...steps, last].map(({ at, event, from, to }) => {
+      this.#steps += 1;
+      const nothing = { source: null, edges: [], actions: [], projection: {} };
+      return {
+        type: 'transition',
+        id: this.id,
+        step: this.#steps,
+        at,
+        event,
+        from: [...from],
+        to: [...to],
+        ...nothing,
+      };
+    });
+  }
+
   hasMoved(snapshot: AnyMachineSnapshot): boolean {
     return snapshot._nodes !== this.#nodes;
   }
@@ -124,6 +161,7 @@ export class Watched {
     this.#steps += 1;
     const entry = nextEntry(this.history);
     entry.watched = this;
+    entry.made = undefined;
     entry.number = this.#steps;
     entry.at = at;
     entry.source = source;
