@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { AgentError, type AgentErrorName } from '../agent/index.ts';
 import { type AnyRoute, HttpError, json, type Reply, type RequestContext } from '../http/index.ts';
-import { type AutomationsState, dashboardPaths } from '../protocol/index.ts';
+import { AutomationInput, type AutomationsState, dashboardPaths, Schedule } from '../protocol/index.ts';
 import type { Automations, DashboardOptions } from './options.ts';
 import { parseQuery, shortText, wholeNumber } from './query.ts';
 
@@ -36,6 +36,8 @@ async function answered(work: () => unknown, status = 200): Promise<Reply> {
   }
 }
 
+/** A job, as `cron/add` takes it: its schedule is required. */
+const JobInput = v.object({ ...AutomationInput.entries, schedule: Schedule });
 const EnableInput = v.object({ enabled: v.boolean() });
 const runsLimit = 500;
 const runsQuery = { limit: v.optional(wholeNumber(1, runsLimit), '50'), before: v.optional(shortText) };
@@ -70,6 +72,15 @@ export function automationRoutes({ automations, readOnly }: DashboardOptions): O
           const { revision } = (await automations?.refresh()) ?? nothing();
           return { triggered: automations !== undefined, name: 'automations', revision };
         }, 202),
+    },
+    {
+      method: 'POST',
+      path: dashboardPaths.automations,
+      handler: (context) =>
+        answered(async () => {
+          const automations = changeable();
+          return { automation: await automations.add('cron', await context.json(JobInput)) };
+        }),
     },
     {
       method: 'GET',

@@ -4,6 +4,7 @@ import type { SseSource, WebSocketRoute } from '../http/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
 import type {
   Automation,
+  AutomationInput,
   AutomationRun,
   AutomationsState,
   ModuleState,
@@ -21,6 +22,8 @@ export interface Automations {
   refresh(): Promise<AutomationsState>;
   /** @throws AgentError automationNotFound */
   read(id: string): Promise<Automation>;
+  /** @throws AgentError automationInvalid */
+  add(kind: 'cron', input: AutomationInput): Promise<Automation>;
   run(id: string): Promise<Automation>;
   setEnabled(id: string, enabled: boolean): Promise<Automation>;
   /** Whether there was one. */

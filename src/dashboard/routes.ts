@@ -35,7 +35,7 @@ import { dashboardGuard } from './guard.ts';
 import type { Automations, DashboardOptions } from './options.ts';
 import { pageAndAssets } from './page.ts';
 import { parseQuery, wholeNumber } from './query.ts';
-import { sessionDeletion, sessionList } from './sessions.ts';
+import { sessionDeletion, sessionList, textSearch } from './sessions.ts';
 import { configSchema, settings } from './settings.ts';
 import { EventStream } from './stream.ts';
 import { summary } from './summary.ts';
@@ -196,6 +196,7 @@ function apiRoutes(options: DashboardOptions, stream: EventStream): ApiRoute[] {
     }),
     get(dashboardPaths.summary, summary(options)),
     get(dashboardPaths.sessions, sessionList(options)),
+    get(dashboardPaths.texts, textSearch(options)),
     get(dashboardPaths.sessionEvents, eventPage(options)),
     get(dashboardPaths.sessionEvent, singleEvent(options)),
     get(dashboardPaths.events, recentEvents(options)),

@@ -1,6 +1,12 @@
 import * as v from 'valibot';
 import { HttpError, json, type Reply, type RequestContext } from '../http/index.ts';
-import { type DashboardSession, defaults, type SessionPage, type TraceSession } from '../protocol/index.ts';
+import {
+  type DashboardSession,
+  defaults,
+  type FoundTexts,
+  type SessionPage,
+  type TraceSession,
+} from '../protocol/index.ts';
 import type { Caller } from './access.ts';
 import type { DashboardOptions } from './options.ts';
 import { parseQuery, searchText, shortText, wholeNumber } from './query.ts';
@@ -42,6 +48,17 @@ export function sessionList({ traces, flush, isRunning }: DashboardOptions): (co
       ...(found.length > limit && last && { next: last.sessionKey }),
     };
     return json(200, page);
+  };
+}
+
+const textsQuery = { q: searchText, limit: v.optional(wholeNumber(1, maxSessionsPerPage), '20') };
+
+/** `GET /dashboard/api/texts`. */
+export function textSearch({ traces }: DashboardOptions): (context: RequestContext) => Reply {
+  return ({ query }) => {
+    const { q, limit } = parseQuery(query, textsQuery);
+    const found: FoundTexts = { texts: [...traces.texts(q, limit)] };
+    return json(200, found);
   };
 }
 

@@ -1,10 +1,17 @@
-import { openScheduleReader, openTraceReader, StorageError } from '../agent/index.ts';
+import { type History, openHistory, StorageError } from '../agent/index.ts';
 import { StoredAutomations } from '../automations/index.ts';
 import { type Config, workspaceStateDirectory } from '../config/index.ts';
 import { createServer, type HttpServer, knownHosts, ownAuthorities, publishedAs } from '../http/index.ts';
 import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
-import { type AppServerLock, defaults, type ModuleState, type PageView, type Problem } from '../protocol/index.ts';
+import {
+  type AgentInUse,
+  type AppServerLock,
+  defaults,
+  type ModuleState,
+  type PageView,
+  type Problem,
+} from '../protocol/index.ts';
 import {
   type DashboardTokens,
   emptiedHistory,
@@ -15,6 +22,7 @@ import {
   workspaceFiles,
 } from '../supervise/index.ts';
 import { Access } from './access.ts';
+import { readConversations } from './conversations.ts';
 import { dashboardGuard, dashboardHeaders } from './guard.ts';
 import type { RuntimeStatus } from './options.ts';
 import { polledFeed } from './poll.ts';
@@ -32,6 +40,10 @@ export interface ViewerOptions {
   /** Rather another port than none. */
   readonly takesAnyPort: boolean;
   readonly logger: Logger;
+  /** Shows a workspace whose history is missing or damaged, too. */
+  readonly isHistoryOptional?: boolean;
+  /** Agent of the last start; null when it is unknown. */
+  readonly agent?: AgentInUse | null;
 }
 
 /** A viewer that answers. */
@@ -49,7 +61,7 @@ export class ViewerError extends Error {
 }
 
 const readOnly = 'This is the read-only viewer: it shows recorded data. The agent server can change things.';
-const views: readonly PageView[] = ['overview', 'sessions', 'automations', 'settings', 'events'];
+const views: readonly PageView[] = ['overview', 'chat', 'sessions', 'automations', 'settings', 'events'];
 
 /**
  * Shows the recorded events of a workspace, with or without an agent server. It holds no lock and writes nothing; new
@@ -68,10 +80,11 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
   }
   if (Auth === 'none') logger.warn('the viewer runs without authentication: every user of this machine can read it');
   const directory = workspaceStateDirectory(home, workspacePath);
+  const isOptional = options.isHistoryOptional ?? false;
   const emptied = ownerOf(options) ? undefined : emptiedHistory(directory);
-  if (emptied) throw new ViewerError(emptied.what);
-  const traces = open(() => openTraceReader(directory));
-  const schedules = open(() => openScheduleReader(directory));
+  if (emptied && !isOptional) throw new ViewerError(emptied.what);
+  const history = open(directory, isOptional);
+  const { traces } = history;
   let listening: HttpServer | undefined;
   const dashboard = createDashboard(
     {
@@ -82,17 +95,23 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
       feed: polledFeed(traces, (error) => logger.warn('the traces cannot be read', { error })),
       status: statusOf(options, traces),
       isRunning: ({ lastStatus }) => lastStatus === 'running' && ownerOf(options) !== undefined,
-      views,
+      views: Auth === 'none' ? views.filter((view) => view !== 'chat') : views,
       config: { home, workspace: workspacePath, env },
       logger,
       readOnly,
-      automations: new StoredAutomations(schedules),
+      automations: new StoredAutomations(history.schedules),
+      conversations: readConversations(history.threads, {
+        agent: options.agent ?? null,
+        readOnly,
+        onBug: (error) => logger.bug(error),
+      }),
     },
     true,
   );
   const server = await createServer(
     {
       routes: dashboard.routes,
+      webSockets: dashboard.webSockets,
       guard: dashboardGuard,
       headers: dashboardHeaders,
       hostAllowed: knownHosts({ isPublic, names: [address.host, ...AllowedHosts] }),
@@ -113,8 +132,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
   const close = async () => {
     dashboard.close();
     await server.close(defaults.http.closeGraceMs);
-    traces.close();
-    schedules.close();
+    history.close();
   };
   try {
     return { ...(await bind(server, options)), problem: lostHistory(directory), close };
@@ -125,9 +143,9 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
 }
 
 /** @throws ViewerError when there is no database, or none that can be read */
-function open<T>(read: () => T): T {
+function open(directory: string, isOptional: boolean): History {
   try {
-    return read();
+    return openHistory(directory, isOptional);
   } catch (error) {
     if (error instanceof StorageError) throw new ViewerError(error.message, { cause: error });
     throw error;
@@ -157,7 +175,7 @@ function ownerOf({ home, workspacePath }: Pick<ViewerOptions, 'home' | 'workspac
   return read.kind === 'ok' && isAlive(read.value.identity) !== 'gone' ? read.value : undefined;
 }
 
-function statusOf(options: ViewerOptions, traces: ReturnType<typeof openTraceReader>): () => RuntimeStatus {
+function statusOf(options: ViewerOptions, traces: History['traces']): () => RuntimeStatus {
   const startedAt = new Date().toISOString();
   return () => {
     const owner = ownerOf(options);

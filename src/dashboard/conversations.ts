@@ -1,0 +1,91 @@
+import * as v from 'valibot';
+import type { ThreadReader } from '../agent/index.ts';
+import type { Socket } from '../http/index.ts';
+import { type AgentInUse, protocolVersion, type RpcMethod, rpcErrors, rpcMethods, version } from '../protocol/index.ts';
+import { JsonRpcError, Peer } from '../rpc/index.ts';
+import type { Conversations } from './options.ts';
+
+/** Facts that the reader of conversations shows beside them. */
+export interface ReaderFacts {
+  /** Agent of the last start; null when it is unknown. */
+  readonly agent: AgentInUse | null;
+  /** Why nothing can be changed. */
+  readonly readOnly: string;
+  readonly onBug: (error: unknown) => string;
+}
+
+const ownAgent: AgentInUse = { kind: 'oratorio', name: 'oratorio', version, state: 'absent', approvals: 'asks' };
+
+const noCapabilities = {
+  ...{ threadManagement: false, threadSubscriptions: true, approvalFlow: false, modeSwitch: false },
+  ...{ configOverride: false, cronManagement: false, heartbeatManagement: false, skillsManagement: false },
+  ...{ pluginManagement: false, commandManagement: false, modelCatalogManagement: false },
+  ...{ workspaceConfigManagement: false, mcpManagement: false, subAgentManagement: false },
+  ...{ backgroundTerminals: false, channelStatus: false, extensions: {} },
+};
+
+/** Conversations of a workspace without an agent server: the protocol of every client, for reading only. */
+export function readConversations(threads: ThreadReader, { agent, readOnly, onBug }: ReaderFacts): Conversations {
+  const peers = new WeakMap<Socket, Peer>();
+
+  function answer(method: string, params: unknown): unknown {
+    switch (method as RpcMethod) {
+      case 'initialize':
+        return {
+          serverInfo: { name: 'oratorio', version, protocolVersion, extensions: [] },
+          capabilities: noCapabilities,
+        };
+      case 'thread/list':
+        return { data: threads.list(checked('thread/list', params).includeArchived ?? false) };
+      case 'thread/read': {
+        const { threadId, ...range } = checked('thread/read', params);
+        const thread = threads.read(threadId, range);
+        if (!thread) throw failure('threadNotFound');
+        return { thread };
+      }
+      case 'thread/subscribe':
+      case 'thread/unsubscribe':
+        return {};
+      case 'approval/list':
+      case 'checkpoint/list':
+        return { data: [] };
+      case 'command/list':
+        return { data: [], problems: [] };
+      case 'model/list':
+        return { success: true, models: [] };
+      case 'agent/read':
+        return { agent: agent ?? ownAgent, modes: [], limits: [], agents: [] };
+      default:
+        throw failure(method in rpcMethods ? 'methodNotAllowed' : 'methodNotFound', readOnly);
+    }
+  }
+
+  return {
+    isReady: () => true,
+    open(socket) {
+      const peer = new Peer({
+        send: (text) => socket.send(text),
+        onRequest: ({ method, params }) => ({ result: answer(method, params) }),
+        failureOf: (error) => ({ ...rpcErrors.internalError, data: { errorId: onBug(error) } }),
+        isStrict: true,
+      });
+      peers.set(socket, peer);
+    },
+    message: (socket, text) => peers.get(socket)?.receive(text),
+    close: (socket) => peers.get(socket)?.close(new Error('the page has gone')),
+  };
+}
+
+function checked<M extends 'thread/list' | 'thread/read'>(
+  method: M,
+  params: unknown,
+): v.InferOutput<(typeof rpcMethods)[M]['params']> {
+  const parsed = v.safeParse(rpcMethods[method].params, params);
+  if (parsed.success) return parsed.output;
+  throw failure('invalidParams', parsed.issues[0].message);
+}
+
+function failure(name: keyof typeof rpcErrors, detail?: string): JsonRpcError {
+  const { code, message } = rpcErrors[name];
+  return new JsonRpcError({ code, message: detail === undefined ? message : `${message}: ${detail}` });
+}
