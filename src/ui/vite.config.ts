@@ -3,6 +3,9 @@ import { defineConfig } from 'vite';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
+/** Views that are lists; the larger ones are fetched apart. */
+const lists = /[\\/]views[\\/](?:now|overview|inbox|threads|logs|events|automations|settings)[\\/]/;
+
 /** `vite build -c src/ui/vite.config.ts` writes the page to `dist/ui`. */
 export default defineConfig({
   root: here('.'),
@@ -28,6 +31,8 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: 'index', tags: ['$initial'], priority: 1 },
+            // Lists of the Hub and of a workspace weigh a quarter less together than apart.
+            { name: 'lists', test: lists, priority: 0.5 },
             { name: 'shared', test: (id) => !/[\\/](?:xstate|machines)[\\/]/.test(id), minShareCount: 2 },
           ],
         },

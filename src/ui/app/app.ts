@@ -10,7 +10,7 @@ import { createPreferences, type Preferences } from './preferences.ts';
 import { createTrust, isForeign, type Trust } from './proof.ts';
 import { type Renewal, watchRenewal } from './renewal.ts';
 import { createRouter, type Router } from './router.ts';
-import { type Page, type Server, serverOf } from './server.ts';
+import { hubStreams, type Page, type Server, serverOf } from './server.ts';
 import { forgetToken, keepToken, takeToken } from './token.ts';
 
 /** Notice at the foot of the page; with `undo`, the user can undo the action for `ms` milliseconds. */
@@ -35,6 +35,10 @@ export interface App {
   /** Current error of fetching the page info, in the server's words; null without one. */
   readonly trouble: ReadonlySignal<string | null>;
   readonly api: Api;
+  /** Requests to the server of the page's files: on the page of a workspace, to its Hub. */
+  readonly hub: Api;
+  /** Streams of that server. */
+  readonly hubLive: Live;
   /** The server was replaced by another version since this page was opened. */
   readonly renewal: ReadonlySignal<Renewal | null>;
   /** Resolves with the token of this tab when the server has proved itself, null without one. Rejects with `ApiError`. */
@@ -79,8 +83,10 @@ export function createApp(): App {
     live.connections.events,
     () => access.opened,
     async () => {
-      const info = files && server.filesFrom !== null ? files.get<Page>(server.filesFrom) : server.readPage(api);
-      return (await info).version;
+      if (files === null || server.filesFrom === null) return (await server.readPage(api)).version;
+      // The agent server of the workspace, or the reader of one that is down, may serve now.
+      access.load();
+      return (await files.get<Page>(server.filesFrom)).version;
     },
   );
   access.load();
@@ -88,7 +94,10 @@ export function createApp(): App {
   // The pages of the Hub and of its workspaces are opened by the same token.
   if (server.role === 'hub') access.takeOver();
   const { page, isRefused, entry, trouble, isLoggedIn } = access;
+  const hubLive =
+    files === null ? live : createLive({ paths: hubStreams, token: access.provenToken, onRefused: access.refuse });
   return {
+    ...{ hub: files ?? api, hubLive },
     ...{ server, page, isRefused, entry, trouble, api, renewal, live, now, isLoggedIn, ...createToasts() },
     token: access.provenToken,
     router: createRouter(server.firstView),

@@ -48,16 +48,19 @@ export interface Server {
 const ofTerminal = 'This command opens the page with a valid token:';
 const ofWorkspace = 'In the workspace, this command opens the page with a valid token:';
 
+/** Streams of the Hub. */
+export const hubStreams = { events: '/v1/events', inspect: '/v1/inspect' };
+
 const servers: Readonly<Record<Page['kind'], Server>> = {
   hub: {
     kind: 'hub',
     base: '',
     role: 'hub',
     name: 'Hub',
-    firstView: 'overview',
+    firstView: 'now',
     readPage: (api) => api.get<PageInfo>('/v1/page'),
     filesFrom: null,
-    streams: { events: '/v1/events', inspect: '/v1/inspect' },
+    streams: hubStreams,
     machines: '/v1/machines',
     gate: { hint: ofTerminal, command: 'oratorio inspect', whenSilent: 'oratorio list' },
   },

@@ -1,6 +1,8 @@
 import type { JSX } from 'preact';
 
 const shapes = {
+  now: <path d="M8 1.8v6.2l4 2.4M8 14.2A6.2 6.2 0 1 1 14.2 8" />,
+  plus: <path d="M8 3v10M3 8h10" />,
   overview: <path d="M2.5 2.5h4.5v6H2.5zM9 2.5h4.5v3H9zM9 7.5h4.5v6H9zM2.5 10.5h4.5v3H2.5z" />,
   sessions: <path d="M2.5 3h11v7.5H7l-3 2.7v-2.7H2.5zM5 5.7h6M5 7.9h4" />,
   chat: <path d="M2 2.5h9v6H6l-2.5 2v-2H2zM6.5 10.5h3l2.5 2v-2h2V6" />,

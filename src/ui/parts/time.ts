@@ -13,6 +13,12 @@ const whole = new Intl.DateTimeFormat(undefined, {
   minute: '2-digit',
   hourCycle: 'h23',
 });
+const dayOnly = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short',
+  year: 'numeric',
+  month: 'short',
+  day: 'numeric',
+});
 const units = [
   ['d', 86_400_000],
   ['h', 3_600_000],
@@ -25,6 +31,9 @@ export const clockTime = (at: number): string => clock.format(at);
 
 /** Day and time to the minute, in the time zone of the browser. */
 export const dayTime = (at: number): string => whole.format(at);
+
+/** Day in the time zone of the browser. */
+export const dayOf = (at: number): string => dayOnly.format(at);
 
 /** A moment in the time zone of the browser and in UTC: the title of a relative time. */
 export const bothTimes = (at: number): string => `${whole.format(at)} (${zone()})\n${new Date(at).toISOString()}`;

@@ -1,13 +1,14 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { visible } from '../../lib/browser.ts';
 import type { App } from '../app/app.ts';
 import type { Renewal } from '../app/renewal.ts';
 import { href } from '../app/router.ts';
-import type { Page } from '../app/server.ts';
+import type { Page, ViewName } from '../app/server.ts';
 import { splitPath } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 import { Banner } from '../parts/state-banner.tsx';
+import type { Rail as RailView } from '../views/overview/rail.tsx';
 import { Gate } from './gate.tsx';
 import { Header } from './header.tsx';
 import { KeySheet } from './key-sheet.tsx';
@@ -16,6 +17,7 @@ import { Outlet } from './outlet.tsx';
 import { Palette } from './palette.tsx';
 import { type Overlay, shellCommands, shellFinders } from './shell-commands.ts';
 import { views } from './views.ts';
+import { useWaiting } from './waiting.ts';
 
 /**
  * Frame around every view: navigation and the state of the connection. The view is inside the only `<main>` and adds
@@ -31,7 +33,10 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
   const overlay = useSignal<Overlay>('none');
   const { view } = app.router.route.value;
   useShell(app, page, overlay);
-  useTitle(app, page);
+  const waiting = useWaiting(app, page);
+  useTitle(app, page, waiting.all.value);
+  const hasHub = app.server.kind === 'hub' || app.server.filesFrom !== null;
+  const Rail = useRail(hasHub);
   const main = useFocusOnArrival(view);
   return (
     <div class="frame">
@@ -40,18 +45,27 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
       </button>
       <Header app={app} page={page} overlay={overlay} />
       <div class="news">{app.renewal.value && <Renewed {...app.renewal.value} />}</div>
+      {hasHub && <div class="spaces">{Rail && <Rail app={app} waiting={waiting.all.value} />}</div>}
       <nav class="rail" aria-label="Views">
-        {page.views.map((name) => (
-          <a
-            key={name}
-            href={href({ view: name })}
-            aria-current={view === name ? 'page' : undefined}
-            title={`${views[name].title} (${views[name].keys})`}
-          >
-            <Glyph name={name} />
-            <span class="cut">{views[name].title}</span>
-          </a>
-        ))}
+        {page.views
+          .filter((name) => !Rail || !inRail.has(name))
+          .map((name) => (
+            <a
+              key={name}
+              href={href({ view: name })}
+              aria-current={view === name ? 'page' : undefined}
+              aria-label={
+                name === waiting.view && waiting.count.value > 0 ? waitingWords(name, waiting.count.value) : undefined
+              }
+              title={`${views[name].title} (${views[name].keys})`}
+            >
+              <Glyph name={name} />
+              <span class="cut">{views[name].title}</span>
+              {name === waiting.view && waiting.count.value > 0 && (
+                <span class="badge" data-count={waiting.count.value} />
+              )}
+            </a>
+          ))}
       </nav>
       <main class="outlet" ref={main} tabIndex={-1} aria-label={views[view].title}>
         <Outlet key={view} app={app} view={view} isThere={page.views.includes(view)} />
@@ -62,6 +76,24 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
     </div>
   );
 }
+
+/** Views that the rail of workspaces leads to. */
+const inRail: ReadonlySet<ViewName> = new Set(['now', 'inbox']);
+
+/** The rail of workspaces, fetched after the first view. */
+function useRail(hasHub: boolean) {
+  const [part, setPart] = useState<{ readonly Rail: typeof RailView } | null>(null);
+  useEffect(() => {
+    if (!hasHub) return;
+    import('../views/overview/rail.tsx').then(setPart, () => {
+      // Without it, the views of the Hub are reached from the navigation of views.
+    });
+  }, [hasHub]);
+  return part?.Rail ?? null;
+}
+
+/** `Inbox, 2 waiting`. */
+const waitingWords = (name: ViewName, count: number): string => `${views[name].title}, ${count} waiting`;
 
 /** Shown when another version serves this page. Drafts are stored, and restored after the reload. */
 function Renewed({ from, to }: Renewal) {
@@ -94,8 +126,8 @@ function useShell(app: App, page: Page, overlay: Signal<Overlay>): void {
   useEffect(() => app.live.listen('events', { onEvents: () => {} }), [app]);
 }
 
-/** `fugue · Sessions · demo · Oratorio`, the most particular first: tabs are narrow. */
-function useTitle(app: App, page: Page): void {
+/** `(1) fugue · Sessions · demo · Oratorio`: waiting requests, then the most particular first, because tabs are narrow. */
+function useTitle(app: App, page: Page, waiting: number): void {
   const { view } = app.router.route.value;
   const subject = app.subject.value;
   // Before the effects of a view, which may be drawn in the same frame and name its subject.
@@ -105,8 +137,10 @@ function useTitle(app: App, page: Page): void {
   useEffect(() => {
     const where =
       page.workspacePath === undefined ? app.server.name : splitPath(page.workspacePath).tail.replace(/^[/\\]/, '');
-    document.title = [subject, views[view].title, where, 'Oratorio'].filter((part) => part !== null).join(' · ');
-  }, [view, subject, page]);
+    const calls = waiting > 0 ? `(${waiting}) ` : '';
+    document.title =
+      calls + [subject, views[view].title, where, 'Oratorio'].filter((part) => part !== null).join(' · ');
+  }, [view, subject, page, waiting]);
 }
 
 /** Moves the focus into a newly opened view, for keyboard and screen reader; not when the page opens. */

@@ -12,8 +12,7 @@ import { Logo } from '../parts/icons.tsx';
 export function Gate({ app }: { readonly app: App }) {
   const entry = app.entry.value;
   if (entry === 'refused') return <Refused app={app} />;
-  if (entry === 'unreachable') return <Unreachable app={app} />;
-  if (entry === 'foreign') return <Foreign app={app} />;
+  if (entry === 'unreachable' || entry === 'foreign') return <Silent app={app} isForeign={entry === 'foreign'} />;
   return (
     <div class="frame">
       <header class="head">
@@ -29,29 +28,16 @@ export function Gate({ app }: { readonly app: App }) {
   );
 }
 
-function Unreachable({ app }: { readonly app: App }) {
+/** No server answers, or another program does. */
+function Silent({ app, isForeign }: { readonly app: App; readonly isForeign: boolean }) {
   return (
     <main class="gate">
       <Logo />
-      <h1>The server does not answer</h1>
+      <h1>{isForeign ? 'The server did not prove itself' : 'The server does not answer'}</h1>
       <p role="alert">{app.trouble.value}</p>
       <p class="quiet">
-        This page tries again every second and opens by itself. If nothing happens, list the processes of this machine:
-      </p>
-      <CommandLine text={app.server.gate.whenSilent} />
-    </main>
-  );
-}
-
-function Foreign({ app }: { readonly app: App }) {
-  return (
-    <main class="gate">
-      <Logo />
-      <h1>The server did not prove itself</h1>
-      <p role="alert">{app.trouble.value}</p>
-      <p class="quiet">
-        Enter no token and no password here. This page tries again every second and opens by itself when its own server
-        is back. List the processes of this machine:
+        {isForeign && 'Enter no token and no password here. '}This page tries again every second and opens by itself
+        when its own server is back. List the processes of this machine:
       </p>
       <CommandLine text={app.server.gate.whenSilent} />
     </main>

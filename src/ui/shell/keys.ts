@@ -42,7 +42,7 @@ export function useKeys(app: App): void {
       // An open dialog has the keys; the browser closes it on Escape.
       if (document.querySelector('dialog[open]') && !name.startsWith('Mod+')) return;
       const isPlain = isLetterKeys(name);
-      if (isTyping(event.target) && (isPlain || !/^(Mod\+|Escape$)/.test(name))) return;
+      if (isTyping(event.target) && (isPlain || !/^(Mod\+|Escape$|F\d)/.test(name))) return;
       if (isActivating(event)) return;
       const first = begun && Date.now() - begun.at < sequenceMs ? begun.key : null;
       begun = null;

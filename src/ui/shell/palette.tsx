@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useId } from 'preact/hooks';
-import { fit } from '../../lib/browser.ts';
+import { fit, rankOf, scattered } from '../../lib/browser.ts';
 import type { App } from '../app/app.ts';
 import type { Command, Finder } from '../app/commands.ts';
 import { read, write } from '../app/preferences.ts';
@@ -27,11 +27,19 @@ const restMs = 120;
 /** Dialog that finds every command and place by a few letters of its name. */
 export function Palette({ app, onClose }: { readonly app: App; readonly onClose: () => void }) {
   const query = useSignal('');
-  const chosen = useSignal(0);
+  /** Id of the chosen line; null: the first. */
+  const chosen = useSignal<string | null>(null);
+  const isTaken = useSignal(false);
   const found = useFound(app, query.value);
   const list = useId();
-  const lines = [...commandLines(app.commands.all.value, query.value), ...found].slice(0, maxLines);
-  const at = Math.min(chosen.value, lines.length - 1);
+  const lines = inOrder([...commandLines(app.commands.all.value, query.value), ...found.lines], query.value);
+  const at = Math.min(
+    Math.max(
+      0,
+      lines.findIndex(({ id }) => id === chosen.value),
+    ),
+    lines.length - 1,
+  );
 
   const take = (line: Line | undefined) => {
     if (!line) return;
@@ -41,13 +49,23 @@ export function Palette({ app, onClose }: { readonly app: App; readonly onClose:
     queueMicrotask(line.run);
   };
   const move = (by: number) => {
-    chosen.value = lines.length === 0 ? 0 : (at + by + lines.length) % lines.length;
-    document.getElementById(`${list}-${chosen.value}`)?.scrollIntoView({ block: 'nearest' });
+    if (lines.length === 0) return;
+    const next = (at + by + lines.length) % lines.length;
+    chosen.value = lines[next]?.id ?? null;
+    document.getElementById(`${list}-${next}`)?.scrollIntoView({ block: 'nearest' });
   };
+  // Enter before the servers have answered takes their better line, instead of scattered letters of a command.
+  const takeBest = () => {
+    if (found.isComplete || chosen.value !== null || isNamed(query.value, lines[0])) take(lines[at]);
+    else isTaken.value = true;
+  };
+  useEffect(() => {
+    if (isTaken.value && found.isComplete) take(lines[at]);
+  }, [isTaken.value, found.isComplete]);
   const keys: Readonly<Record<string, () => void>> = {
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
-    Enter: () => take(lines[at]),
+    Enter: takeBest,
   };
   return (
     <Dialog class="palette" label="Search and commands" onClose={onClose}>
@@ -59,13 +77,14 @@ export function Palette({ app, onClose }: { readonly app: App; readonly onClose:
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={at >= 0 ? `${list}-${at}` : undefined}
-        aria-label="Search commands, sessions and actors"
-        placeholder="Search commands, sessions, actors"
+        aria-label="Search workspaces, conversations, actors and commands"
+        placeholder="Search workspaces, conversations, actors, commands"
         spellcheck={false}
         value={query.value}
         onInput={(event) => {
           query.value = event.currentTarget.value;
-          chosen.value = 0;
+          chosen.value = null;
+          isTaken.value = false;
         }}
         onKeyDown={(event) => {
           const act = isComposing(event) ? undefined : keys[event.key];
@@ -102,6 +121,28 @@ export function Palette({ app, onClose }: { readonly app: App; readonly onClose:
   );
 }
 
+/** Rank of a line, best first: its title, then its other words, then results of servers, then scattered letters of a command. */
+function rankOfLine(query: string, { title, detail = '', group, command }: Line): number {
+  const rank = rankOf(query, title);
+  if (rank < scattered) return rank;
+  if (rankOf(query, `${title} ${detail} ${group}`) < scattered) return scattered;
+  return command ? scattered + 2 : scattered + 1;
+}
+
+/** Whether the words of a line, or their beginnings, are in the query. */
+const isNamed = (query: string, line: Line | undefined): boolean =>
+  line !== undefined && rankOfLine(query, line) <= scattered;
+
+/** Lines of all groups, best first. */
+function inOrder(lines: readonly Line[], query: string): readonly Line[] {
+  if (query.trim() === '') return lines.slice(0, maxLines);
+  const ranked = lines.map((line) => ({ line, rank: rankOfLine(query, line) }));
+  return ranked
+    .sort((a, b) => a.rank - b.rank)
+    .slice(0, maxLines)
+    .map(({ line }) => line);
+}
+
 /** Commands that fit, best first; without a query those used last come first. */
 function commandLines(commands: readonly Command[], query: string): Line[] {
   const recent = recentIds();
@@ -117,22 +158,33 @@ function commandLines(commands: readonly Command[], query: string): Line[] {
 
 const pick = ({ id, group, title, run }: Command) => ({ id, group, title, run });
 
+interface Found {
+  readonly query: string;
+  readonly lines: readonly Line[];
+  /** Finders that have not answered yet. */
+  readonly pending: number;
+}
+
+const nothing: Found = { query: '', lines: [], pending: 0 };
+
 /** Results of the finders for a query, in the order of their answers. */
-function useFound(app: App, query: string): readonly Line[] {
-  const found = useSignal<{ readonly query: string; readonly lines: readonly Line[] }>({ query: '', lines: [] });
+function useFound(app: App, query: string): { readonly lines: readonly Line[]; readonly isComplete: boolean } {
+  const found = useSignal(nothing);
   useEffect(() => {
     const asked = query.trim();
     if (asked === '') {
-      found.value = { query: '', lines: [] };
+      found.value = nothing;
       return;
     }
     const abort = new AbortController();
     const timer = setTimeout(() => {
-      for (const finder of unlike(app.commands.finders.peek())) {
+      const finders = unlike(app.commands.finders.peek());
+      if (finders.length === 0) found.value = { ...nothing, query: asked };
+      for (const finder of finders) {
         void ask(finder, asked, abort.signal).then((lines) => {
           if (abort.signal.aborted) return;
-          const before = found.peek().query === asked ? found.peek().lines : [];
-          found.value = { query: asked, lines: [...before, ...lines] };
+          const before = found.peek().query === asked ? found.peek() : { lines: [], pending: finders.length };
+          found.value = { query: asked, lines: [...before.lines, ...lines], pending: before.pending - 1 };
         });
       }
     }, restMs);
@@ -141,7 +193,9 @@ function useFound(app: App, query: string): readonly Line[] {
       abort.abort();
     };
   }, [app, query]);
-  return query.trim() === '' ? [] : found.value.lines;
+  const asked = query.trim();
+  const { lines, pending, query: answered } = found.value;
+  return { lines: asked === '' ? [] : lines, isComplete: asked === '' || (answered === asked && pending === 0) };
 }
 
 const unlike = (finders: readonly Finder[]): readonly Finder[] => [

@@ -1,6 +1,7 @@
 import type { Signal } from '@preact/signals';
-import { dashboardPaths } from '../../protocol/browser.ts';
-import type { AppServerRecord, ReviewItem, SessionPage } from '../../protocol/index.ts';
+import { visible } from '../../lib/browser.ts';
+import { dashboardPaths, threadName } from '../../protocol/browser.ts';
+import type { AppServerRecord, FoundTexts, HubThreadList, ReviewItem, SessionPage } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
 import type { Command, Finder, Finding } from '../app/commands.ts';
 import { densities, themes } from '../app/preferences.ts';
@@ -68,14 +69,32 @@ export function shellCommands(app: App, page: Page, overlay: Signal<Overlay>): r
 const next = <T>(choices: readonly T[], present: T): T =>
   choices[(choices.indexOf(present) + 1) % choices.length] ?? present;
 
-/** Finders of every view: sessions of a workspace, workspaces of a Hub, pull requests. */
+/** Finders of every view: one index of workspaces, conversations, messages and traces; pull requests of a review backend. */
 export function shellFinders(app: App, page: Page): readonly Finder[] {
   if (page.kind === 'review')
     return [{ id: 'pulls', group: 'Pull', find: (query, signal) => findPulls(app, query, signal) }];
-  if (page.kind === 'hub') {
-    return [{ id: 'workspaces', group: 'Workspace', find: (query, signal) => findWorkspaces(app, query, signal) }];
-  }
-  return [{ id: 'sessions', group: 'Session', find: (query, signal) => findSessions(app, query, signal) }];
+  const ofHub: readonly Finder[] = [
+    { id: 'workspaces', group: 'Workspace', find: (query, signal) => findWorkspaces(app, query, signal) },
+    { id: 'threads', group: 'Conversation', find: (query, signal) => findThreads(app, query, signal) },
+  ];
+  if (page.kind === 'hub') return ofHub;
+  return [
+    { id: 'sessions', group: 'Trace', find: (query, signal) => findSessions(app, query, signal) },
+    { id: 'texts', group: 'Message', find: (query, signal) => findTexts(app, query, signal) },
+    ...(app.server.filesFrom === null ? [] : ofHub),
+  ];
+}
+
+/** Messages and answers, each shown at its turn. */
+async function findTexts(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const search = new URLSearchParams({ q: query, limit: String(findingsPerFinder) });
+  const { texts } = await app.api.get<FoundTexts>(`${dashboardPaths.texts}?${search}`, signal);
+  return texts.map(({ threadId, turnId, displayName, excerpt }, index) => ({
+    id: `text:${threadId}:${turnId}:${index}`,
+    title: visible(excerpt, { multiline: false }),
+    ...(displayName !== undefined && { detail: visible(displayName, { multiline: false }) }),
+    run: () => app.router.go({ view: 'chat', path: [threadId], query: { turn: turnId } }),
+  }));
 }
 
 async function findSessions(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
@@ -83,15 +102,27 @@ async function findSessions(app: App, query: string, signal: AbortSignal): Promi
   const { sessions } = await app.api.get<SessionPage>(`${dashboardPaths.sessions}?${search}`, signal);
   return sessions.map(({ sessionKey, displayName, firstInput }) => ({
     id: `session:${sessionKey}`,
-    title: displayName ?? firstInput ?? sessionKey,
+    title: threadName({ displayName, firstInput }),
     detail: sessionKey,
     run: () => app.router.go({ view: 'sessions', path: [sessionKey] }),
   }));
 }
 
 async function findWorkspaces(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
-  const records = await app.api.get<readonly AppServerRecord[]>('/v1/appservers', signal);
+  const records = await app.hub.get<readonly AppServerRecord[]>('/v1/appservers', signal);
   return workspaceFindings(app, records, query);
+}
+
+/** Conversations of all workspaces by their names and the words of their messages. */
+async function findThreads(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
+  const search = new URLSearchParams({ q: query, limit: String(findingsPerFinder) });
+  const { threads, workspaces } = await app.hub.get<HubThreadList>(`/v1/threads?${search}`, signal);
+  return threads.map(({ workspaceId, threadId, name, actionUrl }) => ({
+    id: `thread:${threadId}`,
+    title: visible(threadName({ displayName: name ?? undefined }), { multiline: false }),
+    detail: workspaces.find((each) => each.workspaceId === workspaceId)?.displayName ?? '',
+    run: () => location.assign(actionUrl),
+  }));
 }
 
 async function findPulls(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {

@@ -2,88 +2,72 @@ import { messageOf } from '../../lib/browser.ts';
 import type { AppServerRecord } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
 import type { Finding } from '../app/commands.ts';
+import { href, type To } from '../app/router.ts';
+import { type Action, actionsOn, actWords } from '../parts/workspace-acts.ts';
 
 const most = 12;
 
-type Named = Pick<AppServerRecord, 'canonicalWorkspacePath' | 'displayName' | 'state'>;
+type Named = Pick<AppServerRecord, 'canonicalWorkspacePath' | 'displayName' | 'state' | 'phase' | 'page'>;
 
-/** Action on a workspace in the palette of the Hub. */
+/** Act on a workspace in the palette. */
 interface Doing {
   readonly id: string;
-  readonly title: (name: string) => string;
+  readonly title: string;
   /** Further search words. */
   readonly words: string;
-  readonly isPossible: (isDown: boolean) => boolean;
-  readonly run: (app: App, workspace: Named) => void;
+  readonly run: () => void;
 }
 
-const openChart = (app: App, { canonicalWorkspacePath: path }: Named, query: Record<string, string> = {}) =>
-  app.router.go({ view: 'actors', path: [path], query });
+/** Opens a view of the Hub, from the page of a workspace, too. */
+export function openOnHub({ server, router }: Pick<App, 'server' | 'router'>, to: To): void {
+  if (server.kind === 'hub') router.go(to);
+  else location.assign(`/${href(to)}`);
+}
 
-const send = (action: 'ensure' | 'restart', done: string) => (app: App, workspace: Named) => {
-  openChart(app, workspace);
-  const { canonicalWorkspacePath: workspacePath, displayName } = workspace;
-  app.api.send('POST', `/v1/appservers/${action}`, { workspacePath }).then(
-    () => app.toast({ text: `${displayName}: ${done}.`, ms: 2_500 }),
-    (error: unknown) => app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 }),
-  );
+const furtherWords: Readonly<Record<Action, string>> = {
+  ensure: 'run ensure agent server',
+  restart: 'agent server',
+  stop: 'end agent server',
 };
+const done = { ensure: 'started', restart: 'restarted' } as const;
 
-const doings: readonly Doing[] = [
-  { id: 'open', title: (name) => name, words: 'open workspace', isPossible: () => true, run: openChart },
-  {
-    id: 'start',
-    title: (name) => `Start ${name}`,
-    words: 'run ensure agent server',
-    isPossible: (isDown) => isDown,
-    run: send('ensure', 'started'),
-  },
-  {
-    id: 'restart',
-    title: (name) => `Restart ${name}`,
-    words: 'agent server',
-    isPossible: () => true,
-    run: send('restart', 'restarted'),
-  },
-  {
-    id: 'stop',
-    title: (name) => `Stop ${name}`,
-    words: 'end agent server',
-    isPossible: (isDown) => !isDown,
-    // Asks there before it stops anything.
-    run: (app, workspace) => openChart(app, workspace, { ask: 'stop' }),
-  },
-  {
-    id: 'chart',
-    title: (name) => `Open the chart of ${name}`,
-    words: 'statechart actor',
-    isPossible: () => true,
-    run: openChart,
-  },
-];
+function doingsOf(app: App, workspace: Named): readonly Doing[] {
+  const { canonicalWorkspacePath: path, displayName: name, state, phase, page } = workspace;
+  const chart = (query = {}) => openOnHub(app, { view: 'actors', path: [path], query });
+  const send = (action: keyof typeof done) => {
+    if (app.server.kind === 'hub') chart();
+    app.hub.send('POST', `/v1/appservers/${action}`, { workspacePath: path }).then(
+      () => app.toast({ text: `${name}: ${done[action]}.`, ms: 2_500 }),
+      (error: unknown) => app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 }),
+    );
+  };
+  return [
+    {
+      ...{ id: 'open', title: name, words: 'open workspace' },
+      run: () => (page === null ? chart() : location.assign(page)),
+    },
+    ...actionsOn({ state, isRetrying: phase === 'exited.backingOff' }).map((action) => ({
+      ...{ id: action, title: `${actWords[action].label} ${name}`, words: furtherWords[action] },
+      // The chart asks before it stops anything.
+      run: () => (action === 'stop' ? chart({ ask: 'stop' }) : send(action)),
+    })),
+    { id: 'chart', title: `Open the chart of ${name}`, words: 'statechart actor', run: () => chart() },
+  ];
+}
 
-/** Workspaces and their actions of which every word of the query is a part; a beginning of the title counts most. */
+/** Workspaces and their acts of which every word of the query is a part; a beginning of the title counts most. */
 export function workspaceFindings(app: App, workspaces: readonly Named[], query: string): readonly Finding[] {
   const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const lines = workspaces.flatMap((workspace) => {
-    const { canonicalWorkspacePath: path, displayName, state } = workspace;
-    const isDown = state === 'stopped' || state === 'exited';
-    return doings
-      .filter(({ isPossible }) => isPossible(isDown))
-      .flatMap(({ id, title, words, run }) => {
-        const text = title(displayName);
-        const all = `${text} ${words} ${path}`.toLowerCase();
+  return workspaces
+    .flatMap((workspace) => {
+      const { canonicalWorkspacePath: path } = workspace;
+      return doingsOf(app, workspace).flatMap(({ id, title, words, run }) => {
+        const all = `${title} ${words} ${path}`.toLowerCase();
         if (!wanted.every((word) => all.includes(word))) return [];
-        const rank = text.toLowerCase().startsWith(wanted[0] ?? '') ? 0 : 1;
-        return [
-          {
-            rank,
-            finding: { id: `workspace:${id}:${path}`, title: text, detail: path, run: () => run(app, workspace) },
-          },
-        ];
+        const rank = title.toLowerCase().startsWith(wanted[0] ?? '') ? 0 : 1;
+        return [{ rank, finding: { id: `workspace:${id}:${path}`, title, detail: path, run } }];
       });
-  });
-  return lines
+    })
     .sort((a, b) => a.rank - b.rank)
     .slice(0, most)
     .map(({ finding }) => finding);

@@ -1,37 +1,20 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import {
-  type Detail,
-  type Drawings,
-  detailFont,
-  detailOf,
-  legible as legiblePx,
-  noWords,
-  type Picture,
-} from '../../../inspect/browser.ts';
+import { type Drawings, grid, noWords, type SizeClass, sizeClasses } from '../../../inspect/browser.ts';
 import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
 import { fullState } from '../../parts/tone.ts';
-import { type Camera, fitChart, followStates, type Size, zoomAt } from './camera.ts';
-import { DetailDrawing } from './detail.tsx';
+import { type Camera, fitChart, type Size, zoomAt } from './camera.ts';
 import { Drawing } from './drawing.tsx';
-import { focusOf } from './drawings.ts';
-import { Minimap } from './minimap.tsx';
 import type { Actor } from './model.ts';
 import { PossibleList } from './possible.tsx';
+import { sceneOf } from './scene.ts';
 import { SimulationBanner, SimulationPanel } from './simulation/panel.tsx';
 import { copyOf } from './simulation/session.ts';
-import { possibleEvents } from './states.ts';
 import type { Store } from './store.ts';
 import { useCommands } from './use-commands.ts';
 import { useFocusInsteadOf } from './use-focus.ts';
 
-type Mode = 'fit' | 'follow' | 'free';
-
-/** Below this scale of the whole chart its text cannot be read: the active state is followed instead. */
-const legible = 0.6;
-/** Below this scale only the names of states are shown, in a larger font. */
-const far = 0.42;
 /** A press that moves further than this drags the chart instead of clicking. In CSS pixels. */
 const dragSlack = 4;
 
@@ -41,102 +24,96 @@ interface ChartProps {
   readonly chart: Chart;
 }
 
-/** Live chart of an actor's machine: active states are lit, taken transitions flash; possible events are listed below. */
+/** Live chart of an actor's machine: active states are lit, the path taken is bold; the possible events are a drawer. */
 export function ChartView({ store, actor: real, chart }: ChartProps) {
   const simulated = store.simulation.simulated.value;
   const actor = simulated ? copyOf(simulated) : real;
   const pane = useRef<HTMLDivElement>(null);
   const size = useSize(pane);
-  const mode = useSignal<Mode>('fit');
   const isAll = useSignal(false);
-  const free = useSignal<Camera>({ x: 0, y: 0, scale: 1 });
+  /** Undefined: the whole drawing is fitted into the pane. */
+  const free = useSignal<Camera | undefined>(undefined);
+  const isListed = useSignal(false);
 
   const drawings = store.drawings.value;
   const isWhole = isAll.value || drawings === null;
-  const pick = store.pick.value;
-  const focus = focusOf(chart, actor.states, pick);
-  const view = useView(isWhole ? null : drawings, chart, focus, size.value);
-  const extent = isWhole ? chart : view?.picture;
-  const camera = cameraOf(mode.value, isWhole, chart, extent ?? chart, actor, size.value, free.value);
+  const sizeClass = drawings ? classFor(drawings, size.value) : undefined;
+  const picture = isWhole || !sizeClass ? undefined : drawings?.pictures[sizeClass];
+  const scene = useMemo(() => sceneOf(chart, picture), [chart, picture]);
+  const camera = free.value ?? fitChart(scene, size.value);
   const latest = useRef(camera);
   latest.current = camera;
   const look = (next: Camera) => {
     free.value = next;
-    mode.value = 'free';
   };
   const zoom = (factor: number) => look(zoomAt(latest.current, factor, size.value.width / 2, size.value.height / 2));
-  const setMode = (next: Mode) => {
-    if (next === 'follow' && !isWhole && store.pick.peek()?.kind === 'state') store.setPick(null);
-    mode.value = next;
+  const fit = () => {
+    free.value = undefined;
   };
   const toggleAll = () => {
     isAll.value = !isAll.peek();
-    mode.value = isAll.peek() && fitChart(chart, size.peek()).scale < legible ? 'follow' : 'fit';
+    fit();
+  };
+  const toggleList = () => {
+    isListed.value = !isListed.peek();
   };
   const pan = (x: number, y: number) => look({ ...latest.current, x: latest.current.x + x, y: latest.current.y + y });
-  useChartCommands(store, zoom, setMode, pan, toggleAll);
+  useChartCommands(store, { zoom, fit, pan, toggleAll, toggleList });
   const { isDragging, ...gestures } = useGestures(pane, latest, look, (target) => pickAt(store, target));
 
   const move = { transform: `translate(${camera.x}px, ${camera.y}px) scale(${camera.scale})` };
-  const events = possibleEvents(chart, actor.states);
-  const isNow = actor.states.includes(focus);
   // Not before its place is known: an animation would move it there.
-  const isPlaced = size.value.width > 0 && extent !== undefined;
+  const isPlaced = size.value.width > 0 && (isWhole || picture !== undefined);
+  const words = drawings?.words ?? noWords;
   return (
-    <figure class="chart">
+    <figure class="chart" aria-label={`Statechart ${chart.name}`}>
       <Tools
         store={store}
-        mode={mode.value}
-        setMode={setMode}
-        isFollowing={isWhole ? mode.value === 'follow' : pick?.kind !== 'state'}
+        isFitted={free.value === undefined}
+        fit={fit}
         isAll={isWhole}
         toggleAll={drawings === null ? undefined : toggleAll}
+        isListed={isListed.value}
+        toggleList={simulated ? undefined : toggleList}
         zoom={zoom}
         scale={camera.scale}
         simulate={simulateOf(store, real)}
       />
       {simulated && <SimulationBanner store={store} />}
       <div class="drawn-and-next">
-        <div ref={pane} class={`pane ${isDragging ? 'dragging' : mode.value}`} {...gestures}>
-          <svg
-            role="img"
-            aria-label={`Statechart ${chart.name}. Active: ${fullState(actor.states)}. Possible events: ${events.join(', ') || 'none'}.`}
-          >
+        <div ref={pane} class={`pane ${isDragging ? 'dragging' : free.value ? '' : 'fit'}`} {...gestures}>
+          <svg role="img" aria-label={`Statechart ${chart.name}. Active: ${fullState(actor.states)}.`}>
             <Arrows />
-            <g
-              key={`${isPlaced} ${isWhole}`}
-              class={`scene ${isWhole ? (camera.scale < far ? 'far' : '') : 'detail'}`}
-              style={move}
-            >
-              {isPlaced && isWhole && <Drawing store={store} actor={actor} chart={chart} />}
-              {isPlaced && view && <DetailDrawing store={store} actor={actor} chart={chart} focus={focus} {...view} />}
+            <g key={`${isPlaced} ${isWhole}`} class={`scene ${isWhole ? 'whole' : ''}`} style={move}>
+              {isPlaced && (
+                <Drawing
+                  store={store}
+                  actor={actor}
+                  chart={chart}
+                  scene={scene}
+                  words={words}
+                  isWide={sizeClass === 'wide'}
+                />
+              )}
             </g>
           </svg>
-          {isWhole && mode.value !== 'fit' && (
-            <Minimap chart={chart} actor={actor} camera={camera} size={size.value} look={look} />
-          )}
         </div>
         {simulated ? (
-          <SimulationPanel session={store.simulation} simulated={simulated} words={drawings?.words ?? noWords} />
+          <SimulationPanel session={store.simulation} simulated={simulated} words={words} />
         ) : (
-          <PossibleList
-            store={store}
-            chart={chart}
-            words={drawings?.words ?? noWords}
-            focus={focus}
-            isNow={isNow}
-            hasEnded={actor.ending !== null}
-            isNumbered={view !== undefined && view.picture.level >= 3 && view.picture.level < 8}
-          />
+          <PossibleList store={store} chart={chart} actor={actor} words={words} isOpen={isListed.value} />
         )}
       </div>
-      <p class="legend">
-        <b>{chart.name}</b> {chart.description}{' '}
-        <span class="quiet">
-          {chart.nodes.length - 1} states, {chart.edges.length} transitions
-        </span>
-      </p>
     </figure>
+  );
+}
+
+/** The largest drawing whose text is legible in a pane; without one that of the largest scale. */
+function classFor({ pictures }: Drawings, pane: Size): SizeClass | undefined {
+  const scaleOf = (size: SizeClass) =>
+    Math.min(pane.width / (pictures[size].width * grid), pane.height / (pictures[size].height * grid));
+  return (
+    sizeClasses.find((size) => scaleOf(size) >= 1) ?? [...sizeClasses].sort((a, b) => scaleOf(b) - scaleOf(a)).at(0)
   );
 }
 
@@ -169,48 +146,11 @@ function simulateOf(store: Store, actor: Actor): (() => void) | undefined {
   };
 }
 
-interface View {
-  readonly detail: Detail;
-  readonly picture: Picture;
-}
-
-/** The drawing around a focus that is legible in a pane of this size. */
-function useView(drawings: Drawings | null | undefined, chart: Chart, focus: string, size: Size): View | undefined {
-  const pictures = drawings?.pictures[focus];
-  const isLegible = (picture: Picture) => fitChart(picture, size).scale * detailFont.words >= legiblePx;
-  const pane = pictures && isLegible(pictures.desktop) ? 'desktop' : 'phone';
-  const picture = pictures?.[pane];
-  const graph = useMemo(
-    () => ({ ...chart, edges: chart.edges.map((edge) => ({ ...edge, internal: edge.points.length === 0 })) }),
-    [chart],
-  );
-  return useMemo(
-    () =>
-      drawings && picture
-        ? { picture, detail: detailOf(graph, drawings.words, focus, picture.level, pane) }
-        : undefined,
-    [graph, drawings, picture, focus, pane],
-  );
-}
-
-function cameraOf(
-  mode: Mode,
-  isWhole: boolean,
-  chart: Chart,
-  extent: Size,
-  actor: Actor,
-  size: Size,
-  free: Camera,
-): Camera {
-  if (mode === 'free') return free;
-  return isWhole && mode === 'follow' ? followStates(chart, actor.states, size) : fitChart(extent, size);
-}
-
-/** Selects the pressed state or arrow; a press elsewhere clears the selection. */
+/** Selects the pressed state or line; a press elsewhere clears the selection. */
 function pickAt(store: Store, target: EventTarget | null): void {
-  const element = target instanceof Element ? target.closest('[data-edge], [data-state]') : null;
-  const edge = element?.getAttribute('data-edge');
-  const state = element?.getAttribute('data-stands') ?? element?.getAttribute('data-state');
+  const element = target instanceof Element ? target.closest('[data-pick], [data-state], [data-frame]') : null;
+  const edge = element?.getAttribute('data-pick');
+  const state = element?.getAttribute('data-state') ?? element?.getAttribute('data-frame');
   if (edge != null) store.setPick({ kind: 'edge', id: edge });
   else if (state != null && state !== '') store.setPick({ kind: 'state', id: state });
   else store.setPick(null);
@@ -261,13 +201,15 @@ function useGestures(
   };
 }
 
-function useChartCommands(
-  store: Store,
-  zoom: (factor: number) => void,
-  setMode: (mode: Mode) => void,
-  pan: (x: number, y: number) => void,
-  toggleAll: () => void,
-): void {
+interface View {
+  readonly zoom: (factor: number) => void;
+  readonly fit: () => void;
+  readonly pan: (x: number, y: number) => void;
+  readonly toggleAll: () => void;
+  readonly toggleList: () => void;
+}
+
+function useChartCommands(store: Store, { zoom, fit, pan, toggleAll, toggleList }: View): void {
   const chart = (id: string, title: string, keys: readonly string[], run: () => void) => ({
     id: `actors.${id}`,
     title,
@@ -276,35 +218,35 @@ function useChartCommands(
     run,
   });
   useCommands(store.app, [
-    chart('fit', 'Show the whole chart', ['f'], () => setMode('fit')),
-    chart('all', 'Show every state of the chart, or only near ones', ['z'], toggleAll),
-    chart('follow', 'Follow the active state', ['o'], () => setMode('follow')),
+    chart('fit', 'Show the whole chart', ['f'], fit),
+    chart('all', 'Show every word of the chart, or its drawing', ['z'], toggleAll),
+    chart('possible', 'Show possible events', ['o'], toggleList),
     chart('zoomIn', 'Zoom in', ['+', '='], () => zoom(1.25)),
     chart('zoomOut', 'Zoom out', ['-'], () => zoom(0.8)),
     chart('panLeft', 'Pan the chart right', ['a'], () => pan(80, 0)),
     chart('panRight', 'Pan the chart left', ['d'], () => pan(-80, 0)),
     chart('panUp', 'Pan the chart down', ['w'], () => pan(0, 80)),
     chart('panDown', 'Pan the chart up', ['s'], () => pan(0, -80)),
-    chart('counts', 'Show visits and time of each state', ['c'], () => store.toggle('counts')),
-    chart('heat', 'Colour states by the time spent in them', ['h'], () => store.toggle('heat')),
+    chart('heat', 'Colour states by the time spent in them', ['h'], () => store.toggleHeat()),
   ]);
 }
 
 interface ToolsProps {
   readonly store: Store;
-  readonly mode: Mode;
-  readonly setMode: (mode: Mode) => void;
-  readonly isFollowing: boolean;
+  readonly isFitted: boolean;
+  readonly fit: () => void;
   readonly isAll: boolean;
   /** Undefined: there is only the whole chart. */
   readonly toggleAll: (() => void) | undefined;
+  readonly isListed: boolean;
+  /** Undefined: the list has no place beside a simulation. */
+  readonly toggleList: (() => void) | undefined;
   readonly zoom: (factor: number) => void;
   readonly scale: number;
   readonly simulate: (() => void) | undefined;
 }
 
-function Tools({ store, mode, setMode, isFollowing, isAll, toggleAll, zoom, scale, simulate }: ToolsProps) {
-  const { counts, heat } = store.shows.value;
+function Tools({ store, isFitted, fit, isAll, toggleAll, isListed, toggleList, zoom, scale, simulate }: ToolsProps) {
   const start = useRef<HTMLButtonElement>(null);
   useFocusInsteadOf(start, store.simulation.simulated.value === null);
   return (
@@ -314,43 +256,40 @@ function Tools({ store, mode, setMode, isFollowing, isAll, toggleAll, zoom, scal
           ref={start}
           type="button"
           class="simulate"
-          title="Step a copy of it: the actor is not touched"
+          title="Step a copy: the actor is not touched"
           onClick={simulate}
         >
           Simulate from here
         </button>
       )}
-      <button
-        type="button"
-        aria-pressed={counts}
-        title="Visits and time of each state"
-        onClick={() => store.toggle('counts')}
-      >
-        Counts <kbd>c</kbd>
-      </button>
-      <button type="button" aria-pressed={heat} title="Colour by time" onClick={() => store.toggle('heat')}>
-        Heat <kbd>h</kbd>
-      </button>
-      {toggleAll && (
-        <button type="button" aria-pressed={isAll} title="Every state, every word" onClick={toggleAll}>
-          All <kbd>z</kbd>
+      {toggleList && (
+        <button type="button" aria-expanded={isListed} title="Possible events (o)" onClick={toggleList}>
+          Next
         </button>
       )}
-      <button type="button" aria-pressed={isFollowing} onClick={() => setMode('follow')}>
-        Follow <kbd>o</kbd>
+      <button
+        type="button"
+        aria-pressed={store.showsHeat.value}
+        title="Colour by time (h)"
+        onClick={() => store.toggleHeat()}
+      >
+        Heat
       </button>
-      <button type="button" aria-pressed={mode === 'fit'} onClick={() => setMode('fit')}>
-        Fit <kbd>f</kbd>
+      {toggleAll && (
+        <button type="button" aria-pressed={isAll} title="Every word (z)" onClick={toggleAll}>
+          All
+        </button>
+      )}
+      <button type="button" aria-pressed={isFitted} title="The whole drawing (f)" onClick={fit}>
+        Fit
       </button>
-      <span class="zoom">
-        <button type="button" aria-label="Zoom out" onClick={() => zoom(0.8)}>
-          −
-        </button>
-        <output>{Math.round(scale * 100)} %</output>
-        <button type="button" aria-label="Zoom in" onClick={() => zoom(1.25)}>
-          +
-        </button>
-      </span>
+      <button type="button" aria-label="Zoom out" onClick={() => zoom(0.8)}>
+        −
+      </button>
+      <output>{Math.round(scale * 100)} %</output>
+      <button type="button" aria-label="Zoom in" onClick={() => zoom(1.25)}>
+        +
+      </button>
     </fieldset>
   );
 }
@@ -358,15 +297,21 @@ function Tools({ store, mode, setMode, isFollowing, isAll, toggleAll, zoom, scal
 function Arrows() {
   return (
     <defs>
-      <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-        <path class="arrow" d="M0 .8 7.5 4 0 7.2z" />
-      </marker>
-      <marker id="arrow-taken" viewBox="0 0 8 8" refX="6" refY="4" markerWidth="5" markerHeight="5" orient="auto">
-        <path class="arrow taken" d="M0 .8 7.5 4 0 7.2z" />
-      </marker>
-      <marker id="arrow-fresh" viewBox="0 0 8 8" refX="5" refY="4" markerWidth="2.6" markerHeight="2.6" orient="auto">
-        <path class="arrow taken" d="M0 .8 7.5 4 0 7.2z" />
-      </marker>
+      {['', '-spine', '-path'].map((kind) => (
+        <marker
+          key={kind}
+          id={`arrow${kind}`}
+          viewBox="0 0 8 8"
+          refX="7"
+          refY="4"
+          markerWidth="8"
+          markerHeight="8"
+          markerUnits="userSpaceOnUse"
+          orient="auto"
+        >
+          <path class={`arrow ${kind.slice(1)}`} d="M0 .8 7.5 4 0 7.2z" />
+        </marker>
+      ))}
     </defs>
   );
 }

@@ -1,123 +1,129 @@
-import { useEffect, useReducer, useRef } from 'preact/hooks';
-import { boxLines, chartFont as font, pathOf } from '../../../inspect/browser.ts';
-import type { Chart, ChartEdge, ChartNode } from '../../../protocol/index.ts';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { boxLines, clauseWords, chartFont as font, pathOf, type Words } from '../../../inspect/browser.ts';
+import type { Chart, ChartEdge, ChartNode, StateStatistics } from '../../../protocol/index.ts';
+import { duration } from '../../parts/format.ts';
 import { lookOf } from '../../parts/tone.ts';
 import type { Actor } from './model.ts';
-import { Count } from './state-count.tsx';
+import { type Box, type Line, placeWords, type Scene } from './scene.ts';
+import { edgeTitle } from './states.ts';
 import { heatOf, statisticsAt } from './statistics.ts';
 import type { Store } from './store.ts';
 
-/** Time for which a taken edge is thick. */
-const flashMs = 1_500;
+/** Steps of the path whose lines fade with their age. */
+const recentSteps = 5;
 
 interface DrawingProps {
   readonly store: Store;
   readonly actor: Actor;
   readonly chart: Chart;
+  readonly scene: Scene;
+  readonly words: Words;
+  /** Words stand beside every line of the path, not the last one only. */
+  readonly isWide: boolean;
 }
 
-/** The whole chart: every state open, every word on its arrow. */
-export function Drawing({ store, actor, chart }: DrawingProps) {
-  const active = new Set(actor.states);
-  const last = actor.log.at(-1);
-  const taken = new Set(last?.record.edges);
-  const flashes = useFlashes(store, actor);
-  const { tone } = lookOf(actor);
-  const { counts, heat } = store.shows.value;
-  const statistics = counts || heat ? statisticsAt(actor, store.clock.value) : {};
-  const shares = heat ? heatOf(statistics) : undefined;
+/** A chart: active states are lit, the path that the actor has taken is bold. The state decides classes and texts, never a place. */
+export function Drawing({ store, actor, chart, scene, words, isWide }: DrawingProps) {
+  const path = pathTaken(actor);
+  const statistics = statisticsAt(actor, store.clock.value);
+  const shares = store.showsHeat.value ? heatOf(statistics) : undefined;
   const pick = store.pick.value;
+  const { tone } = lookOf(actor);
   const picked = (kind: 'state' | 'edge', id: string) => pick?.kind === kind && pick.id === id;
+  const nodes = chart.nodes.map((node) => {
+    const isFrame = scene.frames.has(node.id);
+    return (
+      <StateBox
+        key={node.id}
+        chart={chart}
+        node={node}
+        box={scene.boxes.get(node.id) ?? node}
+        isFrame={isFrame}
+        name={scene.names.get(node.id)}
+        isWhole={scene.isWhole}
+        tone={actor.states.includes(node.id) ? tone : null}
+        statistics={isFrame ? undefined : statistics[node.id]}
+        heat={shares?.get(node.id)}
+        isPicked={picked('state', node.id)}
+      />
+    );
+  });
+  const isInner = (_: unknown, index: number) => !scene.frames.has(chart.nodes[index]?.id ?? '');
+  const lines = scene.lines.map((line) => ({ line, age: path.ageOf(line.edges) }));
+  // Lines of the path lie above the others.
+  lines.sort((a, b) => (b.age ?? Number.POSITIVE_INFINITY) - (a.age ?? Number.POSITIVE_INFINITY) || 0);
   return (
     <>
-      {chart.nodes.map((node) => (
-        <StateBox
-          key={node.id}
-          chart={chart}
-          node={node}
-          tone={active.has(node.id) ? tone : null}
-          heat={shares?.get(node.id)}
-          isPicked={picked('state', node.id)}
+      {nodes.filter((node, index) => !isInner(node, index))}
+      {lines.map(({ line, age }) => (
+        <Arrow
+          key={line.id}
+          line={line}
+          age={age}
+          step={age === 0 ? actor.log.at(-1)?.n : undefined}
+          hasDot={scene.frames.has(line.source)}
+          isPicked={line.edges.some(({ id }) => picked('edge', id))}
         />
       ))}
-      <Lines chart={chart} taken={taken} flashes={flashes} pickedId={pick?.kind === 'edge' ? pick.id : null} />
-      {chart.edges.map((edge) => (
-        <EdgeLabel
-          key={edge.id}
-          edge={edge}
-          isTaken={taken.has(edge.id)}
-          isFresh={flashes.has(edge.id)}
-          isPicked={picked('edge', edge.id)}
-        />
-      ))}
-      {counts && chart.nodes.map((node) => <Count key={node.id} id={node.id} box={node} statistics={statistics} />)}
+      {nodes.filter(isInner)}
+      {scene.isWhole
+        ? chart.edges.map((edge) => (
+            <EdgeLabel
+              key={edge.id}
+              edge={edge}
+              isTaken={(path.ageOf([edge]) ?? recentSteps) < recentSteps}
+              isPicked={picked('edge', edge.id)}
+            />
+          ))
+        : lines.length > 0 && <PathWords scene={scene} words={words} lines={lines} path={path} isWide={isWide} />}
     </>
   );
 }
 
-/**
- * Edges that flash now, because a transition took them a moment ago, or because the selected step took them. The number of the
- * record distinguishes a flash from the one before.
- */
-export function useFlashes(store: Store, actor: Actor): ReadonlyMap<string, number> {
-  const [, redraw] = useReducer((count: number, _: undefined) => count + 1, 0);
-  const seen = useRef({ n: -1, at: 0 });
-  const now = Date.now();
-  const isPast = store.travel.moment.value !== null;
-  const last = actor.log.at(-1);
-  if (isPast && last && last.n !== seen.current.n) seen.current = { n: last.n, at: now };
-  const flashes = new Map<string, number>();
-  let next = Number.POSITIVE_INFINITY;
-  for (let index = actor.log.length - 1; index >= 0; index -= 1) {
-    const entry = actor.log[index];
-    if (!entry) break;
-    const left = (isPast ? (entry.n === seen.current.n ? seen.current.at : 0) : entry.heardAt) + flashMs - now;
-    if (left <= 0) break;
-    next = Math.min(next, left);
-    for (const edge of entry.record.edges) if (!flashes.has(edge)) flashes.set(edge, entry.n);
-  }
-  useEffect(() => {
-    if (!Number.isFinite(next)) return;
-    const timer = setTimeout(redraw, next, undefined);
-    return () => clearTimeout(timer);
-  });
-  return flashes;
+interface Path {
+  /** Steps since one of these transitions was taken last; undefined: not in the log. */
+  ageOf(edges: readonly ChartEdge[]): number | undefined;
 }
 
-interface LinesProps {
-  readonly chart: Chart;
-  readonly taken: ReadonlySet<string>;
-  readonly flashes: ReadonlyMap<string, number>;
-  readonly pickedId: string | null;
+/** The transitions in the log of an actor. */
+function pathTaken({ log }: Actor): Path {
+  const ages = new Map<string, number>();
+  for (let index = log.length - 1; index >= 0; index -= 1) {
+    for (const edge of log[index]?.record.edges ?? []) if (!ages.has(edge)) ages.set(edge, log.length - 1 - index);
+  }
+  return {
+    ageOf(edges) {
+      const known = edges.flatMap(({ id }) => ages.get(id) ?? []);
+      return known.length === 0 ? undefined : Math.min(...known);
+    },
+  };
 }
 
-/** Transitions between the same two states share one line. */
-function Lines({ chart, taken, flashes, pickedId }: LinesProps) {
-  const lines = new Map<string, ChartEdge[]>();
-  for (const edge of chart.edges) {
-    const d = pathOf(edge.points);
-    if (d !== '') lines.set(d, [...(lines.get(d) ?? []), edge]);
-  }
+interface PathWordsProps extends Pick<DrawingProps, 'scene' | 'words' | 'isWide'> {
+  readonly lines: readonly { readonly line: Line; readonly age: number | undefined }[];
+  readonly path: Path;
+}
+
+/** Conditions of the transitions that were taken, in plain words: those that find room. */
+function PathWords({ scene, words, lines, path, isWide }: PathWordsProps) {
+  const wanted = lines
+    .filter(({ age }) => age !== undefined && (isWide || age === 0))
+    .reverse()
+    .flatMap(({ line, age }) => {
+      const edge = line.edges.find((each) => path.ageOf([each]) === age);
+      return edge && edge.guard !== null ? [{ line, text: clauseWords(words, edge.guard) }] : [];
+    });
+  // The key holds everything that `wanted` depends on.
+  const key = wanted.map(({ line, text }) => `${line.id} ${text}`).join('\n');
+  const placed = useMemo(() => placeWords(scene, wanted), [scene, key]);
   return (
     <>
-      {[...lines].map(([d, edges]) => {
-        const isTaken = edges.some(({ id }) => taken.has(id));
-        const flash = edges.map(({ id }) => flashes.get(id)).find((n) => n !== undefined);
-        const isPicked = edges.some(({ id }) => id === pickedId);
-        const classes = ['edge', isTaken && 'taken', flash !== undefined && 'fresh', isPicked && 'picked'];
-        return (
-          <g key={d} data-edge={edges[0]?.id}>
-            <path class="reach" d={d} />
-            <path
-              // Each flash is a new element, so that its animation restarts.
-              key={flash ?? 'still'}
-              d={d}
-              class={classes.filter(Boolean).join(' ')}
-              marker-end={`url(#arrow${flash !== undefined ? '-fresh' : isTaken ? '-taken' : ''})`}
-            />
-          </g>
-        );
-      })}
+      {placed.map(({ x, y, width, height, text }) => (
+        <g key={text} class="label">
+          <rect class="halo" x={x} y={y} width={width} height={height} rx="3" />
+          <FittedText class="words" x={x + 3} y={y + 10.5} text={text} room={width - 4} />
+        </g>
+      ))}
     </>
   );
 }
@@ -125,38 +131,102 @@ function Lines({ chart, taken, flashes, pickedId }: LinesProps) {
 interface StateBoxProps {
   readonly chart: Chart;
   readonly node: ChartNode;
+  readonly box: Box;
+  readonly isFrame: boolean;
+  /** Rectangle of a frame's name. */
+  readonly name: Box | undefined;
+  readonly isWhole: boolean;
   /** Colour of an active state. */
   readonly tone: string | null;
+  readonly statistics: StateStatistics | undefined;
   /** Share of the time, 0 to 1; undefined: not shown. */
   readonly heat: number | undefined;
   readonly isPicked: boolean;
 }
 
-function StateBox({ chart, node, tone, heat, isPicked }: StateBoxProps) {
-  const x = node.x + font.pad;
-  const y = node.y + font.pad;
+function StateBox({ chart, node, box, isFrame, name, isWhole, tone, statistics, heat, isPicked }: StateBoxProps) {
   const isRoot = node.parent === null;
-  const place = isRoot ? 'root' : node.parent === '' ? 'outer' : 'inner';
-  // The chart's heading names the machine; its frame only matters for the events that it handles in every state.
-  const name = isRoot ? (chart.edges.some((edge) => edge.source === '') ? 'in every state' : '') : node.label;
-  const classes = ['node', node.kind, place, tone !== null && `active ${tone}`, isPicked && 'picked', heat && 'heat'];
+  const hasVisits = statistics !== undefined && statistics.visits > 0;
+  const isEverywhere = chart.edges.some((edge) => edge.source === '' && edge.points.length > 0);
+  const classes = [
+    'node',
+    node.kind,
+    isRoot && (isEverywhere ? 'root everywhere' : 'root'),
+    tone !== null && `active ${tone}`,
+    hasVisits && 'visited',
+    isPicked && 'picked',
+    heat && 'heat',
+  ];
+  const [x, y] = isWhole ? [box.x + font.pad, box.y + font.pad + 12.5] : [box.x + 6, box.y + 14];
+  const nameAt = x + (node.initial ? 10 : 0);
   return (
     <g
       class={classes.filter(Boolean).join(' ')}
-      data-state={node.id}
+      data-state={isFrame ? undefined : node.id}
+      data-frame={isFrame ? node.id : undefined}
       style={heat ? { '--heat': `${Math.round(10 + heat * 65)}%` } : undefined}
     >
       <title>{node.description || node.label}</title>
-      <rect class="box" x={node.x} y={node.y} width={node.width} height={node.height} rx="7" />
-      {node.initial && <circle class="start" cx={x + 3} cy={y + 8} r="3.5" />}
-      <text class="name" x={x + (node.initial ? 12 : 0)} y={y + 12.5}>
-        {name}
-      </text>
-      {boxLines(node).map((line, index) => (
-        <text key={line} class="line" x={x} y={y + font.title + index * font.line + 10}>
-          {line}
+      <rect class="box" x={box.x} y={box.y} width={box.width} height={box.height} rx="6" />
+      {isFrame && !isWhole ? (
+        name && (
+          <g>
+            <rect class="halo" {...name} />
+            <FittedText class="name" x={name.x + 4} y={box.y + 4} text={node.label} room={name.width - 6} />
+          </g>
+        )
+      ) : (
+        <>
+          {node.initial && <circle class="start" cx={x + 3} cy={y - 4} r="3" />}
+          {!isRoot && (
+            <FittedText class="name" x={nameAt} y={y} text={node.label} room={box.x + box.width - nameAt - 3} />
+          )}
+        </>
+      )}
+      {isWhole &&
+        boxLines(node).map((line, index) => (
+          <text key={line} class="line" x={x} y={box.y + font.pad + font.title + index * font.line + 10}>
+            {line}
+          </text>
+        ))}
+      {hasVisits && (
+        <text class="count" data-count={node.id} x={box.x + box.width - 1} y={box.y + 0.5}>
+          {`${statistics.visits}×${statistics.ms >= 1 ? ` ${duration(statistics.ms)}` : ''}`}
         </text>
-      ))}
+      )}
+    </g>
+  );
+}
+
+interface ArrowProps {
+  readonly line: Line;
+  /** Steps since it was taken last; undefined: it was not. */
+  readonly age: number | undefined;
+  /** Number of the step that took it last, if it is the last step: a new one restarts the animation. */
+  readonly step: number | undefined;
+  readonly hasDot: boolean;
+  readonly isPicked: boolean;
+}
+
+function Arrow({ line, age, step, hasDot, isPicked }: ArrowProps) {
+  const d = pathOf(line.points, 5);
+  const [start] = line.points;
+  if (!start) return null;
+  const isTaken = age !== undefined;
+  const classes = ['edge', line.isSpine && 'spine', isTaken && 'taken', age === 0 && 'last', isPicked && 'picked'];
+  return (
+    <g data-pick={line.edges[0]?.id}>
+      <title>{line.edges.map(edgeTitle).join('\n')}</title>
+      <path class="reach" d={d} />
+      <path
+        key={step ?? 'still'}
+        d={d}
+        data-edge={line.id}
+        class={classes.filter(Boolean).join(' ')}
+        style={isTaken && age < recentSteps ? { '--age': age } : undefined}
+        marker-end={`url(#arrow${isTaken ? '-path' : line.isSpine ? '-spine' : ''})`}
+      />
+      {hasDot && <circle class={isTaken ? 'start taken' : 'start'} cx={start.x} cy={start.y} r="2.6" />}
     </g>
   );
 }
@@ -164,17 +234,17 @@ function StateBox({ chart, node, tone, heat, isPicked }: StateBoxProps) {
 interface EdgeLabelProps {
   readonly edge: ChartEdge;
   readonly isTaken: boolean;
-  readonly isFresh: boolean;
   readonly isPicked: boolean;
 }
 
-function EdgeLabel({ edge, isTaken, isFresh, isPicked }: EdgeLabelProps) {
+/** All words of a transition, as the whole chart has them. */
+function EdgeLabel({ edge, isTaken, isPicked }: EdgeLabelProps) {
   const lines = edge.label.split('\n');
   const { x, y } = edge.labelAt;
   const width = Math.max(...lines.map((line) => line.length)) * font.character + 4;
-  const classes = ['label', isTaken && 'taken', isFresh && 'fresh', isPicked && 'picked'];
+  const classes = ['label', isTaken && 'taken', isPicked && 'picked'];
   return (
-    <g class={classes.filter(Boolean).join(' ')} data-edge={edge.id}>
+    <g class={classes.filter(Boolean).join(' ')} data-pick={edge.id}>
       <title>{edge.label.replaceAll('\n', ' ')}</title>
       <rect
         class={edge.points.length > 0 ? 'halo' : 'reach'}
@@ -190,5 +260,32 @@ function EdgeLabel({ edge, isTaken, isFresh, isPicked }: EdgeLabelProps) {
         </text>
       ))}
     </g>
+  );
+}
+
+interface FittedTextProps {
+  readonly class: string;
+  readonly x: number;
+  readonly y: number;
+  readonly text: string;
+  /** Largest width, in the units of the drawing. */
+  readonly room: number;
+}
+
+/** One line of text, condensed if the system's font is wider than the font that the drawing was made for. */
+function FittedText({ text, room, ...rest }: FittedTextProps) {
+  const line = useRef<SVGTextElement>(null);
+  useLayoutEffect(() => {
+    const element = line.current;
+    if (!element) return;
+    element.removeAttribute('textLength');
+    if (element.getComputedTextLength() <= room) return;
+    element.setAttribute('lengthAdjust', 'spacingAndGlyphs');
+    element.setAttribute('textLength', String(room));
+  }, [text, room]);
+  return (
+    <text ref={line} {...rest}>
+      {text}
+    </text>
   );
 }

@@ -57,8 +57,9 @@ function Actors({ store }: { readonly store: Store }) {
     app.subject.value = title;
   }, [app, title]);
   return (
-    <div class="actors">
+    <div class={`actors ${app.router.route.value.path.length > 0 ? 'chosen' : ''}`}>
       <nav class="side" aria-label="Actors">
+        <h1 class="unseen of-list">Actors</h1>
         <FilterBar store={store} />
         <Tree store={store} />
         <Hint store={store} />

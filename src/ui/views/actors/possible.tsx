@@ -1,50 +1,53 @@
-import { actionWords, causeOf, guardWords, pathTo, possibleIn, type Words } from '../../../inspect/browser.ts';
+import { actionWords, causeOf, guardWords, type Words } from '../../../inspect/browser.ts';
 import type { Chart, ChartEdge } from '../../../protocol/index.ts';
+import type { Actor } from './model.ts';
+import { possibleEdges } from './states.ts';
 import type { Store } from './store.ts';
 
 interface PossibleProps {
   readonly store: Store;
   readonly chart: Chart;
+  readonly actor: Actor;
   readonly words: Words;
-  /** State whose events are listed. */
-  readonly focus: string;
-  /** The focus is the active state. */
-  readonly isNow: boolean;
-  readonly hasEnded: boolean;
-  /** Numbers of the list are on the arrows. */
-  readonly isNumbered: boolean;
+  readonly isOpen: boolean;
 }
 
-/** The events of a state in words: condition, target and actions. */
-export function PossibleList({ store, chart, words, focus, isNow, hasEnded, isNumbered }: PossibleProps) {
-  const edges = possibleIn(chart.edges, pathTo(focus));
-  const title = isNow ? 'Possible events' : `Possible events in ${focus.split('.').join(' · ')}`;
-  const isOver = edges.length === 0 || (isNow && hasEnded);
+/** Drawer over the lower edge of a chart: the transitions of the active states, and of the picked one, with their owners. */
+export function PossibleList({ store, chart, actor, words, isOpen }: PossibleProps) {
+  const pick = store.pick.value;
+  const states = pick?.kind === 'state' ? pathTo(pick.id) : actor.states;
+  const edges = actor.ending && states === actor.states ? [] : possibleEdges(chart, states);
   return (
-    <section class="next-events" aria-label={title}>
-      <h2>{title}</h2>
-      {isOver ? (
-        <p class="quiet">{isNow && hasEnded ? 'Nothing: it has ended.' : 'Nothing: this is a final state.'}</p>
-      ) : (
-        <ol class={isNumbered ? 'numbered' : ''}>
-          {edges.map((edge, index) => (
-            <li key={edge.id}>
-              {isNumbered && <b class="number">{index + 1}</b>}
-              <Cause store={store} edge={edge} />
-              {edge.guard !== null && <span title={edge.guard}> {guardWords(words, edge.guard)}</span>}{' '}
-              <b>{edge.points.length === 0 ? 'stays' : `→ ${edge.target.split('.').join(' · ')}`}</b>
-              {edge.actions.length > 0 && (
-                <span class="quiet" title={edge.actions.join(', ')}>
-                  {' '}
-                  {edge.actions.map((name) => actionWords(words, name)).join('; ')}
-                </span>
-              )}
-            </li>
-          ))}
-        </ol>
-      )}
+    <section class="next-events" aria-label="Next" hidden={!isOpen}>
+      {edges.length === 0 && <p class="quiet">Nothing: it has ended.</p>}
+      <ul aria-label="What can happen now">
+        {edges.map((edge) => (
+          <li key={edge.id} data-edge={`${edge.source}→${edge.target}`}>
+            <Cause store={store} edge={edge} />
+            {edge.guard !== null && <span title={edge.guard}> {guardWords(words, edge.guard)}</span>}{' '}
+            <b>{edge.points.length === 0 ? 'stays' : `→ ${edge.target.split('.').join(' · ')}`}</b>
+            {edge.actions.length > 0 && (
+              <span class="quiet" title={edge.actions.join(', ')}>
+                {' '}
+                {edge.actions.map((name) => actionWords(words, name)).join('; ')}
+              </span>
+            )}{' '}
+            <i class="quiet">{ownerOf(chart, edge)}</i>
+          </li>
+        ))}
+      </ul>
     </section>
   );
+}
+
+/** Ids of a state and of those around it. */
+const pathTo = (id: string): string[] => id.split('.').map((_, index, keys) => keys.slice(0, index + 1).join('.'));
+
+/** State that owns a transition: one that holds others has it in each of them. */
+function ownerOf({ nodes }: Chart, { source }: ChartEdge): string {
+  if (source === '') return 'in every state';
+  const name = source.split('.').join(' · ');
+  return nodes.some(({ parent }) => parent === source) ? `in every state of ${name}` : `in ${name}`;
 }
 
 function Cause({ store, edge }: { readonly store: Store; readonly edge: ChartEdge }) {

@@ -131,11 +131,19 @@ const point: Check<{ x: number; y: number }> = (value, place) => {
   return { x: number(x, place), y: number(y, place) };
 };
 
-const kinds = ['atomic', 'compound', 'parallel', 'final', 'history'] as const;
-const kind: Check<ChartNode['kind']> = (value, place) => {
-  const known = kinds.find((each) => each === value);
-  if (!known) throw new Refusal(`${place} is not a kind of state`);
-  return known;
+const oneOf =
+  <T extends string>(...words: readonly T[]): Check<T> =>
+  (value, place) => {
+    const known = words.find((each) => each === value);
+    if (!known) throw new Refusal(`${place} is unknown`);
+    return known;
+  };
+const kind = oneOf('atomic', 'compound', 'parallel', 'final', 'history');
+const lane = oneOf('detour', 'spine', 'exception', 'end');
+const work = oneOf('thinks', 'works', 'asks', 'pauses', 'failed', 'serves', 'unwell', 'rests', 'ended');
+const meta: Check<ChartNode['meta'] & object> = (value, place) => {
+  const of = fields(value, place);
+  return { kind: work(of['kind'], place), lane: lane(of['lane'], place), order: number(of['order'], place) };
 };
 
 const node: Check<ChartNode> = (value, place) => {
@@ -147,6 +155,7 @@ const node: Check<ChartNode> = (value, place) => {
     description: text(of['description'], `${place}.description`),
     kind: kind(of['kind'], `${place}.kind`),
     initial: flag(of['initial'], `${place}.initial`),
+    ...(of['meta'] !== undefined && { meta: meta(of['meta'], `${place}.meta`) }),
     invokes: texts(of['invokes'], `${place}.invokes`),
     entry: texts(of['entry'], `${place}.entry`),
     exit: texts(of['exit'], `${place}.exit`),

@@ -8,11 +8,6 @@ export function possibleEdges(chart: Chart, states: readonly string[]): ChartEdg
     .sort((a, b) => b.source.length - a.source.length);
 }
 
-/** Events that these states listen to, each once. Guards are not evaluated. */
-export const possibleEvents = (chart: Chart, states: readonly string[]): string[] => [
-  ...new Set(possibleEdges(chart, states).map((edge) => edge.event)),
-];
-
 /** An arrow in words: `PROBE.FAILED [reachesFailureThreshold]`. */
 export function edgeTitle(edge: ChartEdge): string {
   return edge.guard === null ? causeOf(edge) : `${causeOf(edge)} [${edge.guard}]`;

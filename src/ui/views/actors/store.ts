@@ -3,6 +3,7 @@ import type { Drawings } from '../../../inspect/browser.ts';
 import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
+import type { Action } from '../../parts/workspace-acts.ts';
 import { drawingsOf } from './drawings.ts';
 import { createFeed } from './feed.ts';
 import { followLink, type Picked, type Tab } from './link.ts';
@@ -11,11 +12,6 @@ import { actorsOf, type Recording, readRecording, recordsOf, writeRecording } fr
 import { createSimulation, type SimulationSession } from './simulation/session.ts';
 import { createTravel, type Travel } from './travel.ts';
 import { type Counts, countsOf, everything, type Filter, type TreeRow, TreeRows } from './tree-rows.ts';
-
-/** Additional data of the chart: visits and times, times as colour. */
-export type Extra = 'counts' | 'heat';
-
-export type Action = 'ensure' | 'restart' | 'stop';
 
 /** Command that the Hub has not answered yet, and its actor. */
 interface Running {
@@ -49,7 +45,7 @@ export interface Store {
   readonly whole: ReadonlySignal<Actor | null>;
   readonly chart: ReadonlySignal<Chart | undefined>;
   readonly simulation: SimulationSession;
-  /** Drawings of the chart around each state; undefined: not fetched yet, null: missing for this chart. */
+  /** Drawings of the chart; undefined: not fetched yet, null: missing for this chart. */
   readonly drawings: ReadonlySignal<Drawings | null | undefined>;
   readonly tab: ReadonlySignal<Tab>;
   readonly pick: ReadonlySignal<Picked | null>;
@@ -60,8 +56,8 @@ export interface Store {
   readonly notice: ReadonlySignal<string | null>;
   /** Milliseconds since the epoch: now, the selected moment, or the time of the recording. */
   readonly clock: ReadonlySignal<number>;
-  /** Additional data that the chart shows. */
-  readonly shows: ReadonlySignal<Readonly<Record<Extra, boolean>>>;
+  /** The chart colours states by their time. */
+  readonly showsHeat: ReadonlySignal<boolean>;
   /** Steps to compare; null: the last one before. */
   readonly compared: ReadonlySignal<{ readonly a: number | null; readonly b: number | null }>;
   select(id: string): void;
@@ -70,7 +66,7 @@ export interface Store {
   askToStop(asks: boolean): void;
   setPick(pick: Picked | null): void;
   setOpen(id: string, isOpen: boolean): void;
-  toggle(extra: Extra): void;
+  toggleHeat(): void;
   compare(change: { readonly a?: number | null; readonly b?: number | null }): void;
   dismiss(): void;
   act(action: Action, id: string, workspacePath: string): Promise<void>;
@@ -97,7 +93,7 @@ export function createStore(app: App): Store {
   const notice = signal<string | null>(null);
   const fetched = fetchCharts(app, feed.isLoaded, notice);
   const closed = signal<ReadonlySet<string>>(new Set());
-  const shows = signal<Readonly<Record<Extra, boolean>>>({ counts: false, heat: false });
+  const showsHeat = signal(false);
   const compared = signal<{ readonly a: number | null; readonly b: number | null }>({ a: null, b: null });
 
   const present = computed(() => opened.value?.actors ?? feed.actors.value);
@@ -145,7 +141,7 @@ export function createStore(app: App): Store {
     busy,
     notice,
     clock: computed(() => travel.moment.value?.at ?? opened.value?.recording.recordedAt.getTime() ?? app.now.value),
-    shows,
+    showsHeat,
     compared,
     select(id) {
       batch(() => {
@@ -163,8 +159,8 @@ export function createStore(app: App): Store {
       else next.add(id);
       closed.value = next;
     },
-    toggle(extra) {
-      shows.value = { ...shows.peek(), [extra]: !shows.peek()[extra] };
+    toggleHeat() {
+      showsHeat.value = !showsHeat.peek();
     },
     compare(change) {
       compared.value = { ...compared.peek(), ...change };

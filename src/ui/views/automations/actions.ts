@@ -29,6 +29,7 @@ export function automationActions(app: App, reload: () => void) {
     reload();
   };
   return {
+    add: (job: unknown) => app.api.send<unknown>('POST', dashboardPaths.automations, job),
     run: ({ id, name }: Automation) =>
       attempt(app.api.send('POST', of(dashboardPaths.automationRun, id)), `“${name}” runs now.`),
     enable: ({ id, name }: Automation, enabled: boolean) =>

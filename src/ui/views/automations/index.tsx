@@ -14,6 +14,7 @@ import { zone } from '../../parts/time.ts';
 import { automationActions, readState } from './actions.ts';
 import './automations.css';
 import { History } from './history.tsx';
+import { NewJob } from './new-job.tsx';
 import { AutomationTable } from './table.tsx';
 
 /** Pause in which changes are gathered for one fetch. */
@@ -23,6 +24,7 @@ export default function AutomationsView({ app }: { readonly app: App }) {
   const { data, error, at, reload } = useResource((signal) => readState(app, signal));
   useChanges(app, reload);
   const box = useRef<HTMLInputElement>(null);
+  const isNew = useSignal(false);
   const doomed = useSignal<Automation | null>(null);
   const { path, query } = app.router.route.value;
   const text = query['q'] ?? '';
@@ -47,6 +49,17 @@ export default function AutomationsView({ app }: { readonly app: App }) {
           box={box}
         />
         <span class="quiet">{zone()}</span>
+        {state && readOnly === undefined && (
+          <button
+            type="button"
+            class="main"
+            onClick={() => {
+              isNew.value = true;
+            }}
+          >
+            New
+          </button>
+        )}
         <button type="button" onClick={() => void actions.refresh()} title="Reload all schedules (r)">
           <Glyph name="refresh" />
           Refresh
@@ -82,6 +95,15 @@ export default function AutomationsView({ app }: { readonly app: App }) {
           </section>
           {chosen && <History app={app} automation={chosen} onClose={close} />}
         </div>
+      )}
+      {isNew.value && (
+        <NewJob
+          actions={actions}
+          onClose={() => {
+            isNew.value = false;
+            reload();
+          }}
+        />
       )}
       {doomed.value && (
         <Confirm
@@ -128,7 +150,7 @@ function None() {
       title="Nothing runs by itself yet"
       command={'oratorio cron add --daily 07:30 "What changed since yesterday?"'}
     >
-      <p>A cron job says something to the agent again and again. Add one from a terminal in this workspace:</p>
+      <p>A job gives the agent a prompt again and again. Press New, or in a terminal:</p>
     </Empty>
   );
 }

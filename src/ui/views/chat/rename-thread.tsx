@@ -11,7 +11,7 @@ export function RenameThread({
   readonly onClose: () => void;
 }) {
   return (
-    <Dialog title="Rename thread" onClose={onClose}>
+    <Dialog title="Rename conversation" onClose={onClose}>
       <form
         class="inside"
         onSubmit={(event) => {

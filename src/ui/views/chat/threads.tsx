@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { messageOf, visible } from '../../../lib/browser.ts';
+import { threadName } from '../../../protocol/browser.ts';
 import type { ThreadSummary } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
@@ -18,8 +19,8 @@ interface ThreadsProps {
 /** Threads shown before a search; the search finds the others by their names. */
 const maxShown = 200;
 
-export const nameOf = ({ displayName, id }: Pick<ThreadSummary, 'displayName' | 'id'>): string =>
-  visible(displayName ?? id, { multiline: false });
+export const nameOf = (thread: Pick<ThreadSummary, 'displayName' | 'firstInput'>): string =>
+  visible(threadName(thread), { multiline: false });
 
 /** The threads of the workspace: a search, a button for a new thread, and the actions of each. */
 export function Threads({ app, chat, conversation }: ThreadsProps) {
@@ -33,12 +34,12 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
     work.catch((error: unknown) => app.toast({ text: messageOf(error), tone: 'danger' }));
   };
   return (
-    <section class="threads" aria-label="Threads">
+    <section class="threads" aria-label="Conversations">
       <div class="tools">
         <input
           type="search"
-          aria-label="Search threads"
-          placeholder="Search threads"
+          aria-label="Search conversations"
+          placeholder="Search conversations"
           value={query.value}
           onInput={(event) => {
             query.value = event.currentTarget.value;
@@ -49,7 +50,7 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
         </a>
       </div>
       {chat.threads.value !== null && found.length === 0 && (
-        <p class="quiet none">{all.length === 0 ? 'No threads yet.' : 'No thread has this name.'}</p>
+        <p class="quiet none">{all.length === 0 ? 'No conversations yet.' : 'No conversation has this name.'}</p>
       )}
       <ul>
         {found.slice(0, maxShown).map((thread) => (
@@ -92,7 +93,7 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
       {found.length > maxShown && <p class="quiet none">{found.length - maxShown} more: search by name.</p>}
       {app.server.base !== '' && (
         <a class="choice" href={`/${href({ view: 'threads' })}`}>
-          Threads of all workspaces
+          Conversations of all workspaces
         </a>
       )}
       <label class="choice">
@@ -107,7 +108,7 @@ export function Threads({ app, chat, conversation }: ThreadsProps) {
       </label>
       {renamed.value && (
         <RenameThread
-          name={renamed.value.displayName ?? ''}
+          name={renamed.value.displayName ?? renamed.value.firstInput ?? ''}
           onClose={() => {
             renamed.value = null;
           }}

@@ -2,12 +2,14 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
 import { answersTo } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
-import { ConsentText, EndMark, unseenTitle, useSeen } from '../../parts/consent.tsx';
+import { Answers } from '../../parts/answers.tsx';
+import { ConsentText, useSeen } from '../../parts/consent.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { QuestionForm } from '../../parts/question-form.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
-import { rowsOfPatch } from '../chat/data/diff-rows.ts';
-import { DiffView } from '../chat/rows/diff-view.tsx';
+import { askedChange, partsToSee } from '../chat/data/diff-rows.ts';
+import { ConsentChange } from '../chat/rows/consent-change.tsx';
 import { NoticeSwitch } from './notices/switch.tsx';
 import { createInbox, type InboxEntry, type InboxStore, keyOf } from './store.ts';
 import './inbox.css';
@@ -38,18 +40,26 @@ export default function Inbox({ app }: { readonly app: App }) {
           <p>Requests for approval of all workspaces appear here.</p>
         </Empty>
       )}
-      <ol class="requests" aria-live="polite">
-        {entries?.map((entry) => (
-          <Request
-            key={keyOf(entry.item)}
-            app={app}
-            store={store}
-            entry={entry}
-            isAsked={keyOf(entry.item) === asked}
-          />
-        ))}
-      </ol>
+      <Requests app={app} store={store} asked={asked} />
     </div>
+  );
+}
+
+interface RequestsProps {
+  readonly app: App;
+  readonly store: InboxStore;
+  /** Key of the request that a notice leads to; empty without one. */
+  readonly asked?: string;
+}
+
+/** A card for each request, here and in *Now*. */
+export function Requests({ app, store, asked = '' }: RequestsProps) {
+  return (
+    <ol class="requests" aria-live="polite">
+      {store.entries.value?.map((entry) => (
+        <Request key={keyOf(entry.item)} app={app} store={store} entry={entry} isAsked={keyOf(entry.item) === asked} />
+      ))}
+    </ol>
   );
 }
 
@@ -69,8 +79,8 @@ function Request({ app, store, entry, isAsked }: RequestProps) {
   const { item, outcome } = entry;
   const { displayName, workspacePath, actionUrl, request } = item;
   const expiresAt = Date.parse(request.expiresAt);
-  const rows = useMemo(() => (request.diff === undefined ? null : rowsOfPatch(request.diff)), [request.diff]);
-  const { isSeen, see } = useSeen(rows ? ['target', 'change'] : ['target']);
+  const asked = useMemo(() => askedChange(null, request.diff), [request.diff]);
+  const { isSeen, see } = useSeen(partsToSee(asked));
   return (
     <li
       ref={place}
@@ -81,20 +91,19 @@ function Request({ app, store, entry, isAsked }: RequestProps) {
         <b title={workspacePath}>{displayName}</b> wants to {request.operation}{' '}
         <span class="quiet">({request.tool})</span>
       </header>
-      <ConsentText text={request.target} onSeen={() => see('target')} />
-      {rows && <DiffView rows={rows} end={<EndMark onSeen={() => see('change')} />} />}
-      <dl>
+      {!request.question && <ConsentText text={request.target} onSeen={() => see('target')} />}
+      <ConsentChange change={asked} onSeen={() => see('change')} />
+      <dl hidden={request.question !== undefined}>
         {request.workingDirectory !== undefined && <Fact name="In" text={request.workingDirectory} />}
         {request.reason !== undefined && <Fact name="Reason" text={request.reason} />}
-        {answersTo(request).map(({ decision, label, means }) => (
-          <Fact key={decision} name={label} text={means} />
-        ))}
-        {request.proposedRule && (
-          <Fact name="Always saves" text={`${request.proposedRule.tool}: ${request.proposedRule.prefix.join(' ')} …`} />
-        )}
+        {answersTo(request)
+          .filter(({ decision }) => decision === 'acceptForSession' || decision === 'acceptAlways')
+          .map(({ decision, means }) => (
+            <Fact key={decision} name={decision === 'acceptAlways' ? 'Always' : 'In this conversation'} text={means} />
+          ))}
       </dl>
       {outcome === null ? (
-        <Answers store={store} entry={entry} isSeen={isSeen} />
+        <SettledAnswers store={store} entry={entry} isSeen={isSeen} />
       ) : (
         <p class="outcome" role="status">
           {outcome}
@@ -122,28 +131,32 @@ function Fact({ name, text }: { readonly name: string; readonly text: string }) 
 }
 
 /** Buttons that answer once the request has stood for a moment; those that allow, once its end was in view. */
-function Answers({ store, entry, isSeen }: Pick<RequestProps, 'store' | 'entry'> & { readonly isSeen: boolean }) {
+function SettledAnswers({
+  store,
+  entry,
+  isSeen,
+}: Pick<RequestProps, 'store' | 'entry'> & { readonly isSeen: boolean }) {
   const [hasSettled, setHasSettled] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setHasSettled(true), settleMs);
     return () => clearTimeout(timer);
   }, []);
   const isOff = !hasSettled || entry.sending !== null;
-  const mayAnswer = (decision: string) => isSeen || !decision.startsWith('accept');
+  const { question } = entry.item.request;
+  if (question)
+    return (
+      <QuestionForm
+        question={question}
+        isOff={isOff}
+        onAnswer={(answer) => void store.answer(entry.item, answer.action, answer)}
+      />
+    );
   return (
-    <div class="answers">
-      {answersTo(entry.item.request).map(({ decision, label, means }) => (
-        <button
-          key={decision}
-          type="button"
-          title={mayAnswer(decision) ? visible(means, { multiline: false }) : unseenTitle}
-          class={decision === 'accept' ? 'main' : undefined}
-          disabled={isOff || !mayAnswer(decision)}
-          onClick={() => void store.answer(entry.item, decision)}
-        >
-          {label}
-        </button>
-      ))}
-    </div>
+    <Answers
+      request={entry.item.request}
+      isOff={isOff}
+      isSeen={isSeen}
+      onAnswer={(decision) => void store.answer(entry.item, decision)}
+    />
   );
 }

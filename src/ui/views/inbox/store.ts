@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { messageOf, visible } from '../../../lib/browser.ts';
 import { placeInWords } from '../../../protocol/browser.ts';
-import type { InboxDecision, InboxItem } from '../../../protocol/index.ts';
+import type { InboxDecision, InboxItem, QuestionAnswer } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
@@ -79,13 +79,13 @@ export function createInbox(app: App) {
       void load();
       return app.live.listen('events', { onEvents: take, onReset: () => void load() });
     },
-    async answer(item: InboxItem, decision: string): Promise<void> {
+    async answer(item: InboxItem, decision: string, given: QuestionAnswer | null = null): Promise<void> {
       const { workspaceId, request } = item;
       const key = keyOf(item);
       change(key, { sending: decision });
       try {
         const path = `/v1/inbox/${workspaceId}/${encodeURIComponent(request.requestId)}`;
-        const made = await app.api.send<InboxDecision>('POST', path, { decision });
+        const made = await app.api.send<InboxDecision>('POST', path, given ?? { decision });
         change(key, { sending: null, outcome: outcomeOf(made.decision, made.decidedBy, Date.now()) });
       } catch (fault) {
         const made = fault instanceof ApiError && fault.code === 'alreadyDecided' ? fault.details : null;
@@ -108,6 +108,6 @@ export function outcomeOf(decision: string, decidedBy: string, at: number): stri
   const time = clockTime(at);
   if (decidedBy === 'agent' || decidedBy === 'policy') return `Withdrawn: the agent no longer asks, ${time}`;
   if (decidedBy === 'timeout') return `Declined: no answer in time, ${time}`;
-  const word = decision.startsWith('accept') ? 'Allowed' : 'Declined';
+  const word = decision.startsWith('accept') || decision === 'now' ? 'Allowed' : 'Declined';
   return `${word} ${visible(placeInWords(decidedBy), { multiline: false })}, ${time}`;
 }

@@ -1,19 +1,20 @@
 import { dollars } from '../../../lib/browser.ts';
-import { modelWords } from '../../../protocol/browser.ts';
-import type { AppServerRecord } from '../../../protocol/index.ts';
+import { isCrash, modelWords } from '../../../protocol/browser.ts';
+import type { AppServerRecord, ServerExit } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
+import { useResource } from '../../app/resource.ts';
 import { href } from '../../app/router.ts';
-import { CommandLine } from '../../parts/copy.tsx';
 import { Fact, FactList } from '../../parts/fact-list.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
 import { Mark } from '../../parts/icons.tsx';
-import { bothTimes, dayTime, distance } from '../../parts/time.ts';
+import { distance } from '../../parts/time.ts';
 import { fullState } from '../../parts/tone.ts';
+import type { Action } from '../../parts/workspace-acts.ts';
 import { Acts } from './acts.tsx';
-import { Crashes } from './crashes.tsx';
+import { CrashTable, RemedyStep } from './incident.tsx';
 import { Answering, capital, LastTurn } from './words.tsx';
 import { withoutSecret } from './workspace.tsx';
-import { type Action, type Shown, troubleOf, type Workspaces } from './workspaces.ts';
+import { type Shown, troubleOf, type Workspaces } from './workspaces.ts';
 
 interface FactsProps {
   readonly app: App;
@@ -28,6 +29,10 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
   const { path, look, word, states, problems } = workspace;
   const record = store.factsOf(path);
   const trouble = troubleOf(workspace);
+  const exits = useResource(
+    (signal) => app.api.get<readonly ServerExit[]>(`/v1/appservers/exits?${new URLSearchParams({ path })}`, signal),
+    [path, record?.lastExitedAt],
+  );
   return (
     <aside class="drawer" aria-label={`Workspace ${path}`}>
       <header>
@@ -44,7 +49,14 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
           </span>
           <Acts store={store} workspace={workspace} tabIndex={0} act={act} />
         </div>
-        <Problems problems={problems} otherwise={trouble} tone={look.tone} />
+        <Problems
+          path={path}
+          problems={problems}
+          otherwise={trouble}
+          tone={look.tone}
+          act={(action) => act(action, path)}
+          isBusy={store.busy.value.has(path)}
+        />
         <FactList>
           <Fact name="Path">{path}</Fact>
           <Fact name="Phase">{fullState(states)}</Fact>
@@ -73,14 +85,7 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
                 {record.restartCount}
                 {record.nextAttemptAt !== null && `, next ${distance(Date.parse(record.nextAttemptAt), app.now.value)}`}
               </Fact>
-              {record.pid !== null && (
-                <Fact name="Started">
-                  {record.startedByHub ? (record.adopted ? 'by an earlier Hub' : 'by this Hub') : 'by hand'}
-                </Fact>
-              )}
               <Fact name="Trust">{record.trust}</Fact>
-              <Moment name="Last start" at={record.lastStartedAt} />
-              <Moment name="Last exit" at={record.lastExitedAt} />
             </>
           )}
           <Fact name="Chart">
@@ -90,7 +95,7 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
             <a href={href({ view: 'logs', query: { path } })}>Show its log</a>
           </Fact>
         </FactList>
-        <Crashes app={app} path={path} lastExitedAt={record?.lastExitedAt ?? null} />
+        <CrashTable exits={(exits.data.value ?? []).filter(isCrash)} path={path} />
         {record && <Services record={record} />}
         {record?.recentStderr && (
           <section class="whole" aria-label="Last output">
@@ -104,14 +109,17 @@ export function Facts({ app, store, workspace, act, onClose }: FactsProps) {
 }
 
 interface ProblemsProps {
+  readonly path: string;
   readonly problems: Shown['problems'];
   /** Problem of the live state, until a record of it has come. */
   readonly otherwise: string;
   readonly tone: string;
+  readonly act: (action: Action) => void;
+  readonly isBusy: boolean;
 }
 
-/** Each problem once, with the command that helps. */
-function Problems({ problems, otherwise, tone }: ProblemsProps) {
+/** Each problem once, with its remedy. */
+function Problems({ path, problems, otherwise, tone, act, isBusy }: ProblemsProps) {
   if (problems.length === 0) {
     return otherwise === '' ? null : (
       <p class={`trouble ${tone}`} role="status">
@@ -121,25 +129,19 @@ function Problems({ problems, otherwise, tone }: ProblemsProps) {
   }
   return (
     <ul class="troubles">
-      {problems.map(({ code, what, where, next }) => (
+      {problems.map(({ code, what, where, next, remedy }) => (
         <li key={code}>
           <p class={`trouble ${tone}`} role="status">
             {what}
           </p>
           {where !== null && !what.includes(where) && <p class="quiet">{where}</p>}
-          {next !== null && <CommandLine text={next} />}
+          <RemedyStep
+            {...{ next, remedy, path, isBusy }}
+            start={() => act(remedy?.act === 'restart' ? 'restart' : 'ensure')}
+          />
         </li>
       ))}
     </ul>
-  );
-}
-
-function Moment({ name, at }: { readonly name: string; readonly at: string | null }) {
-  if (at === null) return null;
-  return (
-    <Fact name={name}>
-      <time title={bothTimes(Date.parse(at))}>{dayTime(Date.parse(at))}</time>
-    </Fact>
   );
 }
 

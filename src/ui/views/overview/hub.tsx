@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { moreProblems } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
-import { Confirm } from '../../parts/dialog.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FilterBar } from '../../parts/filter-bar.tsx';
 import { age, splitPath } from '../../parts/format.ts';
@@ -12,13 +12,14 @@ import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes } from '../../parts/time.ts';
 import { fullState } from '../../parts/tone.ts';
 import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
+import type { Action } from '../../parts/workspace-acts.ts';
 import { amount, counted } from '../sessions/words.ts';
 import { Acts } from './acts.tsx';
 import { Facts } from './facts.tsx';
 import { Problems } from './problems.tsx';
-import { Restriction } from './restriction.tsx';
+import { useStopQuestion } from './stop-question.tsx';
 import { Answering, capital, LastTurn } from './words.tsx';
-import { type Action, type Shown, troubleOf, Workspaces } from './workspaces.ts';
+import { type Shown, troubleOf, type Workspaces, workspacesOf } from './workspaces.ts';
 
 /** Filters by the state of a workspace. */
 const groups = [
@@ -27,16 +28,13 @@ const groups = [
   { key: 'stopped', label: 'Stopped', has: ({ word }: Shown) => word === 'stopped' || word === 'ended' },
 ] as const;
 
-/** Most banners about restrictions: a Hub may have hundreds of workspaces, and their facts show the restriction, too. */
-const maxBanners = 3;
-
 /** Every workspace of this Hub: its state, and the actions on it. */
 export function HubOverview({ app }: { readonly app: App }) {
-  const store = useMemo(() => new Workspaces(app), [app]);
+  const store = workspacesOf(app);
   const { query } = app.router.route.value;
   const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
-  const stopping = useSignal<string | undefined>(undefined);
+  const { act, question } = useStopQuestion(store);
   const [selectedPath, select] = useSelected(app);
   useEffect(() => store.start(), [store]);
 
@@ -61,22 +59,12 @@ export function HubOverview({ app }: { readonly app: App }) {
       },
     ]);
   }, [shown.length, selectedPath]);
-  const act = (action: Action, path: string) => {
-    if (action === 'stop') stopping.value = path;
-    else void store.act(action, path);
-  };
 
   return (
     <div class="view home">
       <HubStrip app={app} store={store} all={all} box={box} shown={shown.length} />
       <FaultBanner error={store.fault.value} at={null} retry={() => store.refresh()} />
       <Problems problems={store.status.value?.problems ?? []} tone="warn" />
-      {selected === undefined &&
-        store.restricted.value
-          .slice(0, maxBanners)
-          .map(({ canonicalWorkspacePath: path, restrictedSettings }) => (
-            <Restriction key={path} path={path} settings={restrictedSettings} />
-          ))}
       <div class={`hub-body ${selected ? 'with-facts' : ''}`}>
         <Body
           app={app}
@@ -90,24 +78,7 @@ export function HubOverview({ app }: { readonly app: App }) {
         />
         {selected && <Facts app={app} store={store} workspace={selected} act={act} onClose={() => select(undefined)} />}
       </div>
-      {stopping.value !== undefined && (
-        <Confirm
-          title="Stop this agent server?"
-          action="Stop it"
-          onClose={() => {
-            stopping.value = undefined;
-          }}
-          onConfirm={() => {
-            if (stopping.value !== undefined) void store.act('stop', stopping.value);
-            stopping.value = undefined;
-          }}
-        >
-          <p>
-            <code>{stopping.value}</code>
-          </p>
-          <p>Turns that run in it are cancelled. Conversations and traces stay.</p>
-        </Confirm>
-      )}
+      {question}
     </div>
   );
 }
@@ -235,8 +206,8 @@ function Body({ app, store, all, shown, selected, select, act, list }: BodyProps
       selected={shown.findIndex(({ path }) => path === selected)}
       onSelect={(index) => select(shown[index]?.path)}
       onOpen={(index) => {
-        const workspace = shown[index];
-        if (workspace?.state === 'running') void store.openDashboard(workspace.path);
+        const page = shown[index]?.page;
+        if (page) location.assign(page);
       }}
       rowProps={(index) => ({ class: 'workspace-row', 'aria-label': shown[index]?.path })}
       renderRow={(index, isSelected) => {
@@ -301,7 +272,7 @@ function Row({ store, workspace, now, isSelected, act }: RowProps) {
   );
 }
 
-/** The whole reason, and the command that helps. */
+/** The whole first problem, the command that helps, and the number of further problems. */
 function Trouble({ workspace }: { readonly workspace: Shown }) {
   const { look, problems, record } = workspace;
   const text = troubleOf(workspace);
@@ -316,6 +287,7 @@ function Trouble({ workspace }: { readonly workspace: Shown }) {
           <span aria-hidden="true">→</span> <code>{next}</code>
         </>
       )}
+      {problems.length > 1 && <span class="quiet"> {moreProblems(problems.length)}</span>}
       {waiting > 0 && (
         <a class="warn" href={href({ view: 'inbox' })}>
           {counted(waiting, 'approval')} waiting

@@ -1,4 +1,4 @@
-import { computed, type ReadonlySignal, signal } from '@preact/signals';
+import { type ReadonlySignal, signal } from '@preact/signals';
 import { messageOf } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { DashboardSession, DashboardSummary, EventSummary, SessionPage } from '../../../protocol/index.ts';
@@ -12,8 +12,6 @@ const refreshMs = 1_000;
 const idleRefreshMs = 15_000;
 const recentEvents = 50;
 const recentSessions = 8;
-/** Number of last seconds with a shown count of events. */
-const seconds = 60;
 
 /** The state of a workspace: its sums, its sessions, and its latest events. */
 export function createSummary(app: App) {
@@ -22,8 +20,6 @@ export function createSummary(app: App) {
   const events = signal<readonly EventSummary[]>([]);
   const fault = signal<string | null>(null);
   const fetchedAt = signal<number | null>(null);
-  /** Events per second, by second since the epoch. */
-  const counts = new Map<number, number>();
   const abort = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isUnderWay = false;
@@ -79,12 +75,7 @@ export function createSummary(app: App) {
       const summary = JSON.parse(data) as EventSummary;
       if (typeof summary.id === 'number') fresh.push(summary);
     }
-    if (fresh.length > 0) {
-      const second = Math.floor(Date.now() / 1000);
-      counts.set(second, (counts.get(second) ?? 0) + fresh.length);
-      for (const key of counts.keys()) if (key < second - seconds) counts.delete(key);
-      merge(fresh.slice(-recentEvents));
-    }
+    if (fresh.length > 0) merge(fresh.slice(-recentEvents));
     refreshSoon();
   }
 
@@ -95,12 +86,6 @@ export function createSummary(app: App) {
     fault: fault as ReadonlySignal<string | null>,
     fetchedAt: fetchedAt as ReadonlySignal<number | null>,
     refresh,
-    /** Number of events in each of the last seconds, newest last. */
-    activity: computed(() => {
-      const now = Math.floor(app.now.value / 1000);
-      return Array.from({ length: seconds }, (_, index) => counts.get(now - seconds + 1 + index) ?? 0);
-    }),
-
     start(): () => void {
       const stop = app.live.listen('events', { onEvents, onReset: refreshSoon });
       void refresh();

@@ -16,12 +16,12 @@ import { CommandLine } from '../../parts/copy.tsx';
 import { Skeleton } from '../../parts/empty.tsx';
 import { age, humanName } from '../../parts/format.ts';
 import { Mark } from '../../parts/icons.tsx';
-import { Sparkline } from '../../parts/sparkline.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime, dayTime, distance, zone } from '../../parts/time.ts';
 import { lookOfTone, type Shape, type Tone } from '../../parts/tone.ts';
 import { entryOf, isFailed } from '../sessions/trace/entry.ts';
 import { amount, costOf, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
+import { Down } from './incident.tsx';
 import { Problems } from './problems.tsx';
 import { Restriction } from './restriction.tsx';
 import { createSummary } from './summary-store.ts';
@@ -32,12 +32,14 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
   const store = useMemo(() => createSummary(app), [app]);
   useEffect(() => store.start(), [store]);
   const summary = store.summary.value;
+  // The Hub reads the database of a workspace that is down.
+  const isDown = app.server.base !== '' && app.page.value?.readOnly !== undefined;
   return (
     <div class="view home">
       <FaultBanner error={store.fault.value} at={store.fetchedAt.value} retry={() => void store.refresh()} />
       {summary ? (
         <>
-          <Status app={app} summary={summary} activity={store.activity.value} />
+          {isDown ? <Down app={app} /> : <Status app={app} summary={summary} />}
           {summary.condition && (
             <Problems
               problems={summary.condition.problems}
@@ -64,7 +66,6 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
 interface StatusProps {
   readonly app: App;
   readonly summary: DashboardSummary;
-  readonly activity: readonly number[];
 }
 
 /** Rates the workspace: never better than its last turns, its tools and the connection to it. */
@@ -81,9 +82,8 @@ const wordOf = ({ health, problems }: WorkspaceCondition) =>
   stateWordOf({ state: 'running', phase: 'running', exitCode: null, health, problems });
 
 /** One line with the overall state. */
-function Status({ app, summary, activity }: StatusProps) {
+function Status({ app, summary }: StatusProps) {
   const { activeTurns, pendingApprovals, provider, model, condition } = summary;
-  const sum = activity.reduce((a, b) => a + b, 0);
   const { tone, text } = standingOf(summary, app.live.connections.events.value.state !== 'reconnecting');
   const { shape } = lookOfTone(tone);
   return (
@@ -110,11 +110,7 @@ function Status({ app, summary, activity }: StatusProps) {
           <span class="quiet">Last turn</span> <LastTurn record={condition} now={app.now.value} />
         </span>
       )}
-      <span class="push">
-        <Sparkline values={activity} label={`${counted(sum, 'event')} in the last minute`} />{' '}
-        <span class="quiet">{amount(sum)} events/min</span>
-      </span>
-      <span class="quiet" title={`Process ${summary.pid}, since ${bothTimes(Date.parse(summary.startedAt))}`}>
+      <span class="push quiet" title={`Process ${summary.pid}, since ${bothTimes(Date.parse(summary.startedAt))}`}>
         {summary.version} · up {age(app.now.value - Date.parse(summary.startedAt))}
       </span>
     </div>

@@ -1,11 +1,13 @@
 import { batch, computed, type ReadonlySignal, signal } from '@preact/signals';
 import superjson from 'superjson';
 import { messageOf } from '../../../lib/browser.ts';
-import { stateWordOf, toneOfState } from '../../../protocol/browser.ts';
+import { sinceOf, stateWordOf, toneOfState } from '../../../protocol/browser.ts';
 import type { AppServerRecord, HubStatus, InspectionRecord, Problem } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
+import { splitPath } from '../../parts/format.ts';
 import { type Look, leavesOf, lookOf, lookOfTone, publicState } from '../../parts/tone.ts';
+import type { Action } from '../../parts/workspace-acts.ts';
 
 const machine = 'agent-server';
 /** Pause after a transition before facts that no transition reports are fetched again, together. */
@@ -25,7 +27,6 @@ export interface Workspace {
   readonly pid: number | null;
   readonly version: string | null;
   readonly exitCode: number | null;
-  readonly signal: string | null;
   readonly lastError: string | null;
 }
 
@@ -36,9 +37,18 @@ export interface Shown extends Workspace {
   readonly problems: readonly Problem[];
   /** Record with the same state as the live one; undefined while it is being fetched. */
   readonly record: AppServerRecord | undefined;
+  /** Path of its page on the Hub; null until it is known. */
+  readonly page: string | null;
 }
 
-export type Action = 'ensure' | 'restart' | 'stop';
+const stores = new WeakMap<App, Workspaces>();
+
+/** The one store of a page: rail, lists and palette show the same rows. */
+export function workspacesOf(app: App): Workspaces {
+  const store = stores.get(app) ?? new Workspaces(app);
+  stores.set(app, store);
+  return store;
+}
 
 /** All workspaces of a Hub, and the actions on them. */
 export class Workspaces {
@@ -50,7 +60,9 @@ export class Workspaces {
   readonly #facts = signal<ReadonlyMap<string, AppServerRecord>>(new Map());
   readonly #fault = signal<string | null>(null);
   readonly #busy = signal<ReadonlyMap<string, Action>>(new Map());
-  readonly #abort = new AbortController();
+  #abort = new AbortController();
+  #users = 0;
+  #leave: () => void = () => {};
   #timer: ReturnType<typeof setTimeout> | undefined;
   #idleTimer: ReturnType<typeof setTimeout> | undefined;
   #drawTimer: ReturnType<typeof setTimeout> | undefined;
@@ -71,10 +83,6 @@ export class Workspaces {
   /** Whether every workspace has been received once. */
   readonly isLoaded: ReadonlySignal<boolean> = this.#isLoaded;
   readonly busy: ReadonlySignal<ReadonlyMap<string, Action>> = this.#busy;
-  /** Records of workspaces that ask for more than the user has allowed. */
-  readonly restricted = computed(() =>
-    [...this.#facts.value.values()].filter(({ restrictedSettings = [] }) => restrictedSettings.length > 0),
-  );
 
   constructor(app: App) {
     this.#app = app;
@@ -88,17 +96,38 @@ export class Workspaces {
     void this.#refreshFacts();
   }
 
+  /** Follows the Hub until every caller has called the returned function. */
   start(): () => void {
-    const stop = this.#app.live.listen('inspect', {
-      onEvents: (events) => this.#onEvents(events),
-      onReset: () => {
-        this.#byId.clear();
-        this.#version.value += 1;
-        this.#refreshSoon();
-      },
-    });
+    this.#users += 1;
+    if (this.#users === 1) this.#leave = this.#follow();
+    return () => {
+      this.#users -= 1;
+      // A view that takes the place of another one starts in the same moment.
+      queueMicrotask(() => {
+        if (this.#users > 0) return;
+        this.#leave();
+        this.#leave = () => {};
+      });
+    };
+  }
+
+  #follow(): () => void {
+    const { hubLive, server } = this.#app;
+    this.#abort = new AbortController();
+    // The page of a workspace has rows from records alone: it need not follow every actor of the Hub.
+    const stop =
+      server.kind === 'hub'
+        ? hubLive.listen('inspect', {
+            onEvents: (events) => this.#onEvents(events),
+            onReset: () => {
+              this.#byId.clear();
+              this.#version.value += 1;
+              this.#refreshSoon();
+            },
+          })
+        : () => {};
     // The end of a turn is not a transition of an agent server.
-    const stopEvents = this.#app.live.listen('events', {
+    const stopEvents = hubLive.listen('events', {
       onEvents: () => this.#refreshSoon(),
       onReset: () => this.#refreshSoon(),
     });
@@ -108,8 +137,10 @@ export class Workspaces {
       stopEvents();
       this.#abort.abort();
       clearTimeout(this.#timer);
+      this.#timer = undefined;
       clearTimeout(this.#idleTimer);
       clearTimeout(this.#drawTimer);
+      this.#drawTimer = undefined;
     };
   }
 
@@ -117,23 +148,11 @@ export class Workspaces {
   async act(action: Action, path: string): Promise<void> {
     this.#mark(path, action);
     try {
-      await this.#app.api.send('POST', `/v1/appservers/${action}`, { workspacePath: path });
+      await this.#app.hub.send('POST', `/v1/appservers/${action}`, { workspacePath: path });
     } catch (error) {
       this.#app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 });
     } finally {
       this.#mark(path, undefined);
-    }
-  }
-
-  /** Opens the page of a workspace in a tab of its own, which gets its token from this one. */
-  async openDashboard(path: string): Promise<void> {
-    try {
-      const { url } = await this.#app.api.get<{ url: string }>(
-        `/v1/appservers/dashboard?${new URLSearchParams({ path })}`,
-      );
-      open(url, '_blank', 'noopener,noreferrer');
-    } catch (error) {
-      this.#app.toast({ text: `The Dashboard cannot be opened: ${messageOf(error)}`, tone: 'danger' });
     }
   }
 
@@ -172,8 +191,8 @@ export class Workspaces {
     this.#idleTimer = setTimeout(() => this.#refreshFacts(), idleFactsMs);
     try {
       const [reported, records] = await Promise.all([
-        this.#status.peek() ?? this.#app.api.get<HubStatus>('/v1/status', this.#abort.signal),
-        this.#app.api.get<readonly AppServerRecord[]>('/v1/appservers', this.#abort.signal),
+        this.#app.hub.get<HubStatus>('/v1/status', this.#abort.signal),
+        this.#app.hub.get<readonly AppServerRecord[]>('/v1/appservers', this.#abort.signal),
       ]);
       batch(() => {
         this.#status.value = reported;
@@ -210,7 +229,6 @@ function fromProjection(path: string, states: readonly string[], projection: Act
     pid: number(projection['pid']),
     version: text(projection['serverVersion']),
     exitCode: number(projection['exitCode']),
-    signal: text(projection['signal']),
     lastError: text(projection['lastError']),
   };
 }
@@ -225,13 +243,13 @@ function fromTransition(known: Workspace, { to, projection, at }: Transition): W
 }
 
 function fromRecord(record: AppServerRecord): Workspace {
-  const { state, phase, pid, serverVersion, exitCode, lastError, lastStartedAt, lastExitedAt } = record;
+  const { state, phase, pid, serverVersion, exitCode, lastError } = record;
   const states = [state, ...(phase === state ? [] : [phase])];
-  const since = Date.parse((state === 'exited' ? lastExitedAt : lastStartedAt) ?? '');
+  const since = Date.parse(sinceOf(record) ?? '');
   return {
     path: record.canonicalWorkspacePath,
     ...{ states, state, look: lookOf({ states, projection: { exitCode } }), since, pid },
-    ...{ version: serverVersion, exitCode, signal: null, lastError },
+    ...{ version: serverVersion, exitCode, lastError },
   };
 }
 
@@ -242,19 +260,26 @@ export function shownOf(workspace: Workspace, known: AppServerRecord | undefined
   const { state, states, exitCode } = workspace;
   const phase = record?.phase ?? leavesOf(states)[0] ?? state;
   const word = stateWordOf({ state, phase, exitCode, health: record?.health ?? 'unknown', problems });
-  return { ...workspace, look: lookOfTone(toneOfState(word)), word, problems, record };
+  const isSettled = state !== 'starting' && state !== 'stopping';
+  const since = record && isSettled ? Date.parse(sinceOf(record) ?? '') : workspace.since;
+  const page = known?.page ?? null;
+  return { ...workspace, since, look: lookOfTone(toneOfState(word)), word, problems, record, page };
 }
 
-/** Workspaces that need attention come first. */
-const ranks: Readonly<Record<Look['tone'], number>> = { danger: 0, warn: 1, progress: 2, ok: 3, neutral: 4 };
-const inOrder = (a: Shown, b: Shown): number => ranks[a.look.tone] - ranks[b.look.tone] || (a.path < b.path ? -1 : 1);
+/** Whether the supervisor restarts an agent server after a pause. */
+export const isRetrying = (states: readonly string[]): boolean => states.includes('exited.backingOff');
 
-/** The problem in a sentence; empty without one. */
-export function troubleOf({ state, exitCode, signal: by, lastError, problems: [problem] }: Shown): string {
+/** Requests of a workspace that wait for a person come first, then trouble. */
+const ranks: Readonly<Record<Look['tone'], number>> = { danger: 0, warn: 1, progress: 2, ok: 3, neutral: 4 };
+const rankOf = ({ look, record }: Shown): number => ((record?.pendingApprovals ?? 0) > 0 ? -1 : ranks[look.tone]);
+const inOrder = (a: Shown, b: Shown): number => rankOf(a) - rankOf(b) || (a.path < b.path ? -1 : 1);
+
+/** The first problem in a sentence; empty without one. */
+export function troubleOf({ state, lastError, problems: [problem] }: Shown): string {
   if (problem) return problem.what;
-  if (state === 'exited') {
-    const how = by !== null ? `ended by ${by}` : exitCode === null ? 'exited' : `exit code ${exitCode}`;
-    return lastError === null ? how : `${how}: ${lastError}`;
-  }
   return state === 'running' || state === 'stopped' ? '' : (lastError ?? '');
 }
+
+/** Name of a workspace for people: the last segment of its path. */
+export const nameOf = ({ path, record }: Pick<Shown, 'path' | 'record'>): string =>
+  record?.displayName ?? splitPath(path).tail.replace(/^[/\\]/, '');

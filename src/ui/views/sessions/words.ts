@@ -1,4 +1,5 @@
 import { dollars } from '../../../lib/browser.ts';
+import { threadName } from '../../../protocol/browser.ts';
 import type { DashboardSession } from '../../../protocol/index.ts';
 import { duration } from '../../parts/format.ts';
 import { dayTime, zone } from '../../parts/time.ts';
@@ -41,8 +42,7 @@ export const segments = ({ thinkingCount, responseCount }: { thinkingCount: numb
 export const notReported = 'not reported';
 
 /** Name of a session for people. */
-export const titleOf = ({ displayName, firstInput, sessionKey }: DashboardSession): string =>
-  displayName || firstInput || sessionKey;
+export const titleOf = (session: Pick<DashboardSession, 'displayName' | 'firstInput'>): string => threadName(session);
 
 /** State of a session: word, colour and shape. */
 export function stateOf(session: DashboardSession): {

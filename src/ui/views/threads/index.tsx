@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
+import { threadName } from '../../../protocol/browser.ts';
 import type { HubThread, ThreadWorkspace } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
@@ -27,7 +28,7 @@ export default function ThreadsView({ app }: { readonly app: App }) {
     () =>
       app.commands.register([
         {
-          ...{ id: 'threads.find', title: 'Find conversations', group: 'Threads', keys: ['/'] },
+          ...{ id: 'threads.find', title: 'Find conversations', group: 'Conversations', keys: ['/'] },
           run: () => box.current?.focus(),
         },
       ]),
@@ -38,7 +39,7 @@ export default function ThreadsView({ app }: { readonly app: App }) {
   return (
     <div class="view threads">
       <div class="strip status">
-        <h1>Threads</h1>
+        <h1>Conversations</h1>
         <FilterBar
           label="Find conversations"
           placeholder="Name, first words or workspace"
@@ -101,7 +102,7 @@ export default function ThreadsView({ app }: { readonly app: App }) {
 const NoThreads = ({ isSearch }: { readonly isSearch: boolean }) =>
   isSearch ? (
     <Empty title="No results">
-      <p>Names, first words and workspaces are searched.</p>
+      <p>Names, messages and workspaces are searched.</p>
     </Empty>
   ) : (
     <Empty title="No conversation yet" command='oratorio chat "hello"'>
@@ -189,9 +190,9 @@ function State({ thread }: { readonly thread: HubThread }) {
   return <span class={`state ${tone}`}>{stateOf(thread)}</span>;
 }
 
-/** Name of a conversation; its id until it has one. */
-export const nameOf = ({ name, threadId }: Pick<HubThread, 'name' | 'threadId'>): string =>
-  visible(name ?? threadId, { multiline: false });
+/** Name of a conversation for people. */
+export const nameOf = ({ name }: Pick<HubThread, 'name'>): string =>
+  visible(threadName({ displayName: name ?? undefined }), { multiline: false });
 
 const turns: Readonly<Record<NonNullable<HubThread['lastTurn']>['status'], string>> = {
   completed: 'ok',
@@ -200,6 +201,7 @@ const turns: Readonly<Record<NonNullable<HubThread['lastTurn']>['status'], strin
   // The agent server has ended: the next one marks the turn as cancelled.
   running: 'broken off',
   waitingApproval: 'broken off',
+  waitingQuota: 'broken off',
 };
 
 /** Present activity of a conversation, or the end of its last turn. */

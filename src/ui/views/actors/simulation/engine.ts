@@ -138,7 +138,7 @@ export function timersOf(machine: AnyStateMachine, { leaves, known, enteredAt }:
 export function eventsOf(machine: AnyStateMachine, { leaves }: Simulation): string[] {
   const active = inOrder(activeIn(machine, leaves)).toReversed();
   const events = active.flatMap(transitionsOf).map((transition) => eventName(transition, active));
-  return [...new Set(events)].filter((event) => event !== 'always' && event !== 'error(*)');
+  return [...new Set(events)].filter((event) => event !== 'always' && !event.endsWith('(*)'));
 }
 
 /** The active states of a simulation, outermost first. */

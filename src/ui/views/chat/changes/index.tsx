@@ -135,7 +135,7 @@ function Files({ review, diff, hasTurn }: FilesProps) {
     <>
       <p class="sum" role="status">
         {sections.length === 0
-          ? `${hasTurn ? 'This turn' : 'This thread'} has changed no file`
+          ? `${hasTurn ? 'This turn' : 'This conversation'} has changed no file`
           : `${sections.length.toLocaleString()} ${plural(sections.length, 'file')}, +${additions.toLocaleString()} −${deletions.toLocaleString()}`}
         {kept.length > 0 && `, ${kept.length} kept`}
         {reverted.length > 0 && `, ${reverted.length} put back`}

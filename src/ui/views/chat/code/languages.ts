@@ -1,13 +1,10 @@
 /** highlight.js with its languages. Loaded with the first code that is coloured. */
 import hljs from 'highlight.js/lib/core';
 import bash from 'highlight.js/lib/languages/bash';
-import c from 'highlight.js/lib/languages/c';
 import cpp from 'highlight.js/lib/languages/cpp';
-import css from 'highlight.js/lib/languages/css';
 import diff from 'highlight.js/lib/languages/diff';
 import go from 'highlight.js/lib/languages/go';
 import java from 'highlight.js/lib/languages/java';
-import javascript from 'highlight.js/lib/languages/javascript';
 import json from 'highlight.js/lib/languages/json';
 import markdown from 'highlight.js/lib/languages/markdown';
 import python from 'highlight.js/lib/languages/python';
@@ -20,8 +17,23 @@ import yaml from 'highlight.js/lib/languages/yaml';
 import { type Colour, colourOf } from './colour-names.ts';
 import type { LanguageName } from './language-names.ts';
 
-const languages: Readonly<Record<LanguageName, Parameters<typeof hljs.registerLanguage>[1]>> = {
-  ...{ bash, c, cpp, css, diff, go, java, javascript, json, markdown },
+type Grammar = Parameters<typeof hljs.registerLanguage>[1];
+
+/** CSS without the names of all properties and elements, which make up most of the library's grammar. */
+const css: Grammar = ({ C_BLOCK_COMMENT_MODE, APOS_STRING_MODE, QUOTE_STRING_MODE }) => ({
+  name: 'CSS',
+  contains: [
+    ...[C_BLOCK_COMMENT_MODE, APOS_STRING_MODE, QUOTE_STRING_MODE],
+    { scope: 'keyword', begin: /@[\w-]+|!important\b/ },
+    { scope: 'selector-class', begin: /\.[a-z_-][\w-]*/i },
+    { scope: 'selector-id', begin: /#[\w-]+/ },
+    { scope: 'attribute', begin: /[\w-]+(?=\s*:\s)/ },
+    { scope: 'number', begin: /-?\b\d[\w.]*%?/ },
+  ],
+});
+
+const languages: Readonly<Record<LanguageName, Grammar>> = {
+  ...{ bash, cpp, css, diff, go, java, json, markdown },
   ...{ python, ruby, rust, sql, typescript, xml, yaml },
 };
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);

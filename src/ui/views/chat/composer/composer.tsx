@@ -1,6 +1,7 @@
 import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { messageOf as textOfError } from '../../../../lib/browser.ts';
+import { messageOf as textOfError, visible } from '../../../../lib/browser.ts';
+import { writtenIn } from '../../../../protocol/browser.ts';
 import type { InputPart, ThreadConfig } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
@@ -10,8 +11,9 @@ import { draftOf, keepDraft, keepPictures, takePictures } from '../data/drafts.t
 import { agentOfThread } from '../data/thread-agent.ts';
 import type { ChatWorkspace } from '../data/workspace.ts';
 import { Picture } from '../rows/picture.tsx';
+import { useDrop } from './drop.ts';
 import { isPicture, maxPictures, pictureOf } from './images.ts';
-import { maxMessageChars, messageOf, picturesIn, writtenIn } from './message.ts';
+import { excessOf, messageOf, picturesIn } from './message.ts';
 import { Pickers } from './pickers.tsx';
 import { filesOf, mentionBefore, type Offer, offerFor } from './suggestions.ts';
 
@@ -26,6 +28,7 @@ interface ComposerProps {
  * Enter makes a line.
  */
 export function Composer({ app, chat, conversation }: ComposerProps) {
+  const form = useRef<HTMLFormElement>(null);
   const box = useRef<HTMLTextAreaElement>(null);
   const config = useSignal<ThreadConfig>({});
   const list = useId();
@@ -36,6 +39,7 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
   const { offer, chosen, look, accept } = useSuggestions(chat, conversation, box, text, write);
 
   useHeight(box, text.value);
+  useDrop(form, box, write, attach);
   const takeMessage = () => {
     const input = take();
     if (input) offer.value = null;
@@ -69,16 +73,12 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
   const isSteered = agentOfThread(chat.agent.value, conversation.thread.value?.config ?? {}).agent === null;
   return (
     <form
+      ref={form}
       class="composer"
       aria-label="Message"
       onSubmit={(event) => {
         event.preventDefault();
         send();
-      }}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        void attach(event.dataTransfer?.files ?? []);
       }}
     >
       <Suggestions id={list} suggestions={suggestions} chosen={chosen.value} accept={accept} />
@@ -87,9 +87,10 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
         ref={box}
         name="message"
         aria-label="Message"
+        dir="auto"
         rows={1}
         placeholder={
-          isRunning
+          isRunning && !entersLines()
             ? `Enter queues, ${isSteered ? 'Ctrl+Enter adds to this turn, ' : ''}Esc stops`
             : 'Write to the agent'
         }
@@ -105,8 +106,10 @@ export function Composer({ app, chat, conversation }: ComposerProps) {
         }}
         onKeyDown={onKeyDown}
         onPaste={(event) => {
-          const files = [...(event.clipboardData?.files ?? [])].filter(isPicture);
-          if (files.length === 0) return;
+          const { clipboardData } = event;
+          const files = [...(clipboardData?.files ?? [])].filter(isPicture);
+          // Spreadsheets and word processors add a picture of the text.
+          if (files.length === 0 || clipboardData?.types.includes('text/plain')) return;
           event.preventDefault();
           void attach(files);
         }}
@@ -161,14 +164,14 @@ function Attached({ pictures }: { readonly pictures: Signal<readonly string[]> }
   return (
     <ul class="attached" aria-label="Pictures">
       {pictures.value.map((url, index) => (
-        <li key={url}>
+        <li key={`${index} ${url}`}>
           <Picture url={url} />
           <button
             type="button"
             class="bare"
             aria-label={`Remove picture ${index + 1}`}
             onClick={() => {
-              pictures.value = pictures.peek().filter((each) => each !== url);
+              pictures.value = pictures.peek().filter((_, other) => other !== index);
             }}
           >
             <Glyph name="close" />
@@ -189,27 +192,38 @@ function useMessage(app: App, chat: ChatWorkspace, conversation: Conversation) {
     text.value = next;
     keepDraft(threadId, next);
   };
+  const owner = useRef(threadId);
+  useLayoutEffect(() => {
+    if (owner.current === threadId) return;
+    // The conversation was begun with the box: words written since belong to it.
+    keepDraft(owner.current, '');
+    keepDraft(threadId, text.peek());
+    owner.current = threadId;
+  }, [threadId]);
   useEffect(() => {
     conversation.onReturned = (input) => {
       write([writtenIn(input), text.peek()].filter((part) => part !== '').join('\n\n'));
       pictures.value = [...picturesIn(input), ...pictures.peek()].slice(0, maxPictures);
     };
     const leave = () => {
-      keepDraft(threadId, [...unsentTexts(conversation), text.peek()].filter(Boolean).join('\n\n'));
+      // A message that begins a conversation has no thread that could keep it.
+      const unsent = threadId === null ? unsentTexts(conversation) : [];
+      keepDraft(threadId, [...unsent, text.peek()].filter(Boolean).join('\n\n'));
       keepPictures(threadId, pictures.peek());
     };
     addEventListener('pagehide', leave);
     return () => {
       removeEventListener('pagehide', leave);
-      keepPictures(threadId, pictures.peek());
+      if (owner.current === threadId) keepPictures(threadId, pictures.peek());
     };
   }, [conversation]);
 
   const take = (): readonly InputPart[] | null => {
     const input = messageOf(text.peek(), pictures.peek(), chat.commands.peek());
     if (input.length === 0) return null;
-    if (text.peek().length > maxMessageChars) {
-      app.toast({ text: 'The message is too long: at most 1.2 million characters.', tone: 'danger' });
+    const excess = excessOf(input);
+    if (excess !== null) {
+      app.toast({ text: excess, tone: 'danger', ms: 12_000 });
       return null;
     }
     write('');
@@ -221,7 +235,15 @@ function useMessage(app: App, chat: ChatWorkspace, conversation: Conversation) {
     app.toast({ text: `Not sent: ${textOfError(error)}`, tone: 'danger' });
   };
   const attach = async (files: Iterable<File>) => {
-    for (const file of [...files].filter(isPicture)) {
+    for (const file of files) {
+      if (!isPicture(file)) {
+        const name = visible(file.name, { multiline: false });
+        const kind =
+          file.type === '' ? 'is not a picture' : `is ${visible(file.type, { multiline: false })}, not a picture`;
+        app.toast({ text: `${name} ${kind}: mention a file of the workspace with @ instead.`, tone: 'danger' });
+        continue;
+      }
+
       if (pictures.peek().length >= maxPictures) {
         app.toast({ text: `At most ${maxPictures} pictures fit a message.`, tone: 'danger' });
         return;
@@ -285,8 +307,12 @@ const unsentTexts = (conversation: Conversation): readonly string[] =>
 function useHeight(box: { readonly current: HTMLTextAreaElement | null }, text: string): void {
   useLayoutEffect(() => {
     const element = box.current;
-    if (!element) return;
+    const form = element?.form;
+    if (!element || !form) return;
+    // The form keeps its height meanwhile: a list above it that became taller would lose its place.
+    form.style.height = `${form.offsetHeight}px`;
     element.style.height = 'auto';
     element.style.height = `${element.scrollHeight + 2}px`;
+    form.style.height = '';
   }, [text]);
 }

@@ -1,8 +1,21 @@
 import type { InputPart } from '../../../../protocol/index.ts';
 import type { PromptCommand } from '../data/rpc.ts';
 
-/** Largest message, in characters: a frame of the agent server holds 4 MiB, and a character takes up to three bytes. */
-export const maxMessageChars = 1_200_000;
+/** Largest frame of the agent server, in bytes. */
+const maxFrameBytes = 4 * 1_048_576;
+/** Bytes of a frame besides the input: method, ids, a mode. */
+const reservedBytes = 4_096;
+
+const encoder = new TextEncoder();
+
+/** Why an input does not fit a frame; null when it does. Control characters take six bytes, and Chinese ones three. */
+export function excessOf(input: readonly InputPart[]): string | null {
+  const bytes = encoder.encode(JSON.stringify(input)).length;
+  const limit = maxFrameBytes - reservedBytes;
+  if (bytes <= limit) return null;
+  const inMiB = (count: number) => `${(count / 1_048_576).toFixed(1)} MiB`;
+  return `The message has ${inMiB(bytes)}: at most ${inMiB(limit)} can be sent. Shorten it, or remove a picture.`;
+}
 
 const mention = /(?<=^|\s)@(?:"([^"\n]+)"|([^\s"@][^\s"]*[^\s".,;:!?)]|[^\s"@.]))/g;
 
@@ -14,11 +27,13 @@ export function messageOf(
 ): readonly InputPart[] {
   const images = pictures.map((url) => ({ type: 'image', url }) as const);
   const trimmed = text.trim();
+  // The indentation of the first line is a part of the message.
+  const written = text.replace(/^(?:[^\S\n]*\n)+/, '').trimEnd();
   const [, name = '', argsText = ''] = /^\/([\w:.-]+)(?:\s+([\s\S]*))?$/.exec(trimmed) ?? [];
   if (commands.some((command) => command.name === name)) {
     return [{ type: 'commandRef', name, argsText, rawText: trimmed }, ...images];
   }
-  return [...(trimmed === '' ? [] : [{ type: 'text', text: trimmed } as const]), ...filesOf(trimmed), ...images];
+  return [...(trimmed === '' ? [] : [{ type: 'text', text: written } as const]), ...filesOf(trimmed), ...images];
 }
 
 function filesOf(text: string): readonly InputPart[] {
@@ -27,15 +42,6 @@ function filesOf(text: string): readonly InputPart[] {
   const files = paths.filter((path) => /[./]/.test(path) && !path.includes('..'));
   return [...new Set(files)].map((path) => ({ type: 'fileRef', path, displayPath: path }) as const);
 }
-
-/** The text of an input that is given back to the person. */
-export const writtenIn = (input: readonly InputPart[]): string =>
-  input
-    .flatMap((part) => {
-      if (part.type === 'text') return [part.text];
-      return part.type === 'commandRef' ? [part.rawText ?? `/${part.name} ${part.argsText ?? ''}`] : [];
-    })
-    .join('\n');
 
 /** Pictures of an input that is given back to the person. */
 export const picturesIn = (input: readonly InputPart[]): readonly string[] =>

@@ -1,12 +1,13 @@
 import { messageOf, visible } from '../../../../lib/browser.ts';
+import { cutText, writtenIn } from '../../../../protocol/browser.ts';
 import type { QueuedInput } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
-import type { Conversation, Unsent } from '../data/conversation.ts';
-import { writtenIn } from './message.ts';
+import type { Conversation } from '../data/conversation.ts';
+import type { Unsent } from '../data/drafts.ts';
 
 const lineChars = 200;
 const lineOf = (input: QueuedInput['input'] | Unsent['input']): string =>
-  visible((writtenIn(input) || 'Picture').slice(0, lineChars), { multiline: false });
+  visible(cutText(writtenIn(input) || 'Picture', lineChars), { multiline: false });
 
 /** Messages that wait for a connection or for the end of the running turn. */
 export function Queue({ app, conversation }: { readonly app: App; readonly conversation: Conversation }) {

@@ -1,4 +1,5 @@
 import { visible } from '../../../../lib/browser.ts';
+import { cutText } from '../../../../protocol/browser.ts';
 import type { ToolRow } from './rows.ts';
 
 type Words = Readonly<Record<string, unknown>>;
@@ -66,7 +67,7 @@ function readWords({ tool, argumentsText }: Call): CallWords {
   const args = parsed(argumentsText);
   const [verb, targetOf] = shapes[tool] ?? [tool, () => (args === null ? argumentsText : '')];
   const target = targetOf(args ?? {});
-  return { verb, target: visible(target.slice(0, targetChars), { multiline: false }), change: changeOf(tool, args) };
+  return { verb, target: visible(cutText(target, targetChars), { multiline: false }), change: changeOf(tool, args) };
 }
 
 function changeOf(tool: string, args: Words | null): FileChange | null {

@@ -1,12 +1,13 @@
-import { batch, type ReadonlySignal, signal } from '@preact/signals';
+import { batch, effect, type ReadonlySignal, signal } from '@preact/signals';
 import { type ActorRefFrom, createActor, type SnapshotFrom, waitFor } from 'xstate';
 import { type ConversationDecision, conversationMachine } from '../../../../../machines/browser.ts';
-import { messageOf } from '../../../../lib/browser.ts';
-import { checkpointBefore, conversationDefaults } from '../../../../protocol/browser.ts';
+import { count, messageOf } from '../../../../lib/browser.ts';
+import { checkpointBefore, conversationDefaults, threadMarkdown, wholeThread } from '../../../../protocol/browser.ts';
 import type {
   ApprovalRequest,
   Checkpoint,
   InputPart,
+  QuestionAnswer,
   QueuedInput,
   RpcMethod,
   RpcParams,
@@ -15,23 +16,31 @@ import type {
   ThreadConfig,
 } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
+import { keepOutbox, keptOutbox, type Unsent } from './drafts.ts';
 import { linkLogic } from './link.ts';
+import type { Row } from './rows.ts';
 import { conflictsOf, type Refusal, type Rpc, type ServerMessage } from './rpc.ts';
 import { snapshotSignal } from './snapshot-signal.ts';
 import { Transcript } from './transcript.ts';
 
 type Snapshot = SnapshotFrom<typeof conversationMachine>;
 
-/** A message that the server has not accepted yet. */
-export interface Unsent {
-  readonly messageId: string;
-  readonly input: readonly InputPart[];
-}
-
 /** Other parts of the page that follow a conversation. */
 export interface Followers {
   readonly onOpen: (conversation: Conversation) => void;
   readonly onMessage: (message: ServerMessage) => void;
+}
+
+/** Result of an undo. */
+export interface Restored {
+  readonly restoreId: string;
+  readonly files: number;
+}
+
+/** Effect of an undo on files. */
+export interface Undone {
+  readonly files: readonly string[];
+  readonly checkpoint: Checkpoint | undefined;
 }
 
 /** Turns that are read at a time to find one. */
@@ -43,7 +52,12 @@ export class Conversation {
   readonly transcript = new Transcript();
   /** Cards that the person has opened or closed, by the key of their row. */
   readonly opened = new Map<string, boolean>();
+  /** Row that a search has found; each one is shown when the object changes. */
+  readonly found = signal<{ readonly key: string | null }>({ key: null });
+  readonly #sent = signal(0);
   readonly #decidedHere = new Set<string>();
+  /** Answers to questions, by id of the request: they may be long, so no event of the machine carries them. */
+  readonly #answers = new Map<string, QuestionAnswer>();
   readonly #app: App;
   readonly #followers: Followers;
   readonly #actor: ActorRefFrom<typeof conversationMachine>;
@@ -55,20 +69,18 @@ export class Conversation {
   readonly #canUndo = signal(false);
   readonly #notice = signal<string | null>(null);
   readonly #restores = signal(0);
-  /** Number of equal inputs in the thread when a message was written: a larger number later means that it has arrived. */
-  readonly #countsBefore = new Map<string, number>();
+  readonly #restored = signal<Restored | null>(null);
   #rpc: Rpc | undefined;
   readonly #whenOpen = new Set<() => void>();
-  #number = 0;
-  #isLoadingOlder = false;
+  #loadingOlder: Promise<void> | undefined;
   readonly #leave: () => void;
 
   constructor(app: App, threadId: string | null, first: readonly (readonly InputPart[])[], followers: Followers) {
     this.#app = app;
     this.threadId = threadId;
     this.#followers = followers;
-    this.#unsent.value = first.map((input) => ({ messageId: this.#nextId(), input }));
-    for (const { messageId } of this.#unsent.peek()) this.#countsBefore.set(messageId, 0);
+    this.#unsent.value = [...keptOutbox(threadId), ...first.map((input) => ({ messageId: newId(), input }))];
+    const stopKeeping = effect(() => keepOutbox(threadId, this.#unsent.value));
     const machine = conversationMachine.provide({ actors: { link: this.#link() } });
     this.#actor = createActor(machine, {
       input: {
@@ -79,7 +91,11 @@ export class Conversation {
       },
     });
     this.#snapshot = snapshotSignal(this.#actor);
-    this.#leave = this.#followWindow();
+    const unfollow = this.#followWindow();
+    this.#leave = () => {
+      stopKeeping();
+      unfollow();
+    };
     this.#actor.start();
   }
 
@@ -115,14 +131,24 @@ export class Conversation {
     return this.#canUndo;
   }
 
-  /** Last report of the runtime about the running turn: a repetition, another model. */
+  /** Last report about the turn: a repetition, another model, its end. */
   get notice(): ReadonlySignal<string | null> {
     return this.#notice;
+  }
+
+  /** Number of messages that this tab has sent here. */
+  get sent(): ReadonlySignal<number> {
+    return this.#sent;
   }
 
   /** Number of file restores since the page was opened, by any client. */
   get restores(): ReadonlySignal<number> {
     return this.#restores;
+  }
+
+  /** Files that the last undo of this tab has restored, until they are brought back or a message is sent. */
+  get restored(): ReadonlySignal<Restored | null> {
+    return this.#restored;
   }
 
   close(): void {
@@ -131,8 +157,9 @@ export class Conversation {
   }
 
   send(input: readonly InputPart[]): void {
-    const messageId = this.#nextId();
-    this.#countsBefore.set(messageId, this.#countOf(input));
+    this.#sent.value += 1;
+    this.#restored.value = null;
+    const messageId = newId();
     this.#unsent.value = [...this.#unsent.peek(), { messageId, input }];
     this.#actor.send({ type: 'SEND', messageId });
   }
@@ -147,8 +174,9 @@ export class Conversation {
     this.#actor.send({ type: 'INTERRUPT' });
   }
 
-  decide(requestId: string, decision: ConversationDecision): void {
+  decide(requestId: string, decision: ConversationDecision, answer?: QuestionAnswer): void {
     this.#decidedHere.add(requestId);
+    if (answer) this.#answers.set(requestId, answer);
     this.#actor.send({ type: 'DECIDE', requestId, decision });
   }
 
@@ -175,7 +203,7 @@ export class Conversation {
 
   /** Begins a thread with this message as soon as there is a connection; until then the message is shown as unsent. */
   async begin(input: readonly InputPart[], params: RpcParams<'thread/start'>): Promise<string> {
-    const messageId = this.#nextId();
+    const messageId = newId();
     this.#unsent.value = [...this.#unsent.peek(), { messageId, input }];
     try {
       if (!this.#rpc) await new Promise<void>((resolve) => this.#whenOpen.add(resolve));
@@ -225,12 +253,12 @@ export class Conversation {
    */
   async undo(turnId: string, force: boolean): Promise<Refusal | null> {
     if (this.threadId === null) return null;
-    const turns = [...new Set(this.transcript.rows.map((row) => row.turnId))];
-    const numTurns = turns.length - turns.indexOf(turnId);
+    const numTurns = this.#turnsFrom(turnId).length;
     const asked = { threadId: this.threadId, numTurns, restoreFiles: true, force };
     try {
-      const { thread } = await this.call('thread/rollback', asked);
+      const { thread, restoreId, restoredTotal = 0 } = await this.call('thread/rollback', asked);
       this.#show(thread);
+      this.#restored.value = restoreId === undefined ? null : { restoreId, files: restoredTotal };
       return null;
     } catch (error) {
       const refusal = conflictsOf(error);
@@ -239,41 +267,77 @@ export class Conversation {
     }
   }
 
-  /** Checkpoint that an undo of this turn and the later ones restores; files that it does not cover stay unchanged. */
-  async checkpointBefore(turnId: string): Promise<Checkpoint | undefined> {
-    if (this.threadId === null) return undefined;
-    const { data } = await this.call('checkpoint/list', { threadId: this.threadId });
-    const turns = [...new Set(this.transcript.rows.map((row) => row.turnId))];
-    return checkpointBefore(data, turns.slice(turns.indexOf(turnId)));
+  /** Takes the last undo of files back; the undone turns stay undone. */
+  async bringBack({ restoreId }: Restored): Promise<void> {
+    if (this.threadId === null) return;
+    const { restoredTotal } = await this.call('checkpoint/restore', { threadId: this.threadId, turnId: restoreId });
+    this.#restored.value = null;
+    this.#notice.value = `${count(restoredTotal, 'file')} brought back`;
   }
 
-  /** Reads the turns before the first shown one. */
+  /** Files that an undo of this turn and the later ones restores, and the checkpoint, which names those that it does not cover. */
+  async undoneBy(turnId: string): Promise<Undone | undefined> {
+    const { threadId } = this;
+    if (threadId === null) return undefined;
+    const turns = this.#turnsFrom(turnId);
+    const [{ data }, ...diffs] = await Promise.all([
+      this.call('checkpoint/list', { threadId }),
+      ...turns.map((turn) => this.call('turn/diff', { threadId, turnId: turn, format: 'summary' })),
+    ]);
+    const files = [...new Set(diffs.flatMap((diff) => diff.files.map(({ path }) => path)))].sort();
+    return { files, checkpoint: checkpointBefore(data, turns) };
+  }
+
+  /** This turn and the later ones. */
+  #turnsFrom(turnId: string): readonly string[] {
+    const turns = [...new Set(this.transcript.rows.map((row) => row.turnId))];
+    return turns.slice(turns.indexOf(turnId));
+  }
+
+  /** Reads the turns before the first shown one; a reading that is under way is awaited. */
   async loadOlder(turnLimit = this.#actor.getSnapshot().context.pageTurns): Promise<void> {
     const beforeTurnId = this.transcript.oldestTurnId;
     if (this.threadId === null || beforeTurnId === undefined || this.transcript.isAtBeginning) return;
-    if (this.#isLoadingOlder) return;
-    this.#isLoadingOlder = true;
+    this.#loadingOlder ??= this.#readOlder({ threadId: this.threadId, turnLimit, beforeTurnId }).finally(() => {
+      this.#loadingOlder = undefined;
+    });
+    await this.#loadingOlder;
+  }
+
+  async #readOlder(range: { threadId: string; turnLimit: number; beforeTurnId: string }): Promise<void> {
     try {
-      const asked = { threadId: this.threadId, includeTurns: true, turnLimit, beforeTurnId };
-      const { thread } = await this.call('thread/read', asked);
+      const { thread } = await this.call('thread/read', { ...range, includeTurns: true });
       this.transcript.prepend(thread);
     } catch (error) {
       this.#app.toast({ text: `Older messages could not be read: ${messageOf(error)}`, tone: 'danger' });
-    } finally {
-      this.#isLoadingOlder = false;
     }
   }
 
-  /** Reads older turns until this one is loaded. Resolves with the index of its first row, or -1 if it is not found. */
-  async find(turnId: string): Promise<number> {
-    const index = () => this.transcript.rows.findIndex((row) => row.turnId === turnId);
-    while (index() < 0 && !this.transcript.isAtBeginning) {
+  /** Index of the first such row; -1 when none is loaded. */
+  indexOf(isWanted: (row: Row) => boolean): number {
+    return this.transcript.rows.findIndex(isWanted);
+  }
+
+  /** Reads older turns until this one is loaded, or until the beginning. */
+  async find(turnId: string): Promise<void> {
+    while (this.indexOf((row) => row.turnId === turnId) < 0 && !this.transcript.isAtBeginning) {
       const before = this.transcript.oldestTurnId;
       await this.loadOlder(searchedTurns);
-      // Nothing was read: the reason was shown, or another request is running.
-      if (this.transcript.oldestTurnId === before) break;
+      // Nothing was read: the reason was shown.
+      if (this.transcript.oldestTurnId === before) return;
     }
-    return index();
+  }
+
+  /** Reads all older turns. */
+  async loadAll(): Promise<void> {
+    await this.find('');
+  }
+
+  /** The whole conversation as Markdown. */
+  async markdown(): Promise<string> {
+    const { threadId } = this;
+    if (threadId === null) return '';
+    return threadMarkdown(await wholeThread(threadId, (range) => this.call('thread/read', range)));
   }
 
   #link() {
@@ -293,6 +357,7 @@ export class Conversation {
         this.#rpc = undefined;
       },
       inputOf: (messageId) => this.#inputOf(messageId),
+      answerOf: (requestId) => this.#answers.get(requestId),
       onAccepted: (messageId, { queuedInputs }) => {
         this.#queue.value = queuedInputs;
         this.#forget(messageId);
@@ -325,17 +390,10 @@ export class Conversation {
     });
   }
 
-  /** A message without an answer has arrived when the thread contains its input once more than before. */
+  /** Whether the thread has a message, or its queue does. */
   #hasArrived(messageId: string): boolean {
-    const before = this.#countsBefore.get(messageId);
-    return before !== undefined && this.#countOf(this.#inputOf(messageId)) > before;
-  }
-
-  #countOf(input: readonly InputPart[]): number {
-    const wanted = textOf(input);
-    const said = this.transcript.rows.flatMap((row) => (row.kind === 'user' ? [row.input] : []));
-    const waiting = this.#queue.peek().map((queued) => queued.input);
-    return [...said, ...waiting].filter((each) => textOf(each) === wanted).length;
+    const said = this.transcript.rows.some((row) => row.kind === 'user' && row.messageId === messageId);
+    return said || this.#queue.peek().some((queued) => queued.messageId === messageId);
   }
 
   #inputOf(messageId: string): readonly InputPart[] {
@@ -343,7 +401,6 @@ export class Conversation {
   }
 
   #forget(messageId: string): void {
-    this.#countsBefore.delete(messageId);
     this.#unsent.value = this.#unsent.peek().filter((each) => each.messageId !== messageId);
   }
 
@@ -359,24 +416,34 @@ export class Conversation {
       case 'thread/renamed':
         this.#change({ displayName: message.params.displayName });
         return;
+      case 'thread/runtimeChanged':
+        if (message.params.firstInput !== undefined) this.#change({ firstInput: message.params.firstInput });
+        return;
       case 'thread/statusChanged':
         this.#change({ status: message.params.status });
         return;
+      case 'question/asked':
       case 'item/approval/request':
         this.#approvals.value = [...this.#others(message.params.requestId), message.params];
         return;
+      case 'question/resolved':
       case 'item/approval/resolved':
+        this.#answers.delete(message.params.requestId);
         this.#approvals.value = this.#others(message.params.requestId);
         return;
       case 'system/event':
         if (message.params.kind === 'filesRestored') this.#restores.value += 1;
-        this.#notice.value = message.params.message;
+        if (this.#actor.getSnapshot().context.turnId !== null) this.#notice.value = message.params.message;
         return;
       case 'turn/started':
-      case 'turn/completed':
-      case 'turn/failed':
       case 'turn/cancelled':
         this.#notice.value = null;
+        return;
+      case 'turn/completed':
+        this.#notice.value = 'Done';
+        return;
+      case 'turn/failed':
+        this.#notice.value = `Failed: ${message.params.turn.error?.message ?? 'the turn ended early'}`;
         return;
     }
   }
@@ -388,11 +455,6 @@ export class Conversation {
   #change(changes: Partial<Thread>): void {
     const thread = this.#thread.peek();
     if (thread) this.#thread.value = { ...thread, ...changes };
-  }
-
-  #nextId(): string {
-    this.#number += 1;
-    return `message-${this.#number}`;
   }
 
   /** A tab that comes back asks at once, because a browser does not run the timers of a hidden one. */
@@ -409,12 +471,5 @@ export class Conversation {
   }
 }
 
-/** Text by which two inputs are compared: the server adds fields to a sent input. */
-const textOf = (input: readonly InputPart[]): string =>
-  input
-    .map((part) => {
-      if (part.type === 'text') return part.text;
-      if (part.type === 'commandRef' || part.type === 'skillRef') return `/${part.name}`;
-      return part.type === 'fileRef' ? part.path : 'image';
-    })
-    .join('\n');
+/** Id of a message, unique among all tabs. */
+const newId = (): string => crypto.getRandomValues(new Uint32Array(4)).join('-');

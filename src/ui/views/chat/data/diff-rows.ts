@@ -1,4 +1,5 @@
 import { parsePatch, structuredPatch } from 'diff';
+import { unshownMark } from '../../../../protocol/browser.ts';
 import type { FileChange } from './call-words.ts';
 
 export interface DiffRow {
@@ -29,6 +30,31 @@ export function rowsOfChange({ path, before, after }: FileChange): readonly Diff
     text === '' ? [] : text.split('\n').map((line) => ({ kind, text: line, before: null, after: null }) as const);
   return [file, ...whole(old, 'removed'), ...whole(after, 'added')];
 }
+
+/** The change that a person is asked to allow. */
+export interface AskedChange {
+  /** Null: no line of the change can be shown. */
+  readonly rows: readonly DiffRow[] | null;
+  /** Says which part is not shown; null: the change is whole. */
+  readonly unshown: string | null;
+}
+
+/** The change in a question: the one that its call requests, else the preview of the agent server. */
+export function askedChange(change: FileChange | null, preview: string | undefined): AskedChange {
+  if (change) return { rows: rowsOfChange(change), unshown: null };
+  if (preview === undefined) return { rows: null, unshown: null };
+  const rows = rowsOfPatch(preview);
+  const last = preview.slice(preview.lastIndexOf('\n') + 1);
+  if (last.startsWith(unshownMark)) return { rows, unshown: last.slice(unshownMark.length) };
+  return { rows, unshown: rows ? null : 'the change cannot be displayed' };
+}
+
+/** Names the parts of a request that a person must have seen. A change that is not shown whole is never seen. */
+export const partsToSee = ({ rows, unshown }: AskedChange): readonly string[] => [
+  'target',
+  ...(rows ? ['change'] : []),
+  ...(unshown === null ? [] : ['unshown']),
+];
 
 /** Rows of a unified diff, or null for other text. */
 export function rowsOfPatch(text: string): readonly DiffRow[] | null {

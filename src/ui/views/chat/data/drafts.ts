@@ -1,44 +1,71 @@
-import { read, write } from '../../../app/preferences.ts';
+import type { InputPart } from '../../../../protocol/index.ts';
 
-/** Storage key of a draft. One origin may serve several workspaces, each below its own path. */
-const keyOf = (threadId: string | null): string =>
-  `oratorio.draft:${new URL('.', document.baseURI).pathname}:${threadId ?? 'new'}`;
+/** A message that the server has not accepted yet. */
+export interface Unsent {
+  readonly messageId: string;
+  readonly input: readonly InputPart[];
+}
 
-/** Unsent text of a thread from an earlier page; empty without one. */
-export const draftOf = (threadId: string | null): string => read(keyOf(threadId)) ?? '';
+type Kind = 'draft' | 'pictures' | 'outbox';
 
-/** Stores an unsent text, so that it survives a reload. */
-export function keepDraft(threadId: string | null, text: string): void {
-  if (text !== '') write(keyOf(threadId), text);
-  else {
-    try {
-      localStorage.removeItem(keyOf(threadId));
-    } catch {
-      // The browser stores nothing, so there is nothing to remove.
-    }
+/** Storage key of a thread. One origin may serve several workspaces, each below its own path. */
+const keyOf = (kind: Kind, threadId: string | null): string =>
+  `oratorio.${kind}:${new URL('.', document.baseURI).pathname}:${threadId ?? 'new'}`;
+
+/** Text that this tab has stored over a reload; '' without one. */
+function stored(kind: Kind, threadId: string | null): string {
+  try {
+    return sessionStorage.getItem(keyOf(kind, threadId)) ?? '';
+  } catch {
+    // The browser stores nothing.
+    return '';
   }
 }
 
-const picturesKey = (threadId: string | null): string => keyOf(threadId).replace('draft:', 'pictures:');
-
-/** Pictures that were attached in this tab when it was left; they are handed out once. */
-export function takePictures(threadId: string | null): readonly string[] {
+function store(kind: Kind, threadId: string | null, text: string): void {
   try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(picturesKey(threadId)) ?? '[]');
-    sessionStorage.removeItem(picturesKey(threadId));
-    return Array.isArray(kept) ? kept.filter((each) => typeof each === 'string' && each.startsWith('data:image/')) : [];
+    if (text === '') sessionStorage.removeItem(keyOf(kind, threadId));
+    else sessionStorage.setItem(keyOf(kind, threadId), text);
   } catch {
-    // The browser stores nothing, so there is nothing to hand out.
+    // The browser stores nothing, or no more.
+  }
+}
+
+const storeList = (kind: Kind, threadId: string | null, list: readonly unknown[]): void =>
+  store(kind, threadId, list.length === 0 ? '' : JSON.stringify(list));
+
+function storedList(kind: Kind, threadId: string | null): readonly unknown[] {
+  try {
+    const list: unknown = JSON.parse(stored(kind, threadId) || '[]');
+    return Array.isArray(list) ? list : [];
+  } catch {
+    // Another page of this origin has written there.
     return [];
   }
 }
 
+/** Unsent text of a thread in this tab. */
+export const draftOf = (threadId: string | null): string => stored('draft', threadId);
+
+/** Stores an unsent text, so that it survives a reload. */
+export const keepDraft = (threadId: string | null, text: string): void => store('draft', threadId, text);
+
+/** Pictures that were attached in this tab when it was left; they are handed out once. */
+export function takePictures(threadId: string | null): readonly string[] {
+  const kept = storedList('pictures', threadId);
+  store('pictures', threadId, '');
+  return kept.filter((each) => typeof each === 'string').filter((each) => each.startsWith('data:image/'));
+}
+
 /** Keeps attached pictures over a reload of this tab, as far as the browser has room. */
-export function keepPictures(threadId: string | null, pictures: readonly string[]): void {
-  if (pictures.length === 0) return;
-  try {
-    sessionStorage.setItem(picturesKey(threadId), JSON.stringify(pictures));
-  } catch {
-    // The browser stores nothing, or no more.
-  }
+export const keepPictures = (threadId: string | null, pictures: readonly string[]): void => {
+  if (pictures.length > 0) storeList('pictures', threadId, pictures);
+};
+
+/** Messages of this tab that the server had not accepted when the thread was left. */
+export const keptOutbox = (threadId: string | null): readonly Unsent[] =>
+  threadId === null ? [] : (storedList('outbox', threadId) as readonly Unsent[]);
+
+export function keepOutbox(threadId: string | null, unsent: readonly Unsent[]): void {
+  if (threadId !== null) storeList('outbox', threadId, unsent);
 }

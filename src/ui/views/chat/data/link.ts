@@ -1,7 +1,7 @@
 import { fromCallback } from 'xstate';
 import type { ConversationCommand, ConversationEvent, ConversationLinkInput } from '../../../../../machines/browser.ts';
 import { messageOf } from '../../../../lib/browser.ts';
-import type { InputPart, RpcParams, RpcResult, Thread } from '../../../../protocol/index.ts';
+import type { InputPart, QuestionAnswer, RpcParams, RpcResult, Thread } from '../../../../protocol/index.ts';
 import { JsonRpcError } from '../../../../rpc/browser.ts';
 import { ApiError } from '../../../app/api.ts';
 import { openRpc, type Rpc, rpcCodes, type ServerMessage } from './rpc.ts';
@@ -19,6 +19,8 @@ export interface LinkEffects {
   readonly inputOf: (messageId: string) => readonly InputPart[];
   readonly onAccepted: (messageId: string, result: RpcResult<'turn/enqueue'>) => void;
   readonly onRefused: (messageId: string, reason: string) => void;
+  /** Answer to a question; undefined: the request is an approval. */
+  readonly answerOf: (requestId: string) => QuestionAnswer | undefined;
   readonly onFault: (what: string) => void;
 }
 
@@ -107,16 +109,18 @@ class Link {
     this.#effects.onOpen(rpc, server);
     const { threadId, pageTurns, outbox } = this.#input;
     if (threadId === null) return this.#ready([], []);
-    const [, { thread }, { data }] = await Promise.all([
+    const [, { thread }, { data }, questions] = await Promise.all([
       rpc.call('thread/subscribe', { threadId, replayRecent: true }),
       rpc.call('thread/read', { threadId, includeTurns: true, turnLimit: pageTurns }),
       rpc.call('approval/list', { threadId }),
+      // An agent server of an earlier version has no questions.
+      rpc.call('question/list', { threadId }).catch(() => ({ data: [] })),
     ]);
     if (this.#isOver) return;
     const accepted = this.#effects.onRead(thread, outbox);
     const running = thread.turns?.findLast(({ completedAt }) => completedAt === undefined);
     this.#ready(
-      data.map(({ requestId }) => requestId),
+      [...data, ...questions.data].map(({ requestId }) => requestId),
       accepted,
       running?.id,
     );
@@ -158,9 +162,11 @@ class Link {
       case 'turn/cancelled':
         this.#report({ type: 'TURN.ENDED', turnId: message.params.turn.id, end: 'cancelled' });
         return;
+      case 'question/asked':
       case 'item/approval/request':
         this.#report({ type: 'APPROVAL.REQUESTED', requestId: message.params.requestId });
         return;
+      case 'question/resolved':
       case 'item/approval/resolved':
         this.#report({ type: 'APPROVAL.RESOLVED', requestId: message.params.requestId });
         return;
@@ -180,6 +186,7 @@ class Link {
         threadId,
         input: [...this.#effects.inputOf(messageId)],
         sender: 'page',
+        messageId,
       });
       this.#effects.onAccepted(messageId, result);
       this.#report({ type: 'MESSAGE.ACCEPTED', messageId });
@@ -204,9 +211,12 @@ class Link {
 
   async #decide(rpc: Rpc, { requestId, decision }: Extract<ConversationCommand, { type: 'DECIDE' }>): Promise<void> {
     try {
-      await rpc.call('approval/respond', { requestId, decision });
+      const answer = this.#effects.answerOf(requestId);
+      if (answer) await rpc.call('question/answer', { requestId, ...answer });
+      else await rpc.call('approval/respond', { requestId, decision });
     } catch (error) {
-      const isDecided = error instanceof JsonRpcError && error.code === rpcCodes.approvalNotFound;
+      const decided: readonly number[] = [rpcCodes.approvalNotFound, rpcCodes.questionNotFound];
+      const isDecided = error instanceof JsonRpcError && decided.includes(error.code);
       if (!isDecided) this.#effects.onFault(`The decision did not arrive: ${messageOf(error)}`);
       this.#report(isDecided ? { type: 'APPROVAL.RESOLVED', requestId } : { type: 'APPROVAL.FAILED', requestId });
     }

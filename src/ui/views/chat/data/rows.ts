@@ -23,6 +23,10 @@ interface RowBase {
 export interface UserRow extends RowBase {
   readonly kind: 'user';
   readonly input: readonly InputPart[];
+  /** Id that the client gave the message. */
+  readonly messageId: string | undefined;
+  /** ISO 8601. */
+  readonly at: string;
 }
 
 export interface TextRow extends RowBase {
@@ -83,6 +87,8 @@ export interface ErrorRow extends RowBase {
 export interface EndRow extends RowBase {
   readonly kind: 'end';
   readonly status: Turn['status'];
+  /** ISO 8601. */
+  readonly at: string | undefined;
   readonly durationMs: number | undefined;
   readonly usage: TokenUsage | undefined;
   readonly interruptedBy: Turn['interruptedBy'];
@@ -159,7 +165,7 @@ export function ownRow(item: Item): Row | null {
   const common = base(item.id, item.turnId);
   switch (item.type) {
     case 'userMessage':
-      return { ...common, kind: 'user', input: item.input };
+      return { ...common, kind: 'user', input: item.input, messageId: item.messageId, at: item.createdAt };
     case 'agentMessage':
     case 'reasoningContent':
       return textRow(item);
@@ -178,5 +184,13 @@ export function endRow({ id, status, startedAt, completedAt, tokenUsage, interru
   // The duration is not negative, even if the clock was set back.
   const durationMs =
     completedAt === undefined ? undefined : Math.max(0, Date.parse(completedAt) - Date.parse(startedAt));
-  return { ...base(`end:${id}`, id), kind: 'end', status, durationMs, usage: tokenUsage, interruptedBy };
+  return {
+    ...base(`end:${id}`, id),
+    kind: 'end',
+    status,
+    at: completedAt,
+    durationMs,
+    usage: tokenUsage,
+    interruptedBy,
+  };
 }

@@ -13,7 +13,12 @@ import { JsonRpcError, Peer } from '../../../../rpc/browser.ts';
 export type PromptCommand = RpcResult<'command/list'>['data'][number];
 
 /** Codes that the page distinguishes. */
-export const rpcCodes = { threadNotFound: -32010, restoreConflict: -32019, approvalNotFound: -32021 } as const;
+export const rpcCodes = {
+  threadNotFound: -32010,
+  restoreConflict: -32019,
+  approvalNotFound: -32021,
+  questionNotFound: -32022,
+} as const;
 
 /** Changes of others that caused the refusal of a restore. */
 export interface Refusal {

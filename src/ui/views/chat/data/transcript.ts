@@ -1,4 +1,5 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
+import { contentWords } from '../../../../protocol/browser.ts';
 import type { Item, Thread, Turn } from '../../../../protocol/index.ts';
 import {
   appendText,
@@ -61,12 +62,13 @@ export class Transcript {
     return row?.kind === 'tool' ? row : undefined;
   }
 
-  /** Shows this thread instead. */
+  /** Shows this reading. Older rows stay when it continues them, so that a reader keeps their place. */
   replace({ turns = [], hasOlderTurns = false }: Pick<Thread, 'turns' | 'hasOlderTurns'>): void {
-    this.#rows = [];
-    this.#byKey = new Map();
+    const from = hasOlderTurns ? this.#rows.findIndex((row) => row.turnId === turns[0]?.id) : -1;
+    this.#rows = this.#rows.slice(0, Math.max(0, from));
+    this.#byKey = new Map(this.#rows.map((row) => [row.key, row]));
+    if (this.#rows.length === 0) this.#hasOlder.value = hasOlderTurns;
     for (const turn of turns) this.#addTurn(turn);
-    this.#hasOlder.value = hasOlderTurns;
     this.#changed();
   }
 
@@ -156,7 +158,7 @@ export class Transcript {
   /** A part of a tool call: the call, its command, its result, its approval. */
   #takePart(item: Item, isNews: boolean): void {
     if (!('callId' in item)) return;
-    const tool = 'tool' in item ? item.tool : '';
+    const tool = 'tool' in item ? item.tool : item.type === 'question' ? 'Question' : '';
     // The plan has a row of its own, unless the call has failed.
     if (tool === planTool && !(item.type === 'toolResult' && item.outcome === 'failed')) return;
     const known = this.tool(item.turnId, item.callId);
@@ -176,6 +178,13 @@ export class Transcript {
         row.result = item.text;
         row.outcome = item.outcome;
         row.durationMs = item.durationMs;
+        break;
+      case 'question':
+        // A call that waits for the answer has it in its result.
+        if (known && known.tool !== tool) return;
+        row.argumentsText = JSON.stringify({ from: item.from, message: item.message });
+        row.result = item.answers ? contentWords(item.answers) : item.state;
+        row.outcome = item.state === 'open' ? null : 'completed';
         break;
       case 'approvalRequest':
         row.approval = { requestId: item.requestId, operation: item.operation, target: item.target };

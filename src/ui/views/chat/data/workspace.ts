@@ -11,7 +11,6 @@ import type {
   ThreadSummary,
 } from '../../../../protocol/index.ts';
 import type { App } from '../../../app/app.ts';
-import { writtenIn } from '../composer/message.ts';
 import { Conversation } from './conversation.ts';
 import type { PromptCommand, ServerMessage } from './rpc.ts';
 
@@ -34,6 +33,9 @@ export class ChatWorkspace {
   readonly #commands = signal<readonly PromptCommand[]>([]);
   /** Threads that were begun here, with their first messages. */
   readonly #begun = new Map<string, readonly (readonly InputPart[])[]>();
+
+  readonly #desks = new Map<string, string>();
+  #newDesks = 0;
 
   constructor(app: App) {
     this.#app = app;
@@ -72,6 +74,11 @@ export class ChatWorkspace {
     return (await conversation.call('file/search', { query, limit: maxFiles })).data;
   }
 
+  /** Key of the desk of a thread; a thread that was begun here has that of the new conversation. */
+  deskOf(threadId: string | null): string {
+    return threadId === null ? `new ${this.#newDesks}` : (this.#desks.get(threadId) ?? threadId);
+  }
+
   open(threadId: string | null): Conversation {
     const first = threadId === null ? [] : (this.#begun.get(threadId) ?? []);
     if (threadId !== null) this.#begun.delete(threadId);
@@ -89,9 +96,10 @@ export class ChatWorkspace {
 
   /** Begins a thread with this message, and goes there. */
   async begin(conversation: Conversation, input: readonly InputPart[], config: ThreadConfig): Promise<void> {
-    const displayName = nameFor(input);
-    const threadId = await conversation.begin(input, { identity, config, ...(displayName !== '' && { displayName }) });
+    const threadId = await conversation.begin(input, { identity, config });
     this.#begun.set(threadId, [input]);
+    this.#desks.set(threadId, this.deskOf(null));
+    this.#newDesks += 1;
     this.#app.router.go({ view: 'chat', path: [threadId] });
   }
 
@@ -141,7 +149,7 @@ export class ChatWorkspace {
         this.#change(message.params.threadId, { status: message.params.status });
         return;
       case 'thread/runtimeChanged':
-        this.#change(message.params.threadId, { runtime: message.params.runtime });
+        this.#noteRuntime(message.params);
         return;
       case 'thread/raceUpdated':
         this.#noteRace(message.params.threadId, message.params.race);
@@ -161,6 +169,14 @@ export class ChatWorkspace {
     this.#threads.value = [thread, ...known.filter(({ id }) => id !== thread.id)];
   }
 
+  #noteRuntime({
+    threadId,
+    runtime,
+    firstInput,
+  }: Pick<ThreadSummary, 'runtime' | 'firstInput'> & { threadId: string }) {
+    this.#change(threadId, { runtime, ...(firstInput !== undefined && { firstInput }) });
+  }
+
   #noteRace(threadId: string, race: RaceAttempt): void {
     const config = this.#threads.peek()?.find(({ id }) => id === threadId)?.config;
     this.#change(threadId, { config: { ...config, race } });
@@ -170,14 +186,6 @@ export class ChatWorkspace {
     const known = this.#threads.peek();
     if (known) this.#threads.value = known.map((each) => (each.id === threadId ? { ...each, ...changes } : each));
   }
-}
-
-const nameChars = 60;
-
-/** First words of the first message: the thread's name until the user renames it. */
-function nameFor(input: readonly InputPart[]): string {
-  const [line = ''] = writtenIn(input).trim().split('\n');
-  return line.length > nameChars ? `${line.slice(0, nameChars).replace(/\s\S*$/, '')}…` : line;
 }
 
 const workspaces = new WeakMap<App, ChatWorkspace>();

@@ -48,6 +48,9 @@ const asWritten = (raw: string): Token => ({ type: 'html', raw, text: raw, block
 /** Characters that `GrowingMarkdown.read` reads at a time: some milliseconds of work. */
 const sliceChars = 8_192;
 
+/** First half of a character whose other half is in the next piece. */
+const halfCharacter = /[\ud800-\udbff]$/;
+
 /**
  * The blocks of a text that grows. A block that can no longer change is settled: it is not read again, and stays the same
  * object. The blocks of a text do not depend on its pieces.
@@ -75,7 +78,7 @@ export class GrowingMarkdown {
 
   /** Everything that was appended is in the blocks. */
   get isRead(): boolean {
-    return this.#unread === '';
+    return this.#unread.replace(halfCharacter, '') === '';
   }
 
   /** The blocks of the text so far, of which one slice more is read. */
@@ -83,8 +86,9 @@ export class GrowingMarkdown {
     // A block longer than a slice is read again with each: slices that double keep that in bounds.
     const size = Math.max(sliceChars, this.#tail.length);
     if (this.#unread !== '') {
-      this.#tail += this.#unread.slice(0, size);
-      this.#unread = this.#unread.slice(size);
+      const piece = this.#unread.slice(0, size).replace(halfCharacter, '');
+      this.#tail += piece;
+      this.#unread = this.#unread.slice(piece.length);
       this.#tailBlocks = lex(this.#tail);
       this.#settle();
     }

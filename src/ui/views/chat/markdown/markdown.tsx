@@ -1,35 +1,55 @@
 import type { Token, Tokens } from 'marked';
-import type { ComponentChildren, VNode } from 'preact';
+import { Component, type ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
 import { CodeBlock } from './code-block.tsx';
 import { decodeEntities } from './entities.ts';
+import { GrowingText } from './growing-text.tsx';
 import { safeHref } from './links.ts';
+
+/** Blocks that are compared together. */
+const partBlocks = 64;
 
 /**
  * Draws the blocks of a Markdown text. Nothing of it becomes HTML: each token is one element of ours, or text. Pictures are
  * links, because fetching one reveals a part of the conversation to its server.
  */
 export function Markdown({ blocks }: { readonly blocks: readonly Token[] }) {
-  return <div class="prose">{blocks.map(drawnOnce)}</div>;
+  const parts: ComponentChildren[] = [];
+  for (let from = 0; from < blocks.length; from += partBlocks)
+    parts.push(<Part key={from} tokens={blocks.slice(from, from + partBlocks)} />);
+  return <div class="prose">{parts}</div>;
 }
 
-/** Elements by block: a settled block keeps its element, which Preact does not compare again. */
-const drawn = new WeakMap<Token, VNode>();
-
-function drawnOnce(block: Token, index: number): ComponentChildren {
-  if (block.type === 'space') return null;
-  const known = drawn.get(block);
-  if (known) return known;
-  const made = <Block key={index} token={block} />;
-  drawn.set(block, made);
-  return made;
+interface PartProps {
+  readonly tokens: readonly Token[];
 }
 
-const text = (written: string): string => visible(decodeEntities(written));
+/** Blocks of a text. A settled block stays the same object, so that it is not drawn again. */
+class Part extends Component<PartProps> {
+  override shouldComponentUpdate({ tokens }: PartProps): boolean {
+    return tokens.length !== this.props.tokens.length || tokens.some((token, at) => token !== this.props.tokens[at]);
+  }
 
-function Block({ token }: { readonly token: Token }) {
-  return <>{block(token)}</>;
+  override render() {
+    return blocks(this.props.tokens);
+  }
+}
+
+const text = (written: string): ComponentChildren => <GrowingText text={visible(decodeEntities(written))} />;
+
+interface BlockProps {
+  readonly token: Token;
+}
+
+class Block extends Component<BlockProps> {
+  override shouldComponentUpdate({ token }: BlockProps): boolean {
+    return token !== this.props.token;
+  }
+
+  override render() {
+    return block(this.props.token);
+  }
 }
 
 function blocks(tokens: readonly Token[] | undefined): ComponentChildren {
@@ -41,13 +61,13 @@ function block(token: Token): ComponentChildren {
     case 'heading':
       return <Heading token={token as Tokens.Heading} />;
     case 'paragraph':
-      return <p>{inline(token.tokens)}</p>;
+      return <p dir="auto">{inline(token.tokens)}</p>;
     case 'text':
       return token.tokens ? inline(token.tokens) : text(token.text);
     case 'code':
       return <CodeBlock text={token.text} language={(token as Tokens.Code).lang ?? ''} />;
     case 'blockquote':
-      return <blockquote>{blocks(token.tokens)}</blockquote>;
+      return <blockquote dir="auto">{blocks(token.tokens)}</blockquote>;
     case 'list':
       return <List token={token as Tokens.List} />;
     case 'table':
@@ -57,7 +77,11 @@ function block(token: Token): ComponentChildren {
     case 'space':
       return null;
     case 'html':
-      return <p class="raw">{visible(token.raw.trimEnd())}</p>;
+      return (
+        <p class="raw" dir="auto">
+          {visible(token.raw.trimEnd())}
+        </p>
+      );
     default:
       return inline([token]);
   }
@@ -82,13 +106,13 @@ function useShown<T>(items: readonly T[]): readonly [readonly T[], ComponentChil
 /** Heading of an answer, two levels lower, because the page has its own headings. */
 function Heading({ token }: { readonly token: Tokens.Heading }) {
   const Name = `h${Math.min(6, token.depth + 2)}` as 'h3';
-  return <Name>{inline(token.tokens)}</Name>;
+  return <Name dir="auto">{inline(token.tokens)}</Name>;
 }
 
 function List({ token }: { readonly token: Tokens.List }) {
   const [shown, more] = useShown(token.items);
   const items = shown.map((item, index) => (
-    <li key={index} class={item.task ? 'task' : undefined}>
+    <li key={index} dir="auto" class={item.task ? 'task' : undefined}>
       {item.task && <span class="box">{item.checked ? '☑ ' : '☐ '}</span>}
       {blocks(item.tokens.filter(({ type }) => type !== 'checkbox'))}
     </li>
@@ -96,7 +120,13 @@ function List({ token }: { readonly token: Tokens.List }) {
   const start = Number(token.start);
   return (
     <>
-      {token.ordered ? <ol start={Number.isSafeInteger(start) ? start : 1}>{items}</ol> : <ul>{items}</ul>}
+      {token.ordered ? (
+        <ol dir="auto" start={Number.isSafeInteger(start) ? start : 1}>
+          {items}
+        </ol>
+      ) : (
+        <ul dir="auto">{items}</ul>
+      )}
       {more}
     </>
   );
@@ -105,7 +135,7 @@ function List({ token }: { readonly token: Tokens.List }) {
 function Table({ token }: { readonly token: Tokens.Table }) {
   const [shown, more] = useShown(token.rows);
   const cell = (each: Tokens.TableCell, index: number, Name: 'th' | 'td') => (
-    <Name key={index} class={each.align === 'right' ? 'number' : undefined}>
+    <Name key={index} dir="auto" class={each.align === 'right' ? 'number' : undefined}>
       {inline(each.tokens)}
     </Name>
   );
@@ -146,7 +176,7 @@ function Inline({ token }: { readonly token: Token }) {
     case 'link':
       return <Link href={token.href}>{inline(token.tokens)}</Link>;
     case 'image':
-      return <Link href={token.href}>{`Picture: ${text(token.text) || visible(token.href)}`}</Link>;
+      return <Link href={token.href}>Picture: {token.text ? text(token.text) : visible(token.href)}</Link>;
     case 'checkbox':
       return null;
     case 'html':

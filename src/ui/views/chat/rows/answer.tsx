@@ -1,4 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { CopyButton } from '../../../parts/copy.tsx';
+import { isPrinted } from '../data/printing.ts';
 import type { TextRow } from '../data/rows.ts';
 import { maxMarkdownChars } from '../markdown/blocks.ts';
 import { Markdown } from '../markdown/markdown.tsx';
@@ -11,17 +13,19 @@ const sliceBlocks = 60;
 export function Answer({ row, version }: { readonly row: TextRow; readonly version: number }) {
   const isProse = row.markdown.chars <= maxMarkdownChars;
   return (
-    <div class={row.isWithdrawn ? 'answer withdrawn' : 'answer'} aria-busy={row.isStreaming}>
+    <div class={row.isWithdrawn ? 'answer withdrawn' : 'answer'} aria-busy={row.isStreaming} tabIndex={-1}>
       {row.isWithdrawn && <p class="quiet">Withdrawn: the answer broke off and was requested again.</p>}
       {isProse ? <Prose row={row} version={version} /> : <LongText text={row.text} />}
+      {!row.isStreaming && <CopyButton label="Copy as Markdown" text={() => row.text} />}
     </div>
   );
 }
 
 function Prose({ row }: { readonly row: TextRow; readonly version: number }) {
   const box = useRef<HTMLDivElement>(null);
-  const [limit, setLimit] = useState(sliceBlocks);
-  const blocks = row.markdown.read();
+  const [chosen, setLimit] = useState(sliceBlocks);
+  const blocks = isPrinted.value ? row.markdown.blocks() : row.markdown.read();
+  const limit = isPrinted.value ? blocks.length : chosen;
   const isWhole = blocks.length <= limit && row.markdown.isRead;
   useEffect(() => {
     if (isWhole) return;

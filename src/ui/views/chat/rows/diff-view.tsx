@@ -14,19 +14,24 @@ const words: Readonly<Partial<Record<DiffRow['kind'], string>>> = { added: 'Adde
 
 interface DiffViewProps {
   readonly rows: readonly DiffRow[];
+  /** Long lines continue on the next one. */
+  readonly isWrapped?: boolean;
   /** Follows the last row, once all rows are shown. */
   readonly end?: ComponentChildren;
 }
 
 /** A change line by line, readable by its signs without colours. */
-export function DiffView({ rows: whole, end }: DiffViewProps) {
+export function DiffView({ rows: whole, isWrapped = false, end }: DiffViewProps) {
   const [limit, setLimit] = useState(firstRows);
-  const rows = useMemo(() => whole.map((row) => ({ ...row, text: visible(row.text, { multiline: false }) })), [whole]);
+  const rows = useMemo(
+    () => whole.map((row) => ({ ...row, text: visible(row.text, { multiline: false, strict: isWrapped }) })),
+    [whole],
+  );
   const shown = rows.slice(0, limit);
   const colours = diffColours(shown);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
-    <div class="diff" tabIndex={0}>
+    <div class={isWrapped ? 'diff wrapped' : 'diff'} tabIndex={0}>
       {shown.map((row, index) => (
         <Line key={index} row={row} colours={colours.get(row)} />
       ))}

@@ -1,5 +1,8 @@
 import { useState } from 'preact/hooks';
 import { visible } from '../../../../lib/browser.ts';
+import { cutText } from '../../../../protocol/browser.ts';
+import { isPrinted } from '../data/printing.ts';
+import { GrowingText } from '../markdown/growing-text.tsx';
 
 /** Characters of a text shown initially, and the least number that each press adds. */
 const firstChars = 4_096;
@@ -15,8 +18,9 @@ export function LongText({
   readonly isEnd?: boolean;
   readonly isCode?: boolean;
 }) {
-  const [limit, setLimit] = useState(firstChars);
-  const shown = isEnd ? text.slice(-limit) : text.slice(0, limit);
+  const [chosen, setLimit] = useState(firstChars);
+  const limit = isPrinted.value ? text.length : chosen;
+  const shown = isEnd ? text.slice(-limit) : cutText(text, limit);
   const hidden = text.length - shown.length;
   const more = hidden > 0 && (
     <button type="button" class="bare" onClick={() => setLimit(limit * 8)}>
@@ -29,10 +33,12 @@ export function LongText({
       {isCode ? (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
         <pre class="plain" tabIndex={0}>
-          {visible(shown)}
+          <GrowingText text={visible(shown)} />
         </pre>
       ) : (
-        <p class="written">{visible(shown)}</p>
+        <p class="written">
+          <GrowingText text={visible(shown)} />
+        </p>
       )}
       {!isEnd && more}
     </>

@@ -5,6 +5,7 @@ import type { InputPart } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
 import { duration } from '../../../parts/format.ts';
 import { Glyph } from '../../../parts/glyphs.tsx';
+import { dayTime } from '../../../parts/time.ts';
 import type { Conversation } from '../data/conversation.ts';
 import type { EndRow, ErrorRow, PlanRow, Row, TextRow, UserRow } from '../data/rows.ts';
 import { Answer } from './answer.tsx';
@@ -47,8 +48,11 @@ export function RowView({ conversation, row }: RowProps) {
 
 function Said({ row }: { readonly row: UserRow }) {
   return (
-    <div class="said">
-      <span class="unseen">You: </span>
+    <div class="said" dir="auto" title={dayTime(Date.parse(row.at))}>
+      {/* Explicit direction: the first letter of the message decides about the rest. */}
+      <span class="unseen" dir="ltr">
+        You:{' '}
+      </span>
       {row.input.map((part, index) => (
         <Part key={index} part={part} />
       ))}
@@ -123,6 +127,7 @@ const endWords: Readonly<Record<EndRow['status'], string>> = {
   cancelled: 'Interrupted',
   running: '',
   waitingApproval: '',
+  waitingQuota: '',
 };
 
 function End({ conversation, row }: RowProps<EndRow>) {
@@ -130,7 +135,9 @@ function End({ conversation, row }: RowProps<EndRow>) {
   const { usage, durationMs } = row;
   return (
     <div class={`end ${row.status}`}>
-      <span>{row.interruptedBy === 'crash' ? 'Ended when the server stopped' : endWords[row.status]}</span>
+      <span title={row.at === undefined ? undefined : dayTime(Date.parse(row.at))}>
+        {row.interruptedBy === 'crash' ? 'Ended when the server stopped' : endWords[row.status]}
+      </span>
       {durationMs !== undefined && <span>{duration(durationMs)}</span>}
       {usage && <span>{usage.totalTokens.toLocaleString()} tokens</span>}
       {usage?.costUsd !== undefined && <span>{dollars(usage.costUsd)}</span>}

@@ -1,9 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
+import { count, visible } from '../../../../lib/browser.ts';
 import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
 import type { Checkpoint } from '../../../../protocol/index.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { ConflictList } from '../changes/conflict-list.tsx';
-import type { Conversation } from '../data/conversation.ts';
+import type { Conversation, Undone } from '../data/conversation.ts';
 import type { Refusal } from '../data/rpc.ts';
 import { Uncovered } from './uncovered.tsx';
 
@@ -16,10 +17,10 @@ interface UndoProps {
 /** Asks before the undo of a turn and those after it, and before changes of others are overwritten. */
 export function Undo({ conversation, turnId, onClose }: UndoProps) {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
-  const [checkpoint, setCheckpoint] = useState<Checkpoint>();
+  const [undone, setUndone] = useState<Undone>();
   useEffect(() => {
     // Without an answer, the undo reports the problem.
-    conversation.checkpointBefore(turnId).then(setCheckpoint, () => setCheckpoint(undefined));
+    conversation.undoneBy(turnId).then(setUndone, () => setUndone(undefined));
   }, [conversation, turnId]);
   const undo = async (force: boolean) => {
     const refused = await conversation.undo(turnId, force);
@@ -31,7 +32,7 @@ export function Undo({ conversation, turnId, onClose }: UndoProps) {
       <Confirm title="Overwrite other changes?" action="Overwrite" onClose={onClose} onConfirm={() => void undo(true)}>
         <p>{conflictWords(refusal.conflictsTotal)}, and not by this conversation:</p>
         <ConflictList conflicts={refusal.conflicts} total={refusal.conflictsTotal} />
-        <Left checkpoint={checkpoint} />
+        <Left checkpoint={undone?.checkpoint} />
       </Confirm>
     );
   }
@@ -40,8 +41,28 @@ export function Undo({ conversation, turnId, onClose }: UndoProps) {
       <p>
         This turn and those after it are taken back, and the files of the workspace return to their state before it.
       </p>
-      <Left checkpoint={checkpoint} />
+      {undone && <Files paths={undone.files} />}
+      <Left checkpoint={undone?.checkpoint} />
     </Confirm>
+  );
+}
+
+/** Most files that are listed by name. */
+const maxListed = 20;
+
+/** Files that an undo changes. */
+function Files({ paths }: { readonly paths: readonly string[] }) {
+  if (paths.length === 0) return <p>No file changes.</p>;
+  return (
+    <>
+      <p>{count(paths.length, 'file')}:</p>
+      <ul class="mono">
+        {paths.slice(0, maxListed).map((path) => (
+          <li key={path}>{visible(path, { multiline: false })}</li>
+        ))}
+      </ul>
+      {paths.length > maxListed && <p>And {(paths.length - maxListed).toLocaleString()} more.</p>}
+    </>
   );
 }
 

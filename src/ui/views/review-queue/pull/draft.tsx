@@ -32,6 +32,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
   const hunks = useResource((signal) => reviewApi(app.api).hunks(draft.draftId, signal), [draft.draftId]);
   const editingId = useSignal<string | undefined>(undefined);
   const asked = useSignal<Asked>(undefined);
+  const summaryAsked = useSignal(0);
   const close = () => {
     asked.value = undefined;
   };
@@ -71,7 +72,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
         )}
       </DraftHead>
       <Notes draft={draft} item={item} />
-      <Summary key={draft.draftId} draft={draft} isOpen={isOpen} acts={acts} />
+      <Summary key={draft.draftId} draft={draft} isOpen={isOpen} acts={acts} asked={summaryAsked.value} />
       {findings.length === 0 && <p class="quiet">Nothing was found.</p>}
       <ol class="findings" aria-label="Findings">
         {findings.map((finding) => (
@@ -95,6 +96,11 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
         asked={asked.value}
         title={titleOf(item)}
         action={publishWords(findings)}
+        left={findings.filter(({ status }) => status !== 'accepted').length}
+        onEditSummary={() => {
+          close();
+          summaryAsked.value += 1;
+        }}
         onClose={close}
         onDiscard={() => {
           close();
@@ -112,12 +118,15 @@ interface QuestionProps {
   readonly title: string;
   /** Words of the button that publishes. */
   readonly action: string;
+  /** Findings that are not published. */
+  readonly left: number;
+  readonly onEditSummary: () => void;
   readonly onClose: () => void;
   readonly onDiscard: () => void;
   readonly onPublish: (override: boolean) => void;
 }
 
-function Question({ asked, title, action, onClose, onDiscard, onPublish }: QuestionProps) {
+function Question({ asked, title, action, left, onEditSummary, onClose, onDiscard, onPublish }: QuestionProps) {
   return (
     <>
       {asked === 'discard' && (
@@ -136,6 +145,14 @@ function Question({ asked, title, action, onClose, onDiscard, onPublish }: Quest
           <p>
             It is written to <b>{title}</b> where everybody with access reads it, and cannot be taken back here.
           </p>
+          {left > 0 && (
+            <p>
+              The summary was written with {counted(left, 'finding')} that {left === 1 ? 'is' : 'are'} left out.{' '}
+              <button type="button" onClick={onEditSummary}>
+                Edit summary
+              </button>
+            </p>
+          )}
         </Confirm>
       )}
       {typeof asked === 'object' && (

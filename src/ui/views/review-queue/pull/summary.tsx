@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { ReviewDraft } from '../../../../protocol/index.ts';
 import type { Conflict, DraftActs } from './acts.ts';
 
@@ -6,10 +7,12 @@ interface SummaryProps {
   readonly draft: ReviewDraft;
   readonly isOpen: boolean;
   readonly acts: DraftActs;
+  /** Number of requests to edit it from elsewhere. */
+  readonly asked: number;
 }
 
 /** Summary of the review. */
-export function Summary({ draft, isOpen, acts }: SummaryProps) {
+export function Summary({ draft, isOpen, acts, asked }: SummaryProps) {
   /** Edited text, and the version that it is based on. */
   const typed = useSignal<{ readonly text: string; readonly version: number } | null>(null);
   const conflict = useSignal<Conflict | null>(null);
@@ -18,6 +21,9 @@ export function Summary({ draft, isOpen, acts }: SummaryProps) {
     conflict.value = null;
     typed.value = { text: draft.summary, version: draft.version };
   };
+  useEffect(() => {
+    if (asked > 0) begin();
+  }, [asked]);
   const end = () => {
     typed.value = null;
   };

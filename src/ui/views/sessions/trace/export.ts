@@ -1,3 +1,4 @@
+import { threadName } from '../../../../protocol/browser.ts';
 import type { DashboardSession, EventSummary } from '../../../../protocol/index.ts';
 import { entryOf } from './entry.ts';
 import { isTurn, type Span, type SpanKind, TraceModel, type Turn } from './model.ts';
@@ -64,7 +65,7 @@ export function toChromeTrace(
     put(root);
     if (isTurn(root)) for (const child of root.children) put(child);
   }
-  const title = session.displayName ?? session.sessionKey;
+  const title = threadName(session);
   return {
     traceEvents: [named('process_name', 0, title), ...lanes.names(), ...slices],
     displayTimeUnit: 'ms',

@@ -23,7 +23,7 @@ export function Header({ app, trace }: { readonly app: App; readonly trace: Trac
           ← Sessions
         </a>
         <h1 class="cut" title={trace.sessionKey}>
-          {session ? titleOf(session) : trace.sessionKey}
+          {session ? titleOf(session) : 'Conversation'}
         </h1>
         {session && <State session={session} />}
         <Kin app={app} trace={trace} />

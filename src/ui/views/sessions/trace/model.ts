@@ -143,7 +143,8 @@ export class TraceModel {
       ...{ text, outcome: '', isShortened, row: -1 },
     };
     this.#byEvent.set(id, span);
-    (turn?.children ?? this.roots).push(span);
+    if (turn) insertInOrder(turn.children, span);
+    else this.roots.push(span);
     if (kind === 'approval') turn?.approvals.push(span);
     return span;
   }
@@ -268,3 +269,13 @@ export function humanMs(turn: Turn, now: number): number {
   }
   return sum;
 }
+
+/** Inserts a span by its beginning; an event of a request is stored at its end, after the events of its parts. */
+function insertInOrder(spans: Span[], span: Span): void {
+  let at = spans.length;
+  for (let before = spans[at - 1]; before && isAfter(before, span); before = spans[at - 1]) at -= 1;
+  spans.splice(at, 0, span);
+}
+
+const isAfter = (one: Span, other: Span): boolean =>
+  one.start > other.start || (one.start === other.start && other.kind === 'request' && one.kind !== 'request');

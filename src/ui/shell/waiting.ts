@@ -1,0 +1,81 @@
+import { type ReadonlySignal, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { dashboardPaths } from '../../protocol/browser.ts';
+import type { DashboardSummary, InboxItem } from '../../protocol/index.ts';
+import type { App } from '../app/app.ts';
+import type { Live } from '../app/live.ts';
+import type { Page, ViewName } from '../app/server.ts';
+
+/** Source of the number of waiting requests on a page. */
+interface Source {
+  /** View that answers them, and whose link has the number. */
+  readonly view: ViewName;
+  /** Events after which the number is read again. */
+  readonly events: readonly string[];
+  readonly read: (app: App, signal: AbortSignal) => Promise<number>;
+  readonly live: (app: App) => Live;
+}
+
+const sources: Readonly<Partial<Record<Page['kind'], Source>>> = {
+  hub: {
+    view: 'inbox',
+    events: ['inbox.added', 'inbox.resolved'],
+    read: async ({ hub }, signal) => (await hub.get<readonly InboxItem[]>('/v1/inbox', signal)).length,
+    live: ({ hubLive }) => hubLive,
+  },
+  workspace: {
+    view: 'chat',
+    events: ['approval.requested', 'approval.completed'],
+    read: async ({ api }, signal) => (await api.get<DashboardSummary>(dashboardPaths.summary, signal)).pendingApprovals,
+    live: ({ live }) => live,
+  },
+};
+
+/** Requests that wait for a person. */
+export interface Waiting {
+  /** View of this page that answers its own requests. */
+  readonly view: ViewName | null;
+  readonly count: ReadonlySignal<number>;
+  /** Requests in the inbox of the Hub; those of the page itself where there is no Hub. */
+  readonly all: ReadonlySignal<number>;
+}
+
+/** Follows the numbers of requests that wait for a person. Without an answer of the server the last number stays. */
+export function useWaiting(app: App, page: Page): Waiting {
+  const source = sources[page.kind];
+  const view = source && page.views.includes(source.view) ? source.view : null;
+  const count = useCount(app, view === null ? undefined : source);
+  const ofHub = useCount(app, app.server.filesFrom === null ? undefined : sources.hub);
+  return { view, count, all: app.server.filesFrom === null ? count : ofHub };
+}
+
+function useCount(app: App, source: Source | undefined): ReadonlySignal<number> {
+  const count = useSignal(0);
+  useEffect(() => {
+    if (!source) return;
+    let abort = new AbortController();
+    const read = () => {
+      abort.abort();
+      abort = new AbortController();
+      const { signal } = abort;
+      source.read(app, signal).then(
+        (number) => {
+          if (!signal.aborted) count.value = number;
+        },
+        () => undefined,
+      );
+    };
+    const stop = source.live(app).listen('events', {
+      onEvents: (events) => {
+        if (events.some(({ event }) => source.events.includes(event))) read();
+      },
+      onReset: read,
+    });
+    read();
+    return () => {
+      stop();
+      abort.abort();
+    };
+  }, [app, source]);
+  return count;
+}
