@@ -3,27 +3,40 @@ import type { Readable, Writable } from 'node:stream';
 import * as v from 'valibot';
 import type { AppServerClientOptions } from '../client/index.ts';
 import { count, foldBlankLines } from '../lib/index.ts';
-import { type ApprovalDecision, ApprovalRequest, placeInWords, placeOf } from '../protocol/index.ts';
+import {
+  type ApprovalDecision,
+  ApprovalRequest,
+  answersTo,
+  placeInWords,
+  placeOf,
+  type QuestionAnswer,
+  type QuestionRequest,
+} from '../protocol/index.ts';
 import type { Output } from './output.ts';
+import { askFields } from './questions.ts';
 import { inLine } from './render.ts';
 
 export type Approver = NonNullable<AppServerClientOptions['onRequest']> & {
+  /** No user is there: the agent cannot ask questions. */
+  readonly isUnattended?: boolean;
+  /** Asks a person a question; undefined: it was answered elsewhere. Absent: this client answers none. */
+  readonly asked?: (request: QuestionRequest) => Promise<QuestionAnswer | undefined>;
   /** Withdraws a question that another client, the policy or a deadline has decided. */
   readonly resolved?: (requestId: string, decision: string, client?: string) => void;
 };
 
 type Question = Pick<
   ApprovalRequest,
-  'tool' | 'operation' | 'target' | 'workingDirectory' | 'covers' | 'reason' | 'scopeKey' | 'proposedRule'
->;
+  'tool' | 'operation' | 'target' | 'workingDirectory' | 'covers' | 'reason' | 'diff' | 'scopeKey' | 'proposedRule'
+> &
+  Partial<Pick<ApprovalRequest, 'approvalType'>>;
 type Painted = Pick<Output, 'colors' | 'question' | 'note'>;
 
 const declined = { decision: 'decline' satisfies ApprovalDecision, unattended: true };
 
 /** Declines every request, because no user is there to ask, and prints each operation that `--yes` would have allowed. */
-export const declineUnattended =
-  (output: Pick<Output, 'warn'>): Approver =>
-  (method, params) => {
+export const declineUnattended = (output: Pick<Output, 'warn'>): Approver => {
+  const onRequest: Approver = (method, params) => {
     const request = v.safeParse(ApprovalRequest, params);
     if (method === 'item/approval/request' && request.success) {
       const { operation, target, workingDirectory } = request.output;
@@ -32,6 +45,8 @@ export const declineUnattended =
     }
     return declined;
   };
+  return Object.assign(onRequest, { isUnattended: true });
+};
 
 const decisions: Readonly<Record<string, ApprovalDecision>> = {
   y: 'accept',
@@ -41,6 +56,7 @@ const decisions: Readonly<Record<string, ApprovalDecision>> = {
   n: 'decline',
   no: 'decline',
   c: 'cancel',
+  now: 'now',
 };
 
 /** Shows the words, then returns the typed line. Only the last line is the prompt, which a terminal may draw again. */
@@ -50,15 +66,18 @@ async function askAtPrompt(terminal: Interface, output: Writable, words: string,
   return terminal.question(words.slice(at), { signal });
 }
 
-/** `Allowed in an editor, until the thread ends.` */
+/** Whether a decision lets the work continue. */
+export const isAllowed = (decision: string): boolean => decision.startsWith('accept') || decision === 'now';
+
+/** `Allowed in an editor, until this conversation ends.` */
 function resolvedWords(decision: string, client: string | undefined): string {
   if (decision === 'cancel') return 'No longer needed: the turn has ended.';
   const where = client === undefined ? 'elsewhere' : inLine(placeInWords(placeOf(client)));
   const scopes: Readonly<Record<string, string>> = {
-    acceptForSession: ', until the thread ends',
-    acceptAlways: ', in every thread of this workspace',
+    acceptForSession: ', until this conversation ends',
+    acceptAlways: ', in every conversation of this workspace',
   };
-  return `${decision.startsWith('accept') ? 'Allowed' : 'Declined'} ${where}${scopes[decision] ?? ''}.`;
+  return `${isAllowed(decision) ? 'Allowed' : 'Declined'} ${where}${scopes[decision] ?? ''}.`;
 }
 
 /** Asks a person; `ask` shows the words and returns the typed line, until its signal aborts. One question at a time. */
@@ -78,11 +97,32 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
     });
     line = answered.catch(() => undefined);
     try {
-      return { decision: decisions[(await answered).trim().toLowerCase()] ?? ('decline' as const) };
+      const decision = decisions[(await answered).trim().toLowerCase()];
+      const isOffered = answersTo(request.output).some((offered) => offered.decision === decision);
+      return { decision: isOffered && decision ? decision : ('decline' as const) };
     } catch (error) {
       if (!withdrawing.signal.aborted) throw error;
       // The server has forgotten the request and drops this answer.
       return declined;
+    } finally {
+      open.delete(requestId);
+    }
+  };
+  const asked = async ({ requestId, question }: QuestionRequest): Promise<QuestionAnswer | undefined> => {
+    if (open.has(requestId)) return undefined;
+    const withdrawing = new AbortController();
+    const { signal } = withdrawing;
+    open.set(requestId, withdrawing);
+    const answered = line.then(() => {
+      signal.throwIfAborted();
+      return askFields(question, (words) => ask(words, signal), output);
+    });
+    line = answered.catch(() => undefined);
+    try {
+      return await answered;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return undefined;
     } finally {
       open.delete(requestId);
     }
@@ -93,38 +133,55 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
     withdrawing.abort();
     output.note(output.colors.dim(resolvedWords(decision, client)));
   };
-  return Object.assign(onRequest, { resolved });
+  return Object.assign(onRequest, { resolved, asked });
 }
 
 /**
- * The words of a question: every line of the target behind a gutter, the directory, the reason, and the scope of each answer.
+ * The words of a question: every line of the target and of its change behind a gutter, the directory, the reason, and the scope of
+ * each answer, in the words of the page.
  * Foreign text stands on lines that begin with the gutter or a label, so that it cannot imitate a question.
  */
-export function questionOf(
-  { tool, operation, target, workingDirectory, covers, reason, scopeKey, proposedRule }: Question,
-  { colors }: Pick<Output, 'colors'>,
-): string {
+export function questionOf(question: Question, { colors }: Pick<Output, 'colors'>): string {
+  const { tool, operation, target, workingDirectory, reason, diff } = question;
   const { yellow, bold, dim } = colors;
   const gutter = dim('  │ ');
-  const thing = covers ?? scopeKey;
-  const always = proposedRule ? `commands that begin with: ${proposedRule.prefix.join(' ')}` : thing;
   return [
     '',
     `${yellow('?')} May the agent ${bold(inLine(operation))} this? ${dim(`(${inLine(tool)})`)}`,
     ...foldBlankLines(target)
       .split('\n')
       .map((line) => `${gutter}${bold(inLine(foldBlanks(line)))}`),
+    ...(diff === undefined ? [] : changeLines(diff, colors).map((line) => gutter + line)),
     ...(workingDirectory === undefined ? [] : [`  ${dim('directory')}  ${inLine(workingDirectory)}`]),
     ...(reason === undefined ? [] : [`  ${dim('reason')}     ${inLine(reason)}`]),
     ...lengthOf(target).map((words) => `  ${dim('length')}     ${inLine(words)}`),
-    `  [y]es      ${dim('once: this call only')}`,
-    `  [s]ession  ${dim(`session: ${inLine(thing)}, until the thread ends`)}`,
-    `  [a]lways   ${dim(`always: ${inLine(always)}, in every thread of this workspace`)}`,
-    `  [n]o       ${dim('decline')}`,
-    `  [c]ancel   ${dim('decline and end the turn')}`,
+    ...answersTo(question).map(
+      ({ decision, label, means }) => `  ${keyNames[decision].padEnd(9)}  ${inLine(label)}${dim(`: ${inLine(means)}`)}`,
+    ),
     '  › ',
   ].join('\n');
 }
+
+/** Keys of the answers, as the question shows them. */
+const keyNames: Readonly<Record<ApprovalDecision, string>> = {
+  accept: '[y]es',
+  acceptForSession: '[s]ession',
+  acceptAlways: '[a]lways',
+  decline: '[n]o',
+  cancel: '[c]ancel',
+  now: '[now]',
+};
+
+/** A unified diff, coloured. */
+export function diffLines(diff: string, { green, red, cyan, bold, dim }: Output['colors']): string[] {
+  const paints: Readonly<Record<string, (text: string) => string>> = { '+': green, '-': red, '@': cyan };
+  const paintOf = (line: string) => (/^(?:diff |--- |\+\+\+ )/.test(line) ? bold : (paints[line.charAt(0)] ?? dim));
+  return diff.split('\n').map((line) => paintOf(line)(inLine(line)));
+}
+
+/** Lines of the diff of one file whose name is shown already. */
+export const changeLines = (diff: string, colors: Output['colors']): string[] =>
+  diffLines(diff.startsWith('--- ') ? diff.split('\n').slice(2).join('\n') : diff, colors);
 
 /** Characters of a target that needs no repetition, and of the beginning that is repeated. */
 const inSight = { target: 200, beginning: 80 };

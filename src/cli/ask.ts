@@ -1,4 +1,5 @@
 /** Questions to a person at a terminal. A Ctrl-C at any of them ends the command with nothing changed. */
+import { spawnSync } from 'node:child_process';
 import { confirm, password, select, text } from '@clack/prompts';
 import { visible } from '../lib/index.ts';
 import type { CommandContext } from './command.ts';
@@ -30,6 +31,18 @@ const checked = (check: Check | undefined) =>
 /** Whether the command can ask a person: no option forbids it, and there is a terminal on both sides. */
 export const canAsk = ({ options, output }: CommandContext): boolean =>
   options['yes'] !== true && !output.json && output.isTTY && process.stdin.isTTY === true;
+
+/**
+ * Whether typed or pasted lines wait at the terminal. A question would take them, although they are meant for the shell. Node cannot
+ * poll input without taking it, so Perl does; without Perl no input is known.
+ */
+export function inputWaits(): boolean {
+  const poll = 'vec($in, 0, 1) = 1; exit(select($in, undef, undef, 0) > 0 ? 10 : 0)';
+  return spawnSync('perl', ['-e', poll], { stdio: ['inherit', 'ignore', 'ignore'], timeout: pollMs }).status === 10;
+}
+
+/** Longest wait for the poll, in milliseconds. */
+const pollMs = 2_000;
 
 export async function askText({ message, placeholder, initial, check }: TextQuestion): Promise<string> {
   const answer = await text({

@@ -49,6 +49,16 @@ export const fileCommands: readonly CommandSpec[] = [
     load: async () => ({ run: (await import('./commands/diff.ts')).run }),
   },
   {
+    name: 'threads export',
+    describe: [
+      'Print a whole conversation as Markdown.',
+      'The text is that of *Copy as Markdown* on the page: messages, answers, and the number of tool calls between them. With --json: all items.',
+    ],
+    options: [inWorkspace, ofThread, noStart, json],
+    examples: ['threads export > conversation.md', 'threads export --thread thread_20260101_a1b2c3 --json'],
+    load: () => import('./commands/threads-export.ts'),
+  },
+  {
     name: 'fork',
     describe: [
       'Copy a conversation, and with --worktree its files.',

@@ -32,14 +32,25 @@ export const inboxCommands: readonly CommandSpec[] = [
       {
         name: 'for',
         value: 'scope',
-        choices: ['once', 'session', 'always'],
-        describe: 'Allow once (default), for the conversation, or always',
+        choices: ['once', 'session', 'always', 'now'],
+        describe: 'Allow once (default), for the conversation, always, or now',
       },
       json,
       noStart,
     ],
     examples: ['inbox allow approval_3f2a', 'inbox allow approval_3f2a --for session'],
     load: async () => ({ run: (await import('./commands/inbox.ts')).allow }),
+  },
+  {
+    name: 'inbox answer',
+    describe: [
+      'Answer a question of an agent or MCP server.',
+      'Asks each field at a terminal. With --content: JSON with the answers by field.',
+    ],
+    argument: request,
+    options: [{ name: 'content', value: 'json', describe: 'Give the answers as JSON' }, json, noStart],
+    examples: ['inbox answer question_3f2a', `inbox answer question_3f2a --content '{"Library":"zod"}'`],
+    load: async () => ({ run: (await import('./commands/inbox.ts')).answerQuestion }),
   },
   {
     name: 'inbox decline',

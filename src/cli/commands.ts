@@ -59,8 +59,8 @@ export const commands: readonly CommandSpec[] = [
     name: 'init',
     describe: ['Make a directory a workspace.', 'Existing files are not changed.'],
     argument: { name: 'dir', completes: 'directories' },
-    options: [json],
-    examples: ['init', 'init ~/projects/site'],
+    options: [{ name: 'no-login', describe: 'Skip the offer to connect a model' }, json],
+    examples: ['init', 'init ~/projects/site', 'init --no-login'],
     load: () => import('./commands/init.ts'),
   },
   {
@@ -127,7 +127,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'list',
     describe: [
       'List all workspaces the Hub knows.',
-      'A table on a terminal, tab-separated rows without a heading elsewhere: name, state, model, since, restarts, last turn, cost, page, trouble.',
+      'A table on a terminal, as wide as it, with the trouble of a workspace below its row; tab-separated rows without a heading elsewhere: name, state, agent, model, since, restarts, last turn, cost, page, trouble.',
     ],
     options: [noStart, json],
     examples: ['list', 'list --json'],

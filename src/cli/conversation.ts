@@ -19,13 +19,15 @@ import { Patience } from './patience.ts';
 
 export interface Conversation {
   readonly server: Pick<AppServerClient, 'request'>;
-  /** Changed by `/resume`. */
+  /** Changed by `/resume` and `/new`. */
   threadId: string;
   readonly workspacePath: string;
   /** Mode of the following prompts; undefined: the thread's mode. */
   mode: TurnMode | undefined;
   /** @param isTyped see `partsOf` */
   ask(prompt: string, isTyped?: boolean): Promise<RunningTurn>;
+  /** Begins another thread and continues there. */
+  begin(): Promise<void>;
   close(): void;
 }
 
@@ -46,6 +48,7 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
     const { workspacePath: path } = server;
     const threadId = await threadOf(server.present, path, context);
     const asked = options['yes'] === true ? ({ approvalPolicy: 'autoApprove' } as const) : {};
+    const unattended = onRequest.isUnattended === true ? { unattended: true } : {};
     const conversation: Conversation = {
       server: { request: (...request) => server.present.request(...request) },
       threadId,
@@ -55,10 +58,14 @@ export async function converse(context: CommandContext, onRequest: Approver): Pr
       async ask(prompt, isTyped) {
         const mode = conversation.mode && { mode: conversation.mode };
         const turn = await startTurn(server.present, conversation.threadId, partsOf(prompt, path, isTyped), {
-          ...asked,
+          ...{ ...asked, ...unattended },
           ...mode,
         });
         return patience.watch(() => server.present, server.lasting(turn));
+      },
+      async begin() {
+        const { thread: _, ...others } = options;
+        conversation.threadId = await threadOf(server.present, path, { ...context, options: others });
       },
       close: () => server.close(),
     };

@@ -34,7 +34,9 @@ const exitByHubCode: Readonly<Record<string, ExitName>> = {
 /** The Hub stops and restarts only the servers that it manages: the user must end another server that holds the lock. */
 function lockedHint({ pid, lockPath }: Readonly<Record<string, unknown>>): string {
   if (typeof pid === 'number') return `Stop it where it was started, or end it: kill ${pid}`;
-  const file = typeof lockPath === 'string' ? quoted(lockPath) : '<workspace>/.oratorio/appserver.mutex';
+  // The record of the owner lies beside the file that is locked.
+  const mutexPath = typeof lockPath === 'string' && lockPath.replace(/appserver\.lock$/, 'appserver.mutex');
+  const file = mutexPath === false ? '<workspace>/.oratorio/appserver.mutex' : quoted(mutexPath);
   return `Find the process that holds the lock, then end it: fuser ${file}`;
 }
 
@@ -80,7 +82,8 @@ function hintFor({ code, details, message }: HubRequestError): string | null {
       if (message.includes(': oratorio init ')) return null;
       return goneHint(workspace, details);
     case 'workspaceLocked':
-      return lockedHint(details ?? {});
+      // The Hub names the next step for a lock that no process can hold.
+      return message.endsWith('Remove it, then start again.') ? null : lockedHint(details ?? {});
     case 'appServerStartFailed':
     case 'appServerUnhealthy':
       return `See its log: oratorio logs ${quoted(workspace)}`;

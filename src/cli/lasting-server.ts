@@ -10,7 +10,8 @@ import {
   type RpcNotification,
   type RunningTurn,
 } from '../client/index.ts';
-import { defaults } from '../protocol/index.ts';
+import { messageOf } from '../lib/index.ts';
+import { defaults, QuestionRequest } from '../protocol/index.ts';
 import type { Approver } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
@@ -145,7 +146,10 @@ export async function reachServer(
     try {
       const url = addressOf(record);
       const server = await AppServerClient.connect(url, { clientInfo: info, onRequest, signal, silence });
-      server.onNotification((notification) => passOnResolved(notification, onRequest));
+      server.onNotification((notification) => {
+        passOnResolved(notification, onRequest);
+        void passOnQuestion(server, notification, context, onRequest);
+      });
       return { record, server };
     } catch (error) {
       if (!(error instanceof AppServerConnectionError) || performance.now() > deadline) throw error;
@@ -163,9 +167,28 @@ const Resolved = v.looseObject({ requestId: v.string(), decision: v.string(), cl
 
 /** Withdraws a question that is decided. */
 function passOnResolved({ method, params }: RpcNotification, { resolved }: Approver): void {
-  if (method !== 'item/approval/resolved' || !resolved) return;
+  if ((method !== 'item/approval/resolved' && method !== 'question/resolved') || !resolved) return;
   const { requestId, decision, client } = v.parse(Resolved, params);
   resolved(requestId, decision, client);
+}
+
+/** Asks a question of the agent, and sends the answer. */
+async function passOnQuestion(
+  server: AppServerClient,
+  { method, params }: RpcNotification,
+  { output }: Pick<CommandContext, 'output'>,
+  { asked }: Approver,
+): Promise<void> {
+  const request = method === 'question/asked' && asked ? v.safeParse(QuestionRequest, params) : undefined;
+  if (!request?.success) return;
+  const { requestId } = request.output;
+  try {
+    const answer = await asked?.(request.output);
+    if (answer) await server.request('question/answer', { requestId, ...answer });
+  } catch (error) {
+    // The turn has ended, or the question waits for the next connection and for other clients.
+    output.note(`The question was not answered here: ${messageOf(error)}`);
+  }
 }
 
 /** @throws CliError `startFailed` when the server has no WebSocket */

@@ -1,4 +1,5 @@
 import sade from 'sade';
+import { closestOf } from '../lib/index.ts';
 import type { CommandSpec, OptionSpec, OptionValues } from './command.ts';
 import { commands } from './commands.ts';
 import { usageError } from './errors.ts';
@@ -195,26 +196,13 @@ const otherNames: Readonly<Record<string, string>> = {
   check: 'doctor',
 };
 
-/** The command of another name, or the most similar one: one letter of a short word may differ, else two. */
+/** The command of another name, or the closest one. */
 function suggestion(word: string): string {
   const meant = Object.hasOwn(otherNames, word) ? otherNames[word] : undefined;
   if (meant !== undefined) return ` Did you mean ${meant}?`;
-  const [closest] = commands
-    .map(({ name }) => ({ name, distance: distance(word, name) }))
-    .sort((one, other) => one.distance - other.distance);
-  return closest && closest.distance <= (word.length <= 3 ? 1 : 2) ? ` Did you mean ${closest.name}?` : '';
-}
-
-/** Levenshtein distance. */
-function distance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, column) => column);
-  for (const [index, letter] of [...one].entries()) {
-    const next = [index + 1];
-    for (const [column, match] of [...other].entries()) {
-      const replaced = (row[column] ?? 0) + (letter === match ? 0 : 1);
-      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
+  const closest = closestOf(
+    word,
+    commands.map(({ name }) => name),
+  );
+  return closest === undefined ? '' : ` Did you mean ${closest}?`;
 }

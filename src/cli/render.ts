@@ -1,7 +1,7 @@
 /** Records and events as lines for people. Nothing here shows a token. */
 import type { ReceivedEvent, RecordAnswer, StatusAnswer } from '../client/index.ts';
 import { dollars, visible } from '../lib/index.ts';
-import { agentWords, modelWords, stateWordOf } from '../protocol/index.ts';
+import { agentWords, exitCells, exitColumns, modelWords, stateWordOf } from '../protocol/index.ts';
 import type { Output } from './output.ts';
 import { unmarked } from './paint.ts';
 import { withoutToken } from './without-token.ts';
@@ -122,7 +122,9 @@ export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now
   const word = stateWordOf(record);
   const phase = record.phase === word ? '' : dim(`  ${record.phase}`);
   // The last error is often the text of a problem: it is printed once.
-  const isExplained = record.problems.some(({ what }) => record.lastError?.includes(what));
+  const isExplained = record.problems.some(
+    ({ code, what }) => code === 'gaveUp' || record.lastError?.includes(what) === true,
+  );
   const rows: (readonly [string, string])[] = [
     ['state', `${paintedState(word, colors)}${phase}`],
     ...troubleRows(record, colors),
@@ -140,8 +142,17 @@ export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now
   return [
     bold(inLine(record.canonicalWorkspacePath)),
     ...pairs(rows, colors),
+    ...exitLines(record, colors),
     ...stderr.map((line) => dim(`  │ ${inLine(line)}`)),
   ];
+}
+
+/** Ends that led to the present state, as a table. */
+function exitLines({ incident }: RecordAnswer, colors: Colors): string[] {
+  if (incident === null || incident.exits.length === 0) return [];
+  return columns(exitColumns, incident.exits.map(exitCells), { colors, width: Number.POSITIVE_INFINITY }).map(
+    (line) => `  ${line}`,
+  );
 }
 
 export function statusLines(status: StatusAnswer, colors: Colors): string[] {

@@ -1,7 +1,16 @@
 /** Workspaces as a table, for `list`. */
 import type { RecordAnswer } from '../client/index.ts';
 import { dollars, visible } from '../lib/index.ts';
-import { agentWords, lastTurnWords, modelWords, type StateTone, stateWordOf, toneOfState } from '../protocol/index.ts';
+import {
+  agentWords,
+  lastTurnWords,
+  modelWords,
+  moreProblems,
+  type StateTone,
+  sinceOf,
+  stateWordOf,
+  toneOfState,
+} from '../protocol/index.ts';
 import { type Fork, forkState } from './forks.ts';
 import type { Output } from './output.ts';
 import { withoutToken } from './without-token.ts';
@@ -50,10 +59,6 @@ export function ageOf(at: string | null, now: number): string {
   return `${Math.max(0, Math.floor(ms / length))} ${unit}`;
 }
 
-/** Start of the present state: the start of a running server, the end of a stopped one. */
-export const sinceOf = ({ state, lastStartedAt, lastExitedAt }: RecordAnswer): string | null =>
-  state === 'stopped' || state === 'exited' ? (lastExitedAt ?? lastStartedAt) : lastStartedAt;
-
 export function lastTurnOf({ lastTurn, failuresInARow }: RecordAnswer, now: number): string {
   if (lastTurn === null) return nothing;
   return `${lastTurnWords(lastTurn, failuresInARow)}, ${ageOf(lastTurn.endedAt, now)} ago`;
@@ -62,7 +67,10 @@ export function lastTurnOf({ lastTurn, failuresInARow }: RecordAnswer, now: numb
 /** The first problem and the command that helps, in one line; a note for a server that another program has started. */
 export function troubleOf({ problems, state, startedByHub, pendingApprovals, turnsResumed }: RecordAnswer): string {
   const [problem] = problems;
-  if (problem) return problem.next === null ? problem.what : `${problem.what} → ${problem.next}`;
+  if (problem) {
+    const next = problem.next === null ? '' : `→ ${problem.next}`;
+    return [problem.what, next, moreProblems(problems.length)].filter(Boolean).join(' ');
+  }
   const when = state === 'stopped' ? ' with the next start' : '';
   const resumed = turnsResumed === 1 ? `1 turn goes on${when}` : `${turnsResumed} turns go on${when}`;
   const notes = [

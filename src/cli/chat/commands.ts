@@ -1,7 +1,8 @@
 import * as v from 'valibot';
-import { uncoveredBefore, uncoveredLines, undoTurns } from '../../client/index.ts';
-import { messageOf } from '../../lib/index.ts';
-import { BackgroundProcessInfo, noTurnWords, takenBackWords } from '../../protocol/index.ts';
+import { notCoveredLines, turnDiff, uncoveredBefore, uncoveredLines, undoTurns } from '../../client/index.ts';
+import { closestOf, count, dollars, messageOf } from '../../lib/index.ts';
+import { BackgroundProcessInfo, noTurnWords, takenBackWords, threadName } from '../../protocol/index.ts';
+import { diffLines } from '../approvals.ts';
 import type { Conversation } from '../conversation.ts';
 import { CliError } from '../errors.ts';
 import type { Output } from '../output.ts';
@@ -84,15 +85,55 @@ const chatCommands: Readonly<Record<string, ChatCommand>> = {
       return ['The plan is accepted. Carry it out.', ...words].join(' ');
     },
   },
+  new: {
+    usage: '',
+    summary: 'begins another conversation in this workspace',
+    run: (_, conversation, output) => begin(conversation, output),
+  },
+  diff: {
+    usage: '',
+    summary: 'shows the changes of the last turn',
+    run: (_, conversation, output) => diff(conversation, output),
+  },
+  cost: {
+    usage: '',
+    summary: 'shows the tokens and the cost of this conversation',
+    run: (_, conversation, output) => cost(conversation, output),
+  },
   quit: { usage: '', summary: 'leaves the conversation, as Ctrl-D does', run: () => undefined },
 };
 
-/** Runs a line that is a command of the conversation. @returns the prompt that the line stands for; empty: none */
+/**
+ * Runs a line that is a command of the conversation. A path is not a command.
+ *
+ * @returns the prompt that the line stands for; empty: none
+ * @throws CliError for an unknown command, which would be sent to the model otherwise
+ */
 export async function runChatCommand(line: string, conversation: Conversation, output: Output): Promise<string> {
-  const [name = '', ...words] = line.split(/\s+/);
-  const command = name.startsWith('/') && Object.hasOwn(chatCommands, name.slice(1)) && chatCommands[name.slice(1)];
-  if (!command) return line;
+  const [, name, rest = ''] = /^\/([\w:.-]+)(?:\s+([\s\S]*))?$/.exec(line) ?? [];
+  if (name === undefined) return line;
+  const words = rest.split(/\s+/).filter((word) => word !== '');
+  const command = Object.hasOwn(chatCommands, name) ? chatCommands[name] : undefined;
+  if (!command) {
+    const prompts = await promptCommands(conversation);
+    if (prompts.includes(name)) return line;
+    throw unknownCommand(name, [...Object.keys(chatCommands), ...prompts]);
+  }
   return (await command.run(words, conversation, output)) ?? '';
+}
+
+const PromptCommands = v.object({ data: v.array(v.looseObject({ name: v.string() })) });
+
+/** Names of the prompt commands of the workspace. */
+async function promptCommands({ server }: Conversation): Promise<readonly string[]> {
+  const { data } = v.parse(PromptCommands, await server.request('command/list', {}));
+  return data.map(({ name }) => name);
+}
+
+function unknownCommand(name: string, known: readonly string[]): CliError {
+  const closest = closestOf(name, known);
+  const hint = closest === undefined ? '' : `Did you mean /${inLine(closest)}? `;
+  return new CliError('usage', `There is no command /${inLine(name)}; nothing was sent.`, `${hint}All commands: /help`);
 }
 
 const ThreadWithProcesses = v.object({
@@ -158,7 +199,8 @@ const Threads = v.looseObject({
   data: v.array(
     v.looseObject({
       id: v.string(),
-      displayName: v.optional(v.string(), ''),
+      displayName: v.optional(v.string()),
+      firstInput: v.optional(v.string()),
       lastActiveAt: v.optional(v.string(), ''),
     }),
   ),
@@ -170,11 +212,11 @@ async function listThreads({ server, threadId }: Conversation, output: Output): 
   const { data } = v.parse(Threads, await server.request('thread/list'));
   const rows = data
     .slice(0, shownThreads)
-    .map(({ id, displayName, lastActiveAt }) => [
-      id === threadId ? '*' : '',
-      id,
-      lastActiveAt.slice(0, 16).replace('T', ' '),
-      displayName,
+    .map((thread) => [
+      thread.id === threadId ? '*' : '',
+      thread.id,
+      thread.lastActiveAt.slice(0, 16).replace('T', ' '),
+      threadName(thread),
     ]);
   for (const line of columns(['', 'THREAD', 'LAST ACTIVE (UTC)', 'NAME'], rows, output)) output.line(line);
 }
@@ -187,4 +229,45 @@ async function resume(threadId: string, conversation: Conversation, output: Outp
   }
   conversation.threadId = threadId;
   output.note(output.colors.dim(inLine(`Continuing ${threadId}.`)));
+}
+
+async function begin(conversation: Conversation, output: Output): Promise<undefined> {
+  await conversation.begin();
+  output.note(output.colors.dim(inLine(`A new conversation: ${conversation.threadId}`)));
+}
+
+async function diff({ server, threadId }: Conversation, output: Output): Promise<undefined> {
+  const answer = await turnDiff(server, threadId, { format: 'unified' });
+  for (const line of notCoveredLines(answer.notCovered, answer.notCoveredTotal)) output.note(line);
+  if (answer.files.length === 0 && answer.notCovered.length === 0) output.note('No files have changed.');
+  for (const line of diffLines((answer.diff ?? '').trimEnd(), output.colors)) output.line(line);
+  if (answer.isCut) output.note('More has changed than is shown.');
+}
+
+const ThreadCost = v.object({
+  thread: v.looseObject({
+    turns: v.optional(
+      v.array(
+        v.looseObject({
+          tokenUsage: v.optional(v.looseObject({ totalTokens: v.number(), costUsd: v.optional(v.number()) })),
+        }),
+      ),
+      [],
+    ),
+    hasOlderTurns: v.optional(v.boolean(), false),
+  }),
+});
+/** Turns that one answer of the server may have at most. */
+const mostTurns = 1_000;
+
+async function cost({ server, threadId }: Conversation, output: Output): Promise<undefined> {
+  const asked = { threadId, includeTurns: true, turnLimit: mostTurns };
+  const { thread } = v.parse(ThreadCost, await server.request('thread/read', asked));
+  const used = thread.turns.flatMap(({ tokenUsage }) => tokenUsage ?? []);
+  const tokens = used.reduce((sum, { totalTokens }) => sum + totalTokens, 0);
+  const usd = used.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
+  const isPriced = used.some(({ costUsd }) => costUsd !== undefined);
+  const price = isPriced ? dollars(usd) : 'price unknown';
+  const scope = thread.hasOlderTurns ? ` (last ${mostTurns} turns)` : '';
+  output.line(`${tokens.toLocaleString('en-GB')} tokens · ${price} · ${count(thread.turns.length, 'turn')}${scope}`);
 }

@@ -10,10 +10,13 @@ export async function run(context: CommandContext): Promise<number> {
   const { output, options, signal } = context;
   const path = workspacePath(context, context.argument);
   const startIfMissing = options['inspect-only'] !== true;
-  const record = await withHub(context, ({ hub }) =>
-    during(context, `Starting the agent server of ${path}`, () =>
-      hub.ensure({ workspacePath: path, client: clientInfo, startIfMissing }, { signal }),
-    ),
+  const record = await withHub(
+    context,
+    ({ hub }) =>
+      during(context, `Starting the agent server of ${path}`, () =>
+        hub.ensure({ workspacePath: path, client: clientInfo, startIfMissing }, { signal }),
+      ),
+    true,
   );
   warnRestricted(output, record);
   if (output.json) output.document(record);

@@ -1,11 +1,21 @@
 import { basename } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import * as v from 'valibot';
 import type { HubClient, InboxHistoryAnswer, InboxItemAnswer } from '../../client/index.ts';
 import { visible } from '../../lib/index.ts';
-import { type ApprovalDecision, placeInWords } from '../../protocol/index.ts';
+import {
+  type ApprovalDecision,
+  fieldsOf,
+  type InboxAnswer,
+  placeInWords,
+  QuestionContent,
+} from '../../protocol/index.ts';
+import { changeLines, isAllowed } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { clientInfo, withHub } from '../hub.ts';
+import { askFields, fieldLines, questionLines } from '../questions.ts';
 import { eventLine, inLine } from '../render.ts';
 
 /** `oratorio inbox` */
@@ -74,6 +84,15 @@ function linesOf({ displayName, request }: InboxItemAnswer, { output }: Pick<Com
   const { bold, dim } = output.colors;
   const { requestId, tool, operation, target, workingDirectory, covers, reason, diff, proposedRule, expiresAt } =
     request;
+  if (request.question) {
+    const { question } = request;
+    return [
+      `${bold(inLine(requestId))}  ${inLine(displayName)}  ${inLine(tool)}: question`,
+      ...questionLines(question, output.colors),
+      ...fieldsOf(question).flatMap((field) => fieldLines(field, output.colors)),
+      `  ${dim(`oratorio inbox answer ${inLine(requestId)} · expires at ${expiresAt}`)}`,
+    ];
+  }
   const facts = [
     ...(workingDirectory === undefined ? [] : [`in ${inLine(workingDirectory)}`]),
     ...(covers === undefined ? [] : [`--for session: ${inLine(covers)}`]),
@@ -82,7 +101,8 @@ function linesOf({ displayName, request }: InboxItemAnswer, { output }: Pick<Com
     `declined at ${expiresAt}`,
   ];
   // Every line of a target is indented, so that none passes for a line of ours.
-  const shown = [...visible(target).split('\n'), ...(diff === undefined ? [] : visible(diff).split('\n').slice(2))];
+  const change = diff === undefined ? [] : changeLines(diff, output.colors);
+  const shown = [...visible(target).split('\n'), ...change];
   return [
     `${bold(inLine(requestId))}  ${inLine(displayName)}  ${inLine(tool)}: ${inLine(operation)}`,
     ...shown.map((line) => `    ${line}`),
@@ -94,6 +114,7 @@ const scopes: Readonly<Record<string, ApprovalDecision>> = {
   once: 'accept',
   session: 'acceptForSession',
   always: 'acceptAlways',
+  now: 'now',
 };
 
 /** `oratorio inbox allow` */
@@ -104,28 +125,60 @@ export const allow = (context: CommandContext): Promise<number> =>
 export const decline = (context: CommandContext): Promise<number> =>
   answer(context, context.options['end-turn'] === true ? 'cancel' : 'decline');
 
-async function answer(context: CommandContext, decision: ApprovalDecision): Promise<number> {
+/** `oratorio inbox answer` */
+export const answerQuestion = (context: CommandContext): Promise<number> =>
+  send(context, async ({ request }) => {
+    const { question, requestId } = request;
+    if (!question)
+      throw new CliError('failure', `${requestId} is not a question.`, `Decide it: oratorio inbox allow ${requestId}`);
+    const { content } = context.options;
+    if (typeof content === 'string') return { action: 'accept', content: contentOf(content) };
+    if (process.stdin.isTTY !== true || process.stderr.isTTY !== true)
+      throw usageError('Without a terminal it needs --content.', 'inbox answer');
+    const terminal = createInterface({ input: process.stdin, output: process.stderr });
+    try {
+      const ask = (words: string) => terminal.question(words, { signal: context.signal });
+      return await askFields(question, ask, context.output);
+    } finally {
+      terminal.close();
+    }
+  });
+
+/** @throws CliError when the text is not JSON with answers by field */
+function contentOf(text: string): QuestionContent {
+  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), QuestionContent), text);
+  if (parsed.success) return parsed.output;
+  throw usageError(`--content must be JSON such as '{"Library":"zod"}'.`, 'inbox answer');
+}
+
+const answer = (context: CommandContext, decision: ApprovalDecision): Promise<number> =>
+  send(context, async ({ request: { question, requestId } }) => {
+    if (question && isAllowed(decision))
+      throw new CliError('failure', `${requestId} is a question.`, `Answer it: oratorio inbox answer ${requestId}`);
+    return { decision };
+  });
+
+type Given = Omit<InboxAnswer, 'client'>;
+
+async function send(context: CommandContext, given: (item: InboxItemAnswer) => Promise<Given>): Promise<number> {
   const { argument, output, signal } = context;
   if (argument === undefined) throw usageError('It needs the id of a request; see: oratorio inbox', 'inbox');
   return withHub(context, async ({ hub }) => {
     const item = one(await hub.inbox({ signal }), argument) ?? (await refuseDecided(context, hub, argument));
     const { workspaceId, request } = item;
+    const { requestId, question, operation, target } = request;
     const made = await hub.answerInbox(
       workspaceId,
-      request.requestId,
-      { decision, client: clientInfo.name },
+      requestId,
+      { ...(await given(item)), client: clientInfo.name },
       { signal },
     );
-    if (output.json) output.document({ requestId: request.requestId, ...made });
-    else
-      output.line(
-        `${isAllowed(decision) ? 'Allowed' : 'Declined'}: ${inLine(`${request.operation} ${request.target}`)}`,
-      );
+    const word = isAllowed(made.decision) ? (question ? 'Answered' : 'Allowed') : 'Declined';
+    if (output.json) output.document({ requestId, ...made });
+    else output.line(`${word}: ${inLine(`${operation} ${target}`)}`);
     return exitCodes.ok.code;
   });
 }
-
-const isAllowed = (decision: string): boolean => decision.startsWith('accept');
 
 /**
  * @returns undefined when no request waits under this id

@@ -46,7 +46,11 @@ type ProvenPage = PageAddress & { readonly role: ProofRole };
 
 /** Where the page of a workspace shows its actors. @throws CliError when no agent server runs, or has no dashboard */
 function actorsPage({ endpoints, canonicalWorkspacePath, page }: Served, home: string, hub: string): ProvenPage {
-  if (endpoints['appServerWebSocket'] === undefined) {
+  const token = knownPageToken(home);
+  const isDown = endpoints['appServerWebSocket'] === undefined;
+  // The Hub shows the report and the history of a workspace that is down.
+  if (isDown && page !== null && token !== undefined) return { role: 'hub', address: new URL(page, hub).href, token };
+  if (isDown) {
     throw new CliError(
       'startFailed',
       `No agent server runs for ${canonicalWorkspacePath}.`,
@@ -59,7 +63,6 @@ function actorsPage({ endpoints, canonicalWorkspacePath, page }: Served, home: s
     throw new CliError('startFailed', `The agent server of ${canonicalWorkspacePath} serves no dashboard.`, hint);
   }
   const at = '/actors';
-  const token = knownPageToken(home);
   if (page !== null && token !== undefined) return { role: 'hub', address: new URL(page, hub).href, token, at };
   return { role: 'dashboard', address, token: dashboardToken(home, canonicalWorkspacePath), at };
 }

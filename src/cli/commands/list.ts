@@ -3,8 +3,9 @@ import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { forksByWorkspace } from '../forks.ts';
 import { withHub } from '../hub.ts';
-import { columns, inLine } from '../render.ts';
-import { distinctNames, forkRow, rowOf, tableHeading } from '../workspace-table.ts';
+import { inLine } from '../render.ts';
+import { tableLines } from '../workspace-lines.ts';
+import { distinctNames, forkRow, rowOf } from '../workspace-table.ts';
 
 /** `oratorio list`: a table on a terminal, tab-separated rows elsewhere; forks follow their workspace. */
 export async function run(context: CommandContext): Promise<number> {
@@ -30,7 +31,7 @@ export async function run(context: CommandContext): Promise<number> {
     rowOf(record, now, output.colors, names.get(record.canonicalWorkspacePath)),
     ...forksOf(record).map(forkRow),
   ]);
-  if (output.isTTY) for (const line of columns(tableHeading, rows, output)) output.line(line);
+  if (output.isTTY) for (const line of tableLines(rows, output)) output.line(line);
   else for (const row of rows) output.line(row.map(cell).join('\t'));
   return exitCodes.ok.code;
 }

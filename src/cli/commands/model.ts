@@ -1,8 +1,16 @@
 import { CatalogueError, catalogueUrl, ModelError, refreshCatalogue } from '../../agent/index.ts';
-import { type Config, ConfigChangeError, ConfigError, planUserChange, userConfigFile } from '../../config/index.ts';
+import {
+  type Config,
+  ConfigChangeError,
+  ConfigError,
+  planUserChange,
+  settingPlaces,
+  userConfigFile,
+} from '../../config/index.ts';
 import { messageOf } from '../../lib/index.ts';
+import { remedyOfFailure, remedyText } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError, invalidConfig, saveUserChange, usageError } from '../errors.ts';
+import { CliError, invalidConfig, quoted, saveUserChange, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during } from '../hub.ts';
 import { exitOf, liveTest, restartHint, showTest, withModels } from '../login/index.ts';
@@ -92,8 +100,13 @@ async function warnUnlisted(context: CommandContext, config: Config, name: strin
 /** `oratorio model test` */
 export async function test(context: CommandContext): Promise<number> {
   const { output } = context;
-  const result = await during(context, 'Sending a request', () => liveTest(effective(context), context));
-  if (!result.ok) throw new CliError(exitOf(result), result.message, result.hint, result.code);
+  const loaded = effective(context);
+  const result = await during(context, 'Sending a request', () => liveTest(loaded, context));
+  if (!result.ok) {
+    const remedy = remedyOfFailure(result.code, settingPlaces(loaded, context.home));
+    const next = remedy ? ` Next: ${remedyText(remedy, quoted(loaded.workspace ?? '.'))}` : '';
+    throw new CliError(exitOf(result), result.message, result.hint + next, result.code);
+  }
   if (output.json) output.document(result);
   showTest(output, result);
   return exitCodes.ok.code;

@@ -1,14 +1,10 @@
 import {
-  type ChangedFile,
   ConfigError,
-  changesSinceTrust,
-  requestedFiles,
-  requestedSettings,
-  requireValid,
   revokeTrust,
   TrustError,
+  trustConsequence,
   trustedWorkspaces,
-  trustWorkspace,
+  trustQuestion,
   workspaceTrust,
 } from '../../config/index.ts';
 import { count, visible } from '../../lib/index.ts';
@@ -18,7 +14,6 @@ import { CliError, invalidConfig, quoted, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
 import { columns } from '../render.ts';
-import { requestLines } from '../requested-settings.ts';
 import { canonical, workspacePath } from '../workspace.ts';
 
 /** `oratorio trust [dir]`: shows the sensitive settings of a workspace, and records whether the user agrees. */
@@ -65,60 +60,29 @@ function revoke({ output, home }: CommandContext, workspace: string): number {
 async function trust(context: CommandContext, workspace: string): Promise<number> {
   const { output, home, options, signal, env } = context;
   const name = visible(workspace, { multiline: false });
-  const requested = requestedSettings(workspace);
-  const files = requestedFiles(workspace);
   if (workspaceTrust({ home, workspace }).trust === 'trusted') {
     report(context, workspace);
     output.line(`${name} is trusted already.`);
     return exitCodes.ok.code;
   }
-  requireValid({ home, workspace, env });
-  const changes = changesSinceTrust({ home, workspace });
-  const changed = [...(changes?.settings ?? []), ...(changes?.files ?? []).map(({ path }) => path)].map(inLine);
-  const starts = [...files.keys()].map((path) => `  starts a file of the workspace: ${inLine(path)}`);
-  const lines = [...requestLines(requested), ...starts];
-  if (changes !== undefined && changed.length > 0 && lines.length > 0) {
-    lines.push(
-      `Changed since you agreed on ${changes.trustedAt}:`,
-      ...changes.settings.map((path) => `  ${inLine(path)}`),
-    );
-    lines.push(...changes.files.flatMap(fileLines));
-  }
+  const { lines, changed, files, agree } = trustQuestion({ home, workspace, env });
   // With --json standard output is the document alone; the question is on standard error, so its subject is there, too.
   const show = (line: string) => (output.json ? output.note(line) : output.line(line));
   if (lines.length === 0) show(`${name} asks for nothing that needs your trust.`);
   else {
     show(`${output.colors.bold(name)} asks for:`);
     for (const line of lines) show(line);
-    show('These settings can start programs, open listeners and send data elsewhere, with your rights.');
+    show(trustConsequence);
   }
   if (options['yes'] !== true && !(await agrees(output, name, workspace, { lines, changed }, signal))) {
     throw new CliError('failure', `${name} stays restricted.`, null, 'notTrusted');
   }
-  trustWorkspace({ home, workspace }, requested, files);
+  agree();
   report(context, workspace);
   output.line(
-    `${output.colors.green('✔')} ${name} is trusted until these settings${files.size > 0 ? ' or files' : ''} change. ${restartHint(workspace)}`,
+    `${output.colors.green('✔')} ${name} is trusted until these settings${files > 0 ? ' or files' : ''} change. ${restartHint(workspace)}`,
   );
   return exitCodes.ok.code;
-}
-
-/** Longest part of a changed file that the question shows; the rest is named. */
-const maxNewLines = 100;
-
-const inLine = (text: string): string => visible(text, { multiline: false });
-
-/** A changed file with its new lines. */
-function fileLines({ path, state, newLines }: ChangedFile): string[] {
-  const name = inLine(path);
-  if (state === 'removed') return [`  ${name} is no longer there`];
-  if (newLines === null)
-    return [state === 'new' ? `  ${name} is new: read it` : `  ${name}: read it, its earlier lines are unknown`];
-  if (newLines.length === 0) return [`  ${name}: no new lines, but removed or moved ones`];
-  const shown = newLines.slice(0, maxNewLines).map(({ number, text }) => `    ${number}: ${inLine(text)}`);
-  const rest = newLines.length - shown.length;
-  const end = rest > 0 ? [`    … and ${rest} more: read the file before you agree`] : [];
-  return [`  ${name}: ${count(newLines.length, 'new line')}`, ...shown, ...end];
 }
 
 /** @param shown lines and changes that were shown; a long list is out of sight when the question is asked */

@@ -8,7 +8,7 @@ import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type Fork, forkState, forksByWorkspace } from '../forks.ts';
-import { clientInfo } from '../hub.ts';
+import { clientInfo, during, withHub } from '../hub.ts';
 import { pageFor, pageUrl } from '../page.ts';
 import { eventLine, inLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
@@ -23,12 +23,12 @@ export async function run(context: CommandContext): Promise<number> {
   if (agent !== undefined) await checkAgent(context, agent);
   await makeWorkspace(context, path);
   if (agent !== undefined) chooseAgent(context, path, agent);
-  const hub = await findHub(context);
+  const found = await findHub(context);
   const isFollowing = !output.json && (options['follow'] ?? output.isTTY) === true;
-  const watch = new Watch(context, hub, canonical(path));
+  const watch = new Watch(context, found, canonical(path));
   await watch.opened;
   try {
-    const record = await ensure(context, hub, path);
+    const { record, hub } = await ensure(context, path);
     warnRestricted(output, record);
     await watch.settled();
     const forks = (await forksByWorkspace(hub, context.signal)).get(record.canonicalWorkspacePath) ?? [];
@@ -99,13 +99,17 @@ async function findHub({ home, options, output, signal }: CommandContext): Promi
   }
 }
 
-async function ensure({ output, signal }: CommandContext, hub: HubClient, path: string): Promise<RecordAnswer> {
-  const progress = output.progress('Starting the agent server');
-  try {
-    return await hub.ensure({ workspacePath: path, client: clientInfo }, { signal });
-  } finally {
-    progress.stop();
-  }
+/** @returns the record, and the Hub that gave it: the one that was found may have died meanwhile */
+function ensure(context: CommandContext, path: string): Promise<{ record: RecordAnswer; hub: HubClient }> {
+  return withHub(
+    context,
+    ({ hub }) =>
+      during(context, 'Starting the agent server', async () => ({
+        record: await hub.ensure({ workspacePath: path, client: clientInfo }, { signal: context.signal }),
+        hub,
+      })),
+    true,
+  );
 }
 
 function printReady(context: CommandContext, record: RecordAnswer, hub: HubClient, forks: readonly Fork[]): void {

@@ -64,7 +64,7 @@ export async function* examine(
       yield shown(path, seen);
     if (!own.loaded) continue;
     yield shown(path, await workspaceSandbox(context, own.loaded, path));
-    yield shown(path, await models.check(own.loaded));
+    yield shown(path, await models.check(own.loaded, path));
     for (const seen of await mcp(context, own.loaded, record)) yield shown(path, seen);
   }
 }

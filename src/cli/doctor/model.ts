@@ -1,9 +1,12 @@
 import { modelHost, modelSettingsOf } from '../../agent/index.ts';
-import { liveTest } from '../login/index.ts';
+import { settingPlaces } from '../../config/index.ts';
+import { remedyOfFailure, remedyText } from '../../protocol/index.ts';
+import { quoted } from '../errors.ts';
+import { type LiveTest, liveTest } from '../login/index.ts';
 import { sourceIn } from '../model/index.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig } from './finding.ts';
 
-/** Setting that a failed request blames, and the command that changes it. */
+/** Setting that a failed request blames, and the command that helps where the setting is a default. */
 const blame: Readonly<Record<string, { readonly setting: string; readonly next: string }>> = {
   upstreamUnauthorized: { setting: 'ApiKey', next: 'oratorio login' },
   unknownModel: { setting: 'Model', next: 'oratorio model list' },
@@ -13,30 +16,30 @@ const blame: Readonly<Record<string, { readonly setting: string; readonly next: 
 
 /** Sends one small request for each different provider, key and model: two workspaces that share them share the answer. */
 export class ModelChecks {
-  readonly #seen = new Map<string, Promise<Seen>>();
+  readonly #seen = new Map<string, Promise<LiveTest>>();
   readonly #context: DoctorContext;
 
   constructor(context: DoctorContext) {
     this.#context = context;
   }
 
-  check(loaded: WithConfig): Promise<Seen> {
+  #test(loaded: WithConfig): Promise<LiveTest> {
     const { Provider, EndPoint, ApiKey, Model, Wire, Providers } = loaded.config;
     const key = JSON.stringify([Provider, EndPoint, ApiKey, Model, Wire, Providers]);
     const before = this.#seen.get(key);
     if (before) return before;
-    const asked = this.#ask(loaded);
+    const asked = liveTest(loaded, this.#context);
     this.#seen.set(key, asked);
     return asked;
   }
 
-  async #ask(loaded: WithConfig): Promise<Seen> {
+  async check(loaded: WithConfig, workspace: string): Promise<Seen> {
     const id = 'model';
     const { config } = loaded;
     const { main } = modelSettingsOf(config);
     if (main.kind === 'demo') return ok(id, 'demo (offline, no AI)');
     if (this.#context.isOffline) return skip(id, `${main.kind} was not asked`);
-    const test = await liveTest(loaded, this.#context);
+    const test = await this.#test(loaded);
     if (test.ok)
       return ok(
         id,
@@ -45,6 +48,8 @@ export class ModelChecks {
     const { setting, next } = blame[test.code] ?? { setting: 'Model', next: 'oratorio model test' };
     const file = sourceIn(loaded, setting)?.file;
     const where = file === undefined ? setting : `${file}: ${setting}`;
-    return fail(id, `${test.message} ${test.hint}`, { where, next });
+    const remedy = remedyOfFailure(test.code, settingPlaces(loaded, this.#context.home));
+    const edit = remedy && remedyText(remedy, quoted(workspace));
+    return fail(id, `${test.message} ${test.hint}`, { where, next: edit ?? next });
   }
 }

@@ -12,6 +12,10 @@ export interface KeySettings {
 const noKey: KeySettings = { ApiKey: undefined, ApiKeyCommand: undefined };
 const sources = ['api-key-file', 'api-key-env', 'api-key-command'] as const;
 
+/** Whether an option names the source of the key, so that a person is not asked. */
+export const isKeyGiven = ({ options }: Pick<CommandContext, 'options'>): boolean =>
+  sources.some((name) => typeof options[name] === 'string');
+
 /** Longest file that can be a key, in bytes. */
 const maxBytes = 16_384;
 

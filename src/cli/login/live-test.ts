@@ -147,7 +147,7 @@ function explained(error: unknown, config: Config): { code: string; message: str
 function hintFor({ code, message }: ModelError, endPoint: string): string {
   switch (code) {
     case 'upstreamUnauthorized':
-      return 'The key is refused: check that it is whole, not revoked, and for this provider. Then: oratorio login';
+      return 'The key is refused: check that it is whole, not revoked, and for this provider.';
     case 'upstreamQuotaExceeded':
       return 'The account has no credit or quota left: add credit on the page of the provider, or log in to another one.';
     case 'upstreamRateLimited':

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { modelSettingsOf } from '../../agent/index.ts';
 import { ConfigError, loadConfig } from '../../config/index.ts';
 import { ensurePrivateDirectory, writeFileAtomic } from '../../lib/index.ts';
-import { askChoice, canAsk } from '../ask.ts';
+import { askChoice, canAsk, inputWaits } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { logIn } from './wizard.ts';
 
@@ -22,10 +22,20 @@ function hasModel({ home, env }: CommandContext, workspace: string): boolean {
   }
 }
 
-/** Offers, once per home and on a terminal only, to connect a model. @returns whether one was connected */
+/**
+ * Offers, once per home and on a terminal only, to connect a model; never while input waits, which the question would take.
+ *
+ * @returns whether one was connected
+ */
 export async function offerLogin(context: CommandContext, workspace: string): Promise<boolean> {
   const { home } = context;
-  if (!canAsk(context) || existsSync(markerOf(home)) || hasModel(context, workspace)) return false;
+  const { output, options } = context;
+  if (!canAsk(context) || options['login'] === false) return false;
+  if (existsSync(markerOf(home)) || hasModel(context, workspace)) return false;
+  if (inputWaits()) {
+    output.note(output.colors.dim('No model is connected, so the demo answers. Connect one with: oratorio login'));
+    return false;
+  }
   const answer = await askChoice('No model is connected. Connect one now?', [
     { value: 'yes', label: 'Yes', hint: 'as oratorio login does' },
     { value: 'no', label: 'Not now', hint: 'the built-in demo answers; connect one later with: oratorio login' },

@@ -1,10 +1,11 @@
+import { ModelError } from '../../agent/index.ts';
 import { ConfigChangeError, ConfigError, type PlannedUserChange, planUserChange } from '../../config/index.ts';
 import { isHttpUrl, maskedAddress, messageOf } from '../../lib/index.ts';
 import { askChoice, askText, askYesNo, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, invalidConfig, saveUserChange, usageError } from '../errors.ts';
 import { during } from '../hub.ts';
-import { givenKey, type KeySettings } from './api-key.ts';
+import { givenKey, isKeyGiven, type KeySettings } from './api-key.ts';
 import { type KeptSettings, keptSettings } from './kept.ts';
 import { type KnownProvider, type KnownProviderName, knownProviderNames, knownProviders } from './known-providers.ts';
 import { type LiveTest, liveTest, withModels } from './live-test.ts';
@@ -43,13 +44,32 @@ export async function logIn(context: CommandContext): Promise<Login> {
   const known: KnownProvider = knownProviders[name];
   const kept = keptSettings(context, known);
   const endPoint = await endPointOf(context, known, kept);
-  const account = { name, kind: known.kind, endPoint, kept, ...(await givenKey(context, known.keyPage)) };
-  const model = await modelOf(context, account, known);
+  const { account, model } = await accountOf(context, known, { name, kind: known.kind, endPoint, kept });
   reportKept(context, account);
   const change = planned(context, account, model);
   const test = context.options['test'] === false ? undefined : await tested(context, change);
   saveUserChange(change);
   return { provider: name, model: test?.ok === true ? test.model : model, file: change.file, test };
+}
+
+/** The service refuses a typed key. */
+class KeyRefused extends Error {}
+
+/** Asks for the key and the model; for the key again while the provider refuses a typed one. */
+async function accountOf(
+  context: CommandContext,
+  known: KnownProvider,
+  service: Omit<Account, keyof KeySettings>,
+): Promise<{ readonly account: Account; readonly model: string }> {
+  for (;;) {
+    const account = { ...service, ...(await givenKey(context, known.keyPage)) };
+    try {
+      return { account, model: await modelOf(context, account, known) };
+    } catch (error) {
+      if (!(error instanceof KeyRefused)) throw error;
+      context.output.note(`The provider refuses this key: ${error.message} Type it again, or end with Ctrl-C.`);
+    }
+  }
 }
 
 async function providerOf(context: CommandContext): Promise<KnownProviderName> {
@@ -118,7 +138,11 @@ async function modelOf(context: CommandContext, account: Account, known: KnownPr
   return askText({ message: 'Name of the model', ...(known.model !== undefined && { initial: known.model }), check });
 }
 
-/** Names of the provider's models; none when it cannot be asked, which the live test explains. */
+/**
+ * Names of the provider's models; none when it cannot be asked, which the live test explains.
+ *
+ * @throws KeyRefused for a key that was typed
+ */
 async function listed(context: CommandContext, account: Account): Promise<readonly string[]> {
   const { config } = planned(context, account, '');
   const list = (signal: AbortSignal) => withModels(config, context.home, (models) => models.listModels(signal));
@@ -127,6 +151,9 @@ async function listed(context: CommandContext, account: Account): Promise<readon
     return models.map(({ id }) => id);
   } catch (error) {
     context.signal.throwIfAborted();
+    const isTyped = canAsk(context) && account.ApiKey !== undefined && !isKeyGiven(context);
+    if (isTyped && error instanceof ModelError && error.code === 'upstreamUnauthorized')
+      throw new KeyRefused(error.message);
     context.output.note(`Its models cannot be listed: ${messageOf(error)}`);
     return [];
   }
