@@ -14,6 +14,7 @@ const capabilityHeads = {
   canBeInterrupted: 'Ends at an interrupt',
   seesImages: 'Sees images ¹',
   remembers: 'Remembers after a restart',
+  resumes: 'Continues a killed turn ²',
   reportsTokens: 'Reports tokens',
 } as const satisfies Readonly<Record<Capability, string>>;
 const capabilityNames = Object.keys(capabilityHeads) as Capability[];
@@ -49,7 +50,10 @@ function replaced(text: string, name: string, rows: string): string {
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 const lines = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
-const yesOrNo = (is: boolean): string => (is ? 'yes' : 'no');
+const yesOrNo = (is: boolean | undefined): string => {
+  if (is === undefined) return '–';
+  return is ? 'yes' : 'no';
+};
 
 function table(): string {
   return lines(
@@ -67,7 +71,7 @@ function capabilities(results: Results): string {
     ['Name', ...Object.values(capabilityHeads)],
     presetNames.map((name) => {
       const found = results[name]?.capabilities;
-      return [`\`${name}\``, ...capabilityNames.map((capability) => (found ? yesOrNo(found[capability]) : '–'))];
+      return [`\`${name}\``, ...capabilityNames.map((capability) => yesOrNo(found?.[capability]))];
     }),
   );
 }

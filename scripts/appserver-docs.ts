@@ -102,6 +102,8 @@ the text of an unknown one.
 | \`fallback\` | event | A fallback model continues: \`model\`, \`reason\`. |
 | \`modelReplaced\` | notice | The preceding answer is withdrawn, and a fallback model continues. |
 | \`budgetReached\` | event | A budget is used up; the turn waits for an approval or fails. |
+| \`quotaWaiting\` | both | The turn waits for a quota: \`until\` (null: unknown), \`provider\`, \`reason\`. |
+| \`quotaResumed\` | both | The turn continues after this wait. |
 | \`compacting\` | event | The older part of a long conversation is being summarised. |
 | \`compacted\`, \`compactSkipped\`, \`compactFailed\` | event | Result of this summary, or of \`thread/compact\`. |
 | \`contextCompacted\` | notice | The model gets a summary of the preceding turns. |

@@ -7,14 +7,13 @@ import { chartOf, drawChart } from '../src/inspect/chart.ts';
 import { decodeWhole } from '../src/inspect/encode.ts';
 import { chartsFile, graphOf } from '../src/inspect/index.ts';
 import type { Chart } from '../src/protocol/index.ts';
-import { currentDrawings } from './drawings.ts';
+import { currentWhole } from './drawings.ts';
 
 /** The chart of a machine from its drawings; it is laid out, which takes a second, when they are of another version of it. */
 export async function drawnChart(name: string, machine: AnyStateMachine): Promise<Chart> {
-  const drawings = currentDrawings(name, machine);
-  if (!drawings) return chartOf(name, machine);
   const graph = graphOf(name, machine);
-  return drawChart(graph, decodeWhole(graph, drawings.whole));
+  const whole = currentWhole(graph);
+  return whole ? drawChart(graph, decodeWhole(graph, whole)) : chartOf(name, machine);
 }
 
 /** Writes the charts of the catalogue. Returns the path of the file. */

@@ -57,6 +57,10 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     'Without an answer the pending approvals are declined.',
     '300,000 ms (`Permissions.ApprovalTimeoutSeconds`, in the chat API `Api.ApprovalTimeoutSeconds`)',
   ],
+  holdTimeout: [
+    'A turn that waits for a user ends: without an answer about its budget, or after the longest wait for a quota.',
+    '300,000 ms (`Permissions.ApprovalTimeoutSeconds`), `Quota.MaxWaitHours`',
+  ],
   retryPause: [
     'Pause before a failed request is repeated: the time that the upstream names, else doubling with every failure.',
     '500 ms to 30,000 ms',
@@ -124,7 +128,7 @@ function machineDocument(name: string, machine: AnyStateMachine): string {
   const { summary, operation } = headerOf(readFileSync(join(root, 'machines', `${name}.ts`), 'utf8'));
   const graph = graphOf(name, machine);
   const legend =
-    '`after(…)` is a delay, `done(…)` and `error(…)` are the ends of a state’s activity, `error(*)` is a failure of any activity in the state, `always` is decided at once. ' +
+    '`after(…)` is a delay, `done(…)` and `error(…)` are the ends of a state’s activity, `done(*)` and `error(*)` are those of any activity in the state, `always` is decided at once. ' +
     'Candidates of the same event are tried from top to bottom. Without a target (–) no state is left.';
   return [
     generated,

@@ -19,7 +19,7 @@ export const budget = {
   /** Everything that is ever fetched, styles and pictures included; not the drawings. */
   everything: 264 * kibibyte,
   /** Drawings of all machines together; a viewer fetches those of the machines that it shows. */
-  drawings: 66 * kibibyte,
+  drawings: 40 * kibibyte,
 } as const;
 
 /** Shipped beside the page, never fetched by it. */

@@ -17,7 +17,7 @@ export function storeSchema(): string {
 
 function insertsOf(database: DatabaseSync): readonly string[] {
   const tables = database
-    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+    .prepare("SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
     .all();
   return tables.flatMap(({ name }) =>
     database

@@ -13,9 +13,8 @@ import { root } from './toolchain.mjs';
 
 const patterns = [
   'test/fixtures/mcp/stdio-server.mjs',
-  'test/fixtures/process/{changes-settings,first-lock,holds-stack-lock,keeps-command,spawns-counter,takes-lock,trusts-workspaces}.mjs',
+  'test/fixtures/process/{changes-settings,first-lock,holds-stack-lock,keeps-command,sandboxed-server,spawns-counter,takes-lock,trusts-workspaces}.mjs',
   'test/agent/store/{appender,counter,writer}.ts',
-  'test/appserver/turn-victim.ts',
   'test/checkpoints/victim.ts',
   'test/deploy/apply/kill-child.ts',
   'test/review/store/store-worker.ts',
@@ -23,8 +22,8 @@ const patterns = [
   'test/review/git/prepare-elsewhere.ts',
 ];
 
-/** Stand-ins for agent servers: as CommonJS, because Node loads and resolves modules of it in half the time. */
-const agentServers = 'test/fixtures/agent-servers/*.ts';
+/** Agent servers, and stand-ins for them: as CommonJS, because Node loads and resolves modules of it in half the time. */
+const agentServers = ['test/fixtures/agent-servers/*.ts', 'test/appserver/turn-victim.ts'];
 
 /** The Hub, which tests start most, and the file that runs it from compiled code. */
 const hub = {
