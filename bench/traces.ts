@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
-import { openStore, openTraceReader, type Store, type TraceReader } from '../src/agent/index.ts';
+import { openHistory, openStore, type Store, type TraceReader } from '../src/agent/index.ts';
 import { defaults, type NewTraceEvent, type TraceType } from '../src/protocol/index.ts';
 import { type Benchmark, type Check, type Context, figure, median, until, wait } from './harness.ts';
 
@@ -117,14 +117,14 @@ async function deleted(store: Store, directory: string, sessionKey: string): Pro
 async function run({ quick, rounds }: Context) {
   const directory = mkdtempSync(join(tmpdir(), 'oratorio-bench-traces-'));
   const store = openStore(directory);
-  const reader = () => openTraceReader(directory);
   try {
     const sessions = quick ? 1_000 : 10_000;
     const events = sessions * 100;
     const keys = Array.from({ length: sessions }, (_, number) => `thread_${number}`);
     const rate = await fill(store, keys, 100);
     const own = looked(() => summary(store.traces));
-    const view = reader();
+    const history = openHistory(directory);
+    const view = history.traces;
     const foreign = looked(() => summary(view));
     const listed = looked(() => store.traces.sessions({ limit: defaults.dashboard.sessionsPerPage }));
     const searched = looked(() => store.traces.sessions({ limit: 100, text: 'nowhere' }), 5);
@@ -132,7 +132,7 @@ async function run({ quick, rounds }: Context) {
     await fill(store, ['long'], long);
     const pages = Array.from({ length: rounds }, () => paged(view, 'long', long));
     const found = looked(() => view.events('long', { limit: 100, text: 'nowhere to be found' }), 5);
-    view.close();
+    history.close();
     const deletions: Deletion[] = [];
     for (let round = 0; round < rounds; round += 1) {
       await fill(store, ['doomed'], 100_000);

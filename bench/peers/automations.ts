@@ -78,6 +78,7 @@ const runtime = new Runtime({
     approvalPolicy: 'interrupt',
     approvalTimeoutMs: 1_000,
     maxRetries: 0,
+    quota: { wait: 'never', maxWaitMs: 0 },
     fallbackModels: [],
     budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
     turns: { resume: 'never', maxResumes: 0, resumeWithinHours: 1, resumeAgents: false },
