@@ -102,6 +102,7 @@ export const settings: RuntimeSettings = {
   approvalPolicy: 'default',
   approvalTimeoutMs: 60_000,
   maxRetries: 0,
+  quota: { wait: 'never', maxWaitMs: 0 },
   fallbackModels: [],
   budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
   turns: { resume: 'auto', maxResumes: 3, resumeWithinHours: 24, resumeAgents: false },

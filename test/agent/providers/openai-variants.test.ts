@@ -170,6 +170,27 @@ t.test('usage of every variant is read', async (t) => {
   });
 });
 
+t.test(
+  'regression: counts and a cost that no service can have counted are estimated, so that they use up no budget',
+  async (t) => {
+    const guessed = { type: 'usage' as const, isEstimated: true, outputTokens: 1, costUsd: undefined };
+    const withUsage = (text: string) =>
+      bytes(event(word), event(stop), `data: {"choices":[],"usage":${text}}\n\n${done}`);
+    await holds(t, {
+      huge: [
+        withUsage('{"prompt_tokens":1e300,"completion_tokens":9007199254740993,"cost":1e300}'),
+        { usage: guessed },
+      ],
+      infinite: [withUsage('{"prompt_tokens":1e999,"completion_tokens":1e999,"cost":1e999}'), { usage: guessed }],
+      negative: [withUsage('{"prompt_tokens":-1,"completion_tokens":-1,"cost":-1}'), { usage: guessed }],
+      ordinary: [
+        withUsage('{"prompt_tokens":3,"completion_tokens":4,"cost":0.5}'),
+        { usage: { ...counted, costUsd: 0.5 } },
+      ],
+    });
+  },
+);
+
 t.test('answers without streaming are read', async (t) => {
   const choice = (message: object, more: object = { finish_reason: 'stop' }) => ({ choices: [{ message, ...more }] });
   await holds(t, {

@@ -1,8 +1,9 @@
 /** Turns that an external agent does. */
-import t from 'tap';
-import { type Delegate, type DelegatedReport, noOffers } from '../../../src/agent/index.ts';
+import t, { type Test } from 'tap';
+import { type Delegate, type DelegatedReport, noOffers, openStore } from '../../../src/agent/index.ts';
 import { defaults } from '../../../src/protocol/index.ts';
-import { scripted, service, talk } from '../helpers.ts';
+import { temporaryDirectory } from '../../hub/harness.ts';
+import { scripted, service, settings, talk, text } from '../helpers.ts';
 
 t.test('the agent starts while the files of the workspace are saved, and works when they are', async (t) => {
   const seen: string[] = [];
@@ -88,4 +89,114 @@ t.test('an agent that sends without an end is asked to stop, and its turn names 
     t.ok(turn.items.length <= turnItems + 10, 'no item follows');
     t.same(bugs, []);
   }
+});
+
+/** @param saves number of times that work saves the facts of the turn */
+type Work = (
+  report: DelegatedReport,
+  saves: (work: (report: DelegatedReport) => void, report: DelegatedReport) => number,
+) => unknown;
+
+/** A turn of an agent that reports as the test says, over several processes. */
+async function resumable(t: Test) {
+  const directory = temporaryDirectory(t);
+  /** Runs a process in which the agent works once, and ends it like a kill. */
+  const process = async (work: Work, threadId?: string) => {
+    const store = openStore(directory);
+    const { turnActors } = store.threads;
+    let puts = 0;
+    const put = turnActors.put.bind(turnActors);
+    turnActors.put = (...args) => {
+      puts += 1;
+      put(...args);
+    };
+    const begun = Promise.withResolvers<DelegatedReport>();
+    const delegate: Delegate = {
+      name: 'another',
+      prepare() {},
+      async run({ report }) {
+        await report.prompting();
+        begun.resolve(report);
+        return new Promise(() => undefined);
+      },
+      offers: () => noOffers,
+      forget() {},
+      endThread() {},
+    };
+    const { runtime } = service(
+      scripted(() => t.fail('is not called') as never),
+      { delegate, store: store.threads, settings: { ...settings, turns: { ...settings.turns, resumeAgents: true } } },
+    );
+    let id = threadId;
+    if (id === undefined) {
+      const { thread } = runtime.threads.start({});
+      id = thread.id;
+      runtime.turns.start(id, text('go'), undefined).begin();
+    } else runtime.resume();
+    const read = () => runtime.threads.read(id, { includeTurns: true }).turns?.[0];
+    const end = () => {
+      const facts = turnActors.get(id, 'turn_001');
+      store.close();
+      return { threadId: id, turn, facts: facts === undefined ? undefined : JSON.parse(facts) };
+    };
+    const turn = read();
+    if (turn?.status !== 'running') return end();
+    work(await begun.promise, (each, report) => {
+      read();
+      const before = puts;
+      each(report);
+      read();
+      return puts - before;
+    });
+    read();
+    return end();
+  };
+  return process;
+}
+
+const doesCall = ({ begin, end }: DelegatedReport) => {
+  begin({ callId: 'c1', tool: 'Tool', arguments: {} });
+  end('c1', { outcome: 'completed', text: '' });
+};
+const nothing = () => undefined;
+
+t.test('a turn of an agent that finishes calls is resumed more often than Turns.MaxResumes', async (t) => {
+  let now = performance.now();
+  t.intercept(performance, 'now', { value: () => now });
+  const process = await resumable(t);
+  const { threadId } = await process(nothing);
+  for (const kill of [1, 2, 3, 4, 5]) {
+    const { turn, facts } = await process((report) => {
+      now += 61_000;
+      doesCall(report);
+    }, threadId);
+    t.match(turn, { status: 'running', resumes: kill });
+    t.equal(facts.resumes, 0, 'no kill counts against it');
+  }
+});
+
+t.test('a turn of an agent that finishes no call, or dies within a minute of it, is given up', async (t) => {
+  let now = performance.now();
+  t.intercept(performance, 'now', { value: () => now });
+  for (const work of [() => (now += 61_000), doesCall]) {
+    const process = await resumable(t);
+    const { threadId } = await process(nothing);
+    for (const _ of [1, 2, 3]) await process(work, threadId);
+    const { turn } = await process(work, threadId);
+    t.match(turn, { status: 'failed', error: { code: 'resumedTooOften' } });
+  }
+});
+
+t.test('facts of a turn of an agent are saved with each call, and at most once a minute with its text', async (t) => {
+  let now = performance.now();
+  t.intercept(performance, 'now', { value: () => now });
+  const process = await resumable(t);
+  const says = ({ text }: DelegatedReport) => text('agentMessage', 'word');
+  await process((report, saves) => {
+    t.equal(saves(doesCall, report), 1);
+    t.equal(saves(says, report), 0);
+    now += 61_000;
+    t.equal(saves(says, report), 1);
+    t.equal(saves(says, report), 0);
+  });
 });

@@ -87,6 +87,7 @@ t.test(
       lastError: null,
       rest: null,
       configProblem: null,
+      places: {},
       isConfigChanged: false,
       lostHistory: null,
     };

@@ -1,6 +1,8 @@
 /** Failures of the model that a turn waits out, fallback models, budgets, and state that goes back. */
 import t from 'tap';
 import { ModelError, type ModelEvent, type ModelRequest, openStore } from '../../../src/agent/index.ts';
+import { waitUntil } from '../../../src/agent/runtime/turn/quota.ts';
+import type { ApprovalRequest, Turn } from '../../../src/protocol/index.ts';
 import { call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 import { temporaryDirectory } from '../store/helpers.ts';
 
@@ -301,4 +303,154 @@ t.test('a service that refuses a request for state which it was not given ends t
   const { turn } = await talk(runtime, runtime.threads.start({}).thread.id, 'x');
   t.match(turn, { status: 'failed', error: { code: 'upstreamRejected' } });
   t.equal(asked, 1);
+});
+
+/** A provider whose quota is used up for the first requests. */
+function limited(refusals: number, error = { retryAfterMs: 3_600_000, resetMs: 3_600_000 } as object) {
+  let asked = 0;
+  const provider = scripted(async function* () {
+    asked += 1;
+    if (asked <= refusals) throw new ModelError('upstreamRateLimited', 'Used up.', error);
+    yield say('whole');
+  });
+  return { provider, asked: () => asked };
+}
+const waiting = (wait: 'auto' | 'ask' | 'never') => ({ ...settings, quota: { wait, maxWaitMs: 7_200_000 } });
+const noticesOf = (turn: Turn) =>
+  turn.items.flatMap((item) => (item.type === 'systemNotice' ? [`${item.kind}: ${item.text}`] : []));
+
+/** Starts a turn that reaches its quota. */
+async function held(wait: 'auto' | 'ask', refusals = 1, error?: object) {
+  const { provider, asked } = limited(refusals, error);
+  const { runtime } = service(provider, { settings: waiting(wait) });
+  const { thread } = runtime.threads.start({});
+  const ear = listening();
+  runtime.threads.subscribe(thread.id, ear.listener);
+  const { turn, begin, ended } = runtime.turns.start(thread.id, text('x'), ear.listener);
+  begin();
+  const question = async (count = 1) => (await ear.until('item/approval/request', count)).params as ApprovalRequest;
+  return { runtime, thread, turn, ear, asked, ended, question };
+}
+
+t.test(
+  'a used-up quota asks once, waits without a request, and continues with a notice when it is hurried',
+  async (t) => {
+    const { runtime, thread, ear, asked, ended, question } = await held('ask');
+    const first = await question();
+    t.match(first, { tool: 'Quota', operation: 'wait and continue', provider: 'scripted', reason: 'Used up.' });
+    const rest = Date.parse(first.until ?? '') - Date.now();
+    t.ok(rest > 3_500_000 && rest <= 3_600_000, 'the item has the time of the reset');
+    t.match(runtime.threads.read(thread.id, { includeTurns: true }).turns?.at(-1)?.status, 'waitingQuota');
+    t.match(
+      ear.events.flatMap((event) => (event.method === 'system/event' ? [event.params] : [])),
+      [{ kind: 'quotaWaiting', until: first.until, provider: 'scripted', reason: 'Used up.' }],
+    );
+    runtime.turns.respond(first.requestId, 'accept');
+    const second = await question(2);
+    t.match(second, { operation: 'continue', until: first.until, expiresAt: first.until });
+    t.equal(asked(), 1, 'no request is sent meanwhile');
+    runtime.turns.respond(second.requestId, 'now');
+    const turn = await ended;
+    t.match([turn.status, asked()], ['completed', 2]);
+    t.same(kindsOf(ear), ['quotaWaiting', 'quotaResumed']);
+    const [waits, resumed, ...more] = noticesOf(turn);
+    t.match(waits, /^quotaWaiting: Used up\. The quota is free again at (\d+ \w+ )?\d\d:\d\d\.$/);
+    t.match(
+      resumed,
+      /^quotaResumed: The turn waited since \d\d:\d\d for the quota of scripted and continues at \d\d:\d\d\.$/,
+    );
+    t.same([more, runtime.turns.approvals()], [[], []]);
+  },
+);
+
+t.test('a wait that a user ends fails the turn with the refusal', async (t) => {
+  for (const [wait, decision] of [
+    ['ask', 'decline'],
+    ['auto', 'cancel'],
+  ] as const) {
+    const { runtime, asked, ended, question } = await held(wait);
+    runtime.turns.respond((await question()).requestId, decision);
+    const error = { code: 'upstreamRateLimited', message: 'Used up.', retryAfterMs: 3_600_000 };
+    t.match(await ended, { status: 'failed', error }, wait);
+    t.equal(asked(), 1);
+  }
+});
+
+t.test('with Quota.Wait "auto" the turn waits without an answer; a client without a user cannot end it', async (t) => {
+  const { runtime, asked, ended, question, thread, turn } = await held('auto', 2, {});
+  const request = await question();
+  t.match(request, { operation: 'continue', until: null, target: /its reset is unknown/ });
+  runtime.turns.respond(request.requestId, 'decline', 'policy');
+  t.equal(runtime.turns.approvals().length, 1);
+  runtime.turns.respond(request.requestId, 'now');
+  await question(2);
+  t.equal(asked(), 2, 'a second refusal waits again');
+  runtime.turns.interrupt(thread.id, turn.id)();
+  t.match(await ended, { status: 'cancelled', interruptedBy: 'user' });
+  t.same(runtime.turns.approvals(), []);
+});
+
+t.test('a turn without a user, and one whose caller waits, ends with the refusal at once', async (t) => {
+  for (const [wait, options] of [
+    ['ask', { approvalPolicy: 'interrupt' }],
+    ['auto', { waitsForQuota: false }],
+    ['never', {}],
+  ] as const) {
+    const { provider } = limited(1);
+    const { runtime } = service(provider, { settings: waiting(wait) });
+    const { begin, ended } = runtime.turns.start(runtime.threads.start({}).thread.id, text('x'), undefined, options);
+    begin();
+    t.match(await ended, { status: 'failed', error: { code: 'upstreamRateLimited', retryAfterMs: 3_600_000 } });
+  }
+});
+
+t.test('the answer "now" allows no call', async (t) => {
+  const provider = scripted(async function* ({ messages }) {
+    yield messages.at(-1)?.role === 'tool' ? say('end') : call('c1', 'Count');
+  });
+  let ran = 0;
+  const run = async () => {
+    ran += 1;
+    return { text: 'one', isError: false };
+  };
+  const { runtime } = service(provider, { tools: () => [tool({ name: 'Count', needsApproval: true, run })] });
+  const { thread } = runtime.threads.start({});
+  const ear = listening();
+  const { begin, ended } = runtime.turns.start(thread.id, text('x'), ear.listener);
+  begin();
+  const { requestId } = (await ear.until('item/approval/request')).params;
+  t.throws(() => runtime.turns.respond(requestId, 'now'), { name: 'AgentError', reason: 'approvalNotFound' });
+  runtime.turns.respond(requestId, 'decline');
+  await ended;
+  t.equal(ran, 0);
+});
+
+t.test('a wait ends at its time of the wall clock, with at most one timer a minute', async (t) => {
+  const minute = 60_000;
+  /** @param step milliseconds that the wall clock advances in a timer of `ms`, for example in a machine that sleeps */
+  const wait = async (length: number, step: (ms: number, timer: number) => number) => {
+    let [now, passed] = [1_000, 0];
+    const timers: number[] = [];
+    const clock = {
+      now: () => now,
+      passed: () => passed,
+      sleep: async (ms: number) => {
+        now += step(ms, timers.length);
+        passed += ms;
+        timers.push(ms);
+      },
+    };
+    await waitUntil(now + length, new AbortController().signal, clock);
+    return [timers.length, Math.min(...timers), passed];
+  };
+  const running = (ms: number) => ms;
+  t.same(await wait(5 * 60 * minute + 1, running), [300, minute, 300 * minute + 1], 'five hours');
+  t.same(await wait(90_000, running), [1, 90_000, 90_000]);
+  t.same(await wait(600 * minute, (ms, timer) => (timer === 1 ? 599 * minute : ms)), [2, minute, 2 * minute], 'asleep');
+  t.same(
+    await wait(30 * minute, (ms, timer) => (timer === 1 ? -999 * minute : ms)),
+    [30, minute, 30 * minute],
+    'set back',
+  );
+  await t.rejects(waitUntil(Date.now() + minute, AbortSignal.abort(new Error('gone'))), { message: 'gone' });
 });

@@ -12,12 +12,12 @@ import type { PermissionRule } from '../../../src/config/index.ts';
 import { Config } from '../../../src/config/schema.ts';
 import { until } from '../../supervise/helpers.ts';
 import { answers, call, say, service, settings, talk } from '../helpers.ts';
-import { temporaryWorkspace } from '../tools/run-tool.ts';
+import { onBug, temporaryWorkspace } from '../tools/run-tool.ts';
 
 function stage(t: Test, provider: ModelProvider, rules: readonly PermissionRule[] = []) {
   const workspacePath = temporaryWorkspace(t);
   const home = temporaryWorkspace(t);
-  const processes = new BackgroundProcesses({ secrets: [], outputs: undefined });
+  const processes = new BackgroundProcesses({ secrets: [], outputs: undefined, onBug });
   t.teardown(() => processes.close());
   const places = { blockedPaths: [], home, environment: process.env };
   const tools = createBuiltinTools({

@@ -20,7 +20,7 @@ import {
 import type { TurnOptions } from '../../../src/agent/runtime/types.ts';
 import type { ApprovalPolicy, ThreadConfig, Turn } from '../../../src/protocol/index.ts';
 import { temporaryDirectory } from '../../hub/harness.ts';
-import { call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
+import { answers, call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 
 /** One run of a scripted turn over two processes: the effects and requests of both. */
 class World {
@@ -72,6 +72,22 @@ const accept = (runtime: Runtime, threadId: string) => {
   if (open) runtime.turns.respond(open.requestId, 'accept');
 };
 
+const hurry = (runtime: Runtime, threadId: string) => {
+  const [open] = runtime.turns.approvals(threadId);
+  if (open) runtime.turns.respond(open.requestId, 'now');
+};
+
+/** A quota that is used up for an hour. */
+const refused: Moment = {
+  answer: (request, world) => {
+    if (hasResult(request) || world.failures > 0) return writeOnce(request, world);
+    world.failures += 1;
+    return new ModelError('upstreamRateLimited', 'Used up.', { retryAfterMs: 3_600_000, resetMs: 3_600_000 });
+  },
+  next: hurry,
+  notices: ['quotaWaiting', 'quotaResumed'],
+};
+
 /** More than half of the window in the moment of a compaction. */
 const longText = 'word '.repeat(500);
 
@@ -112,6 +128,8 @@ const moments: Readonly<Record<string, Moment>> = {
     settings: { budget: { turnUsd: 0.5, sessionUsd: 0, dayUsd: 0 } },
     next: accept,
   },
+  confirming: { ...refused, settings: { quota: { wait: 'ask', maxWaitMs: 7_200_000 } } },
+  scheduled: { ...refused, settings: { quota: { wait: 'auto', maxWaitMs: 7_200_000 } } },
   compacting: {
     prompt: `please write ${longText}`,
     settings: { compaction: { isAutomatic: true, contextWindow: 1_000, reserveTokens: 100, keepRecentTurns: 2 } },
@@ -320,6 +338,27 @@ async function left(t: Test, over: Partial<RuntimeSettings> = {}) {
   return { threadId: thread.id, turnId: turn.id, change, next };
 }
 
+t.test('the result of a call is on disk before a hook of it runs', async (t) => {
+  const directory = temporaryDirectory(t);
+  const store = openStore(directory);
+  t.teardown(() => store.close());
+  const seen: unknown[] = [];
+  const hooks = {
+    has: (event: string) => event === 'PostToolUse',
+    run: async ({ session_id, turn_id }: { session_id: string; turn_id: string }) => {
+      const another = openStore(directory);
+      seen.push(another.threads.turnActors.calls(session_id, turn_id).get('c1')?.result);
+      another.close();
+      return { context: [], reasons: [], failures: [] };
+    },
+  } as unknown as NonNullable<RuntimeOptions['hooks']>;
+  const write = tool({ name: 'Write', run: () => ({ text: 'written', isError: false }) });
+  const provider = answers([call('c1', 'Write')], [say('done')]);
+  const { runtime } = service(provider, { store: store.threads, hooks, tools: () => [write] });
+  await talk(runtime, runtime.threads.start({}).thread.id, 'x');
+  t.match(seen, [{ outcome: 'completed', text: 'written' }]);
+});
+
 const turnsOf = (resume: 'auto' | 'never', maxResumes = 3, resumeWithinHours = 24) => ({
   turns: { resume, maxResumes, resumeWithinHours, resumeAgents: false },
 });
@@ -470,6 +509,31 @@ t.test('a suspended turn keeps its facts, ends nothing, and continues with its r
   t.ok(Number(completed?.durationMs) < 3_600_000, 'and the duration excludes it');
 });
 
+interface Successor {
+  /** State of the dead process. */
+  readonly directory: string;
+  readonly threadId: string;
+  readonly answer: string;
+  readonly hooks?: RuntimeOptions['hooks'];
+}
+
+/** Resumes the turn of a thread in the next process, whose model gives one answer. @returns its end and the requests of the model */
+async function resumed(t: Test, { directory, threadId, answer, hooks }: Successor) {
+  const { threads, close } = openStore(directory);
+  t.teardown(close);
+  const requests: ModelRequest[] = [];
+  const { runtime } = service(
+    scripted(async function* (request) {
+      requests.push(request);
+      yield say(answer);
+    }),
+    { store: threads, ...(hooks && { hooks }) },
+  );
+  const run = runtime.turns.running(threadId);
+  runtime.resume();
+  return { requests, ended: await run?.ended };
+}
+
 t.test('input that steers a turn survives its process', async (t) => {
   const directory = temporaryDirectory(t);
   const store = openStore(directory);
@@ -487,19 +551,8 @@ t.test('input that steers a turn survives its process', async (t) => {
   await ear.until('item/agentMessage/delta');
   runtime.turns.steer(thread.id, turn.id, { input: text('and in red') });
   store.close();
-  const second = openStore(directory);
-  t.teardown(() => second.close());
-  const requests: ModelRequest[] = [];
-  const { runtime: next } = service(
-    scripted(async function* (request) {
-      requests.push(request);
-      yield say('red');
-    }),
-    { store: second.threads },
-  );
-  const run = next.turns.running(thread.id);
-  next.resume();
-  t.match(await run?.ended, { status: 'completed' });
+  const { requests, ended } = await resumed(t, { directory, threadId: thread.id, answer: 'red' });
+  t.match(ended, { status: 'completed' });
   const asked = JSON.stringify(requests[0]?.messages);
   t.equal(asked.split('and in red').length, 2, 'the model gets it once');
   t.notMatch(asked, /"hm"/, 'the broken answer is not sent');
@@ -753,19 +806,8 @@ t.test('an interrupted hook can still block the input that steers a turn', async
   // The commit of the input.
   await ear.until('item/completed', 3);
   store.close();
-  const second = openStore(directory);
-  t.teardown(() => second.close());
-  const requests: ModelRequest[] = [];
-  const { runtime: next } = service(
-    scripted(async function* (request) {
-      requests.push(request);
-      yield say('done');
-    }),
-    { store: second.threads, hooks: hooksOf(async () => ({ context: [], reasons: ['no red'], failures: [] })) },
-  );
-  const run = next.turns.running(thread.id);
-  next.resume();
-  const ended = await run?.ended;
+  const hooks = hooksOf(async () => ({ context: [], reasons: ['no red'], failures: [] }));
+  const { requests, ended } = await resumed(t, { directory, threadId: thread.id, answer: 'done', hooks });
   t.match(ended, { status: 'completed' });
   t.match(
     JSON.stringify(ended?.items),

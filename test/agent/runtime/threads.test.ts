@@ -1,7 +1,8 @@
 import t from 'tap';
 import type { ThreadEvent } from '../../../src/agent/index.ts';
 import { ModelError } from '../../../src/agent/index.ts';
-import { listening, neverEnds, says, scripted, service, text } from '../helpers.ts';
+import { MemoryStore } from '../../../src/agent/store/memory.ts';
+import { answers, call, listening, neverEnds, say, says, scripted, service, talk, text, tool } from '../helpers.ts';
 
 t.test('a turn publishes its events in the order of the protocol', async (t) => {
   const { runtime } = service(
@@ -354,6 +355,48 @@ t.test('an unknown thread is refused with `threadNotFound`', async (t) => {
     name: 'AgentError',
     reason: 'threadNotFound',
   });
+});
+
+const spawns = tool({
+  name: 'SpawnSubagent',
+  run: (_, { spawnSubagent }) => spawnSubagent({ task: 'work', label: undefined, type: undefined }),
+});
+
+for (const kind of ['isEphemeral', 'isTransient'] as const) {
+  t.test(`clients hear of no thread that ${kind}; its deletion deletes the threads of its sub-agents`, async (t) => {
+    const provider = answers([call('1', 'SpawnSubagent')], [say('child')], [say('parent')]);
+    const deleted: string[] = [];
+    const store = new MemoryStore();
+    const { runtime } = service(provider, { tools: () => [spawns], store, onDeleted: (id) => deleted.push(id) });
+    const methods: string[] = [];
+    runtime.feed.join(({ method }) => methods.push(method));
+    const { thread, announce } = runtime.threads.start({ [kind]: true });
+    announce();
+    const { turn } = await talk(runtime, thread.id, 'x');
+    t.equal(turn.status, 'completed');
+    t.same(runtime.threads.list({}), []);
+    t.notOk('isTransient' in runtime.threads.read(thread.id, { includeTurns: false }));
+    (await runtime.threads.delete(thread.id))();
+    t.equal(deleted.length, 2);
+    t.same(store.threads(), []);
+    t.same(methods, []);
+  });
+}
+
+t.test('a sweep deletes transient threads without a turn, and their sub-agents', async (t) => {
+  const store = new MemoryStore();
+  const first = service(answers([call('1', 'SpawnSubagent')], [say('child')], [say('parent')]), {
+    ...{ tools: () => [spawns], store },
+  }).runtime;
+  const { thread: stays } = first.threads.start({});
+  await talk(first, first.threads.start({ isTransient: true }).thread.id, 'x');
+  t.equal(store.threads().length, 3);
+  const next = service(neverEnds(), { store }).runtime;
+  const { thread: works } = next.threads.start({ isTransient: true });
+  next.turns.start(works.id, text('x'), undefined).begin();
+  await next.threads.sweepTransient();
+  t.same(new Set(store.threads().map(({ id }) => id)), new Set([stays.id, works.id]));
+  await next.close();
 });
 
 t.test('the deletion of a thread is reported, of one in memory as well', async (t) => {

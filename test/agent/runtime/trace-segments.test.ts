@@ -1,7 +1,7 @@
 import { deepStrictEqual } from 'node:assert';
 import fc from 'fast-check';
 import t from 'tap';
-import { type ModelEvent, openTraceReader } from '../../../src/agent/index.ts';
+import { type ModelEvent, openHistory } from '../../../src/agent/index.ts';
 import type { TraceEvent } from '../../../src/protocol/index.ts';
 import { answers, call, say, service, settings, talk, tool } from '../helpers.ts';
 import { opened, temporaryDirectory } from '../store/helpers.ts';
@@ -73,13 +73,13 @@ const described = ({ type, callId, data }: TraceEvent): string =>
 t.test('segments and calls are counted exactly, in any order of the answer', { timeout: 250_000 }, async (t) => {
   const directory = temporaryDirectory(t);
   const store = opened(t, directory);
-  const viewer = openTraceReader(directory);
-  t.teardown(() => viewer.close());
+  const history = openHistory(directory);
+  t.teardown(() => history.close());
   const published: TraceEvent[] = [];
   store.traces.subscribe((events) => {
     for (const event of events) {
       deepStrictEqual(store.traces.event(event.sessionKey, event.id), event, 'who is told finds it stored');
-      deepStrictEqual(viewer.event(event.sessionKey, event.id), event, 'from outside too');
+      deepStrictEqual(history.traces.event(event.sessionKey, event.id), event, 'from outside too');
       published.push(event);
     }
   });

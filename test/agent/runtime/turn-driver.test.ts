@@ -27,6 +27,7 @@ function driven(
       fallbackModels: 0,
       endChecks: 0,
       isDelegated: false,
+      maxQuotaWaitMs: 0,
       seed: 1,
     },
     work: {
@@ -36,6 +37,7 @@ function driven(
         signals.push(signal);
       },
       secure: async () => {},
+      awaitReset: async () => {},
       delegate: async () => ({ isCancelled: false, finish: 'stop' as const }),
       failureOf: (error) => error,
       ...work,

@@ -55,3 +55,45 @@ t.test('calls that may change files wait until the files are saved, and calls th
   t.match(await talk(runtime, runtime.threads.start({}).thread.id, 'x'), { turn: { status: 'completed' } });
   t.same(order, ['Look', 'saved', 'Write']);
 });
+
+t.test(
+  'changes of an ended turn are read when its sandboxes have ended, those of a running turn at once',
+  async (t) => {
+    const order: string[] = [];
+    const rested = Promise.withResolvers<void>();
+    const working = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const run = async () => {
+      begun.resolve();
+      await working.promise;
+      return { text: 'done', isError: false };
+    };
+    const { runtime } = service(answers([call('c1', 'Write')], [say('done')]), {
+      tools: () => [tool({ name: 'Write', run })],
+      processes: {
+        list: () => [],
+        stop: async () => false,
+        endThread: async () => {},
+        rest: () => rested.promise.then(() => void order.push('rested')),
+      },
+      checkpoints: {
+        ...checkpointsWith(async () => {}),
+        diff: async () => {
+          order.push('read');
+          return { files: [], notCovered: [], notCoveredTotal: 0 };
+        },
+      } as unknown as NonNullable<RuntimeOptions['checkpoints']>,
+    });
+    const { id } = runtime.threads.start({}).thread;
+    const talking = talk(runtime, id, 'x');
+    await begun.promise;
+    await runtime.files.diff(id, undefined, 'summary');
+    t.same(order, ['read']);
+    working.resolve();
+    await talking;
+    const changes = runtime.files.diff(id, undefined, 'summary');
+    rested.resolve();
+    await changes;
+    t.same(order, ['read', 'rested', 'rested', 'read']);
+  },
+);

@@ -153,6 +153,7 @@ function outcomeOf(store: ThreadStore, step: Change): string {
 function everything(store: ThreadStore) {
   const known = threadIds.map((id) => ({
     thread: store.thread(id),
+    first: store.firstInput(id),
     count: store.turnCount(id),
     next: [store.nextTurnNumber(id), store.nextItemNumber(id)],
     newest: store.turns(id, { limit: 2 }),

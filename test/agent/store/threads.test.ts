@@ -34,6 +34,27 @@ for (const [name, open] of Object.entries(stores)) {
       t.equal(store.thread('nobody'), undefined);
     });
 
+    t.test('the first request of a thread is its first words, without pictures', async (t) => {
+      const store = open(t);
+      store.putThread(thread('a'));
+      t.equal(store.firstInput('a'), undefined);
+      store.putTurn(turn('a', 1));
+      store.putItem('a', message(1, 1, 'a note before'));
+      const image = { type: 'image', url: 'data:,' } as const;
+      store.putItem('a', { ...said(1, 2, ''), input: [image, { type: 'text', text: 'Ä first\nsecond' }] });
+      store.putTurn(turn('a', 2));
+      store.putItem('a', said(2, 3, 'later'));
+      t.equal(store.firstInput('a'), 'Ä first\nsecond');
+      store.putThread(thread('b'));
+      store.putTurn(turn('b', 1));
+      store.putItem('b', {
+        ...said(1, 1, ''),
+        input: [{ type: 'commandRef', name: 'fix', argsText: 'it', text: 'Long' }],
+      });
+      t.equal(store.firstInput('b'), '/fix it');
+      t.equal(store.firstInput('c'), undefined);
+    });
+
     t.test('a turn is replaced by id and keeps its position and items', async (t) => {
       const store = open(t);
       store.putThread(thread('a'));

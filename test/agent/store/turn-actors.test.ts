@@ -22,6 +22,23 @@ t.test('a running turn has facts, which its end deletes with its started calls',
   t.equal(threads.turnActors.calls(thread.id, turn.id).size, 0);
 });
 
+t.test('the long options of a turn are written once, and stay when its other facts change', (t) => {
+  const { threads } = opened(t, temporaryDirectory(t));
+  const { runtime } = service(neverEnds(), { store: threads });
+  const { thread } = runtime.threads.start({});
+  const options = { instructions: ['be brief'], history: [], model: 'm' };
+  const { turn } = runtime.turns.start(thread.id, text('x'), undefined, options);
+  const { turnActors } = threads;
+  const facts = JSON.parse(turnActors.get(thread.id, turn.id) ?? '');
+  t.strictSame(facts.options, { model: 'm' });
+  t.strictSame(JSON.parse(turnActors.request(thread.id, turn.id) ?? ''), { history: [], instructions: ['be brief'] });
+  turnActors.put(thread.id, turn.id, '{}');
+  t.ok(turnActors.request(thread.id, turn.id));
+  turnActors.delete(thread.id, turn.id);
+  t.equal(turnActors.request(thread.id, turn.id), undefined);
+  t.end();
+});
+
 t.test('a turn in memory has no facts', async (t) => {
   const { threads } = opened(t, temporaryDirectory(t));
   const { runtime } = service(says('x'), { store: threads });

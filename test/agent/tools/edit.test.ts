@@ -10,15 +10,17 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { parsePatch } from 'diff';
 import fc from 'fast-check';
 import t from 'tap';
 import { applyEdit } from '../../../src/agent/tools/files/edit-apply.ts';
-import { createEditFile } from '../../../src/agent/tools/files/index.ts';
+import { createEditFile, createWriteFile } from '../../../src/agent/tools/files/index.ts';
 import { unifiedDiff } from '../../../src/agent/tools/files/unified-diff.ts';
 import { adversary, places, resultText, review, settings } from './file-tools.ts';
 import { contextOf } from './run-tool.ts';
 
 const edit = createEditFile(settings());
+const write = createWriteFile(settings());
 const onPosix = { skip: process.platform === 'win32' && 'symlinks and permissions are those of POSIX' };
 const edited = (text: string, oldText: string, newText: string, replaceAll = false) => {
   const result = applyEdit(text, { oldText, newText, replaceAll });
@@ -287,7 +289,7 @@ t.test('an edit is refused when the approved path leads elsewhere', onPosix, asy
   t.equal(readFileSync(join(outside, 'f'), 'utf8'), 'near');
 });
 
-t.test('an approval shows the diff of an edit, and nothing for a large file', async (t) => {
+t.test('an approval shows the diff of an edit, and says that the one of a large file is not shown', async (t) => {
   const { workspace, at } = places(t, { f: 'one\ntwo\nthree\n', large: `x${'y\n'.repeat(200_000)}` });
   const context = contextOf({ workspacePath: workspace });
   const previewOf = async (args: unknown) => {
@@ -300,9 +302,40 @@ t.test('an approval shows the diff of an edit, and nothing for a large file', as
     `--- ${at('f')}\n+++ ${at('f')}\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three`,
   );
   t.equal(await previewOf({ path: 'f', oldText: 'four', newText: '4' }), undefined, 'what cannot be applied');
-  t.equal(await previewOf({ path: 'large', oldText: 'x', newText: 'z' }), undefined);
+  t.match(
+    await previewOf({ path: 'large', oldText: 'x', newText: 'z' }),
+    /\n\\ Not shown: the file is too large to compare$/,
+  );
   t.equal(readFileSync(at('f'), 'utf8'), 'one\ntwo\nthree\n', 'nothing is written');
 });
+
+t.test(
+  'regression: H51 the change of an approval is a true diff up to its limit, and counts the lines that it leaves out',
+  async (t) => {
+    const name = 'a\n@@ -1,1 +1,1 @@\n+harmless';
+    const { workspace } = places(t, { [name]: 'one\n' });
+    const previewOf = async (path: string, content: string) => {
+      const parsed = write.parse({ path, content });
+      if (!parsed.ok) throw new Error(parsed.error);
+      return (await write.approvalFor(parsed.args, contextOf({ workspacePath: workspace })))?.preview?.();
+    };
+    const whole = (await previewOf(name, 'two\n')) ?? '';
+    t.same(whole.split('\n').slice(2), ['@@ -1,1 +1,1 @@', '-one', '+two'], 'the name adds no line');
+    const wide = `${'x'.repeat(60_000)} end`;
+    t.match(await previewOf('wide', wide), / end\n/, 'no line is cut');
+    const long = (await previewOf('long', 'line\n'.repeat(500))) ?? '';
+    t.match(long, /^@@ -0,0 \+1,400 @@$/m);
+    t.match(long, /\n\\ Not shown: 100 more lines$/);
+    t.equal(
+      parsePatch(long)
+        .at(0)
+        ?.hunks.at(0)
+        ?.lines.filter((line) => line.startsWith('+')).length,
+      400,
+    );
+    t.match(await previewOf('huge', `${'y'.repeat(70_000)}\nz\n`), /^[^@]*\\ Not shown: 2 more lines$/);
+  },
+);
 
 t.test('the diff is bounded and counts the lines that it leaves out', async (t) => {
   const before = Array.from({ length: 200 }, (_, n) => `line ${n}`).join('\n');

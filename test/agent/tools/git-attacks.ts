@@ -71,22 +71,30 @@ export class Scene {
     return spawnSync('git', words, { cwd, env: this.environment, stdio: 'ignore', timeout: 60_000 }).status ?? 1;
   }
 
-  /** Commits of the first pull request of the upstream repository. */
-  get pull(): { readonly base: string; readonly head: string } {
-    const git = (...words: string[]) =>
-      execFileSync('git', words, { cwd: this.upstream, env: this.environment, encoding: 'utf8' }).trim();
-    const tree = git('hash-object', '-w', '-t', 'tree', '/dev/null');
-    const base = git('commit-tree', tree, '-m', 'base');
-    const head = git('commit-tree', tree, '-p', base, '-m', 'head');
-    git('update-ref', 'refs/heads/main', base);
-    git('update-ref', 'refs/pull/1/head', head);
-    return { base, head };
+  /**
+   * Runs commands as the user does, outside: in one shell, because a fork of this process takes longer than most commands of git.
+   * @returns standard output
+   */
+  shell(directory: string, ...commands: readonly string[]): string {
+    const cwd = join(this.workspace, directory);
+    const options = { cwd, env: this.environment, encoding: 'utf8', timeout: 300_000 } as const;
+    return spawnSync('sh', ['-c', commands.join('\n')], { ...options, stdio: ['ignore', 'pipe', 'ignore'] }).stdout;
   }
 
-  /** Settings that hold in a directory, with their values. */
-  settings(directory: string): string {
-    const cwd = join(this.workspace, directory);
-    return spawnSync('git', ['config', '--list'], { cwd, env: this.environment, encoding: 'utf8' }).stdout;
+  /** Commits of the first pull request of the upstream repository. */
+  get pull(): { readonly base: string; readonly head: string } {
+    const [base = '', head = ''] = this.shell(
+      '../upstream.git',
+      'tree=$(git hash-object -w -t tree /dev/null)',
+      'base=$(git commit-tree "$tree" -m base)',
+      'head=$(git commit-tree "$tree" -p "$base" -m head)',
+      'git update-ref refs/heads/main "$base"',
+      'git update-ref refs/pull/1/head "$head"',
+      'echo "$base $head"',
+    )
+      .trim()
+      .split(' ');
+    return { base, head };
   }
 
   /** Cases whose programs have run. */
@@ -109,15 +117,15 @@ export interface Layout {
   readonly git: string;
 }
 
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
 type MakeLayout = (scene: Scene, name: string) => Layout;
 
 function plain(scene: Scene, name: string): Layout {
   mkdirSync(join(scene.workspace, name), { recursive: true });
-  scene.git(name, 'init', '-q');
   writeFileSync(join(scene.workspace, name, 'file'), 'text\n');
-  scene.git(name, 'add', '.');
-  scene.git(name, 'commit', '-q', '-m', 'first');
-  scene.git(name, 'remote', 'add', 'origin', scene.upstream);
+  const remote = `git remote add origin ${quoted(scene.upstream)}`;
+  scene.shell(name, 'git init -q', 'git add .', 'git commit -q -m first', remote);
   return { directory: name, git: `${name}/.git` };
 }
 
@@ -545,8 +553,6 @@ export const batches: fc.Arbitrary<Batch> = fc.record({
   repositories: fc.array(repository, { minLength: 10, maxLength: 10 }),
 });
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
-
 /**
  * Makes the repositories, runs the attacks in one command, then works in each of them.
  *
@@ -578,18 +584,24 @@ export async function runBatch(
   return scene.executed;
 }
 
+/** Prints the settings of git, then works. */
+const userCommands = [
+  'git config --list',
+  'exec > /dev/null',
+  'git status',
+  'git add .',
+  'git commit -q --allow-empty -m work',
+  'git checkout -q -B work',
+  'git fetch -q',
+];
+
 /** Work of a user in a directory and in the planted one. */
 export function work(scene: Scene, directory: string, isCollected: boolean): void {
   for (const place of [directory, `${directory}/planted`]) {
     if (!existsSync(join(scene.workspace, place))) continue;
-    for (const line of scene.settings(place).split('\n'))
+    const settings = scene.shell(place, ...userCommands, ...(isCollected ? ['git gc -q'] : []));
+    for (const line of settings.split('\n'))
       if (line.includes(scene.proof))
         appendFileSync(scene.proof, `${/\d+\.\d+ .*? on [^>]*/.exec(line)?.[0] ?? line}\n`);
-    scene.git(place, 'status');
-    scene.git(place, 'add', '.');
-    scene.git(place, 'commit', '-q', '--allow-empty', '-m', 'work');
-    scene.git(place, 'checkout', '-q', '-B', 'work');
-    scene.git(place, 'fetch', '-q');
-    if (isCollected) scene.git(place, 'gc', '-q');
   }
 }

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -13,10 +14,11 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { Rooms } from '../../../src/agent/index.ts';
+import { FixedFiles } from '../../../src/agent/tools/exec/fixed-files.ts';
 import { gitGuardOf } from '../../../src/agent/tools/exec/git-guard.ts';
 import { repairGitDirectory } from '../../../src/agent/tools/exec/git-repair.ts';
 import { until } from '../../supervise/helpers.ts';
@@ -28,6 +30,17 @@ const isAvailable = await (async () => {
   const rooms = new Rooms(process.env);
   return rooms.areAvailable().finally(() => rooms.close());
 })();
+
+/** Does work while no file can get content. */
+function withoutRoom(work: () => void): void {
+  const limit = (bytes: string) => execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
+  limit('0');
+  try {
+    work();
+  } finally {
+    limit('unlimited');
+  }
+}
 
 t.test('each attack works without the sandbox: the control', { skip: !isAvailable }, async (t) => {
   // Attacks that do not disturb each other share a repository.
@@ -180,6 +193,62 @@ t.test('a FIFO in the place of a git file does not hold up a command', { skip: !
     t.match(text, 'made');
   }
 });
+
+t.test('regression: H41 a hook with an odd name keeps no other hook from being set aside', (t) => {
+  const path = join(realpathSync(mkdtempSync('/tmp/oratorio-planted-')), 'planted');
+  t.teardown(() => rmSync(dirname(path), { recursive: true, force: true }));
+  mkdirSync(join(path, 'hooks'), { recursive: true });
+  const long = 'A'.repeat(255);
+  for (const name of [long, 'post-commit']) writeFileSync(join(path, 'hooks', name), '');
+  // Not every file system has names that are not UTF-8.
+  if (process.platform === 'linux') writeFileSync(Buffer.from(`${path}/hooks/a\xff`, 'latin1'), '');
+  writeFileSync(join(path, 'commondir'), '/elsewhere');
+  const found = repairGitDirectory(path, { isKnown: () => false }).map((finding) => finding.path);
+  t.strictSame(found.sort(), [join(path, 'commondir'), join(path, 'hooks', long), join(path, 'hooks/post-commit')]);
+  t.end();
+});
+
+t.test(
+  'regression: H41 without room for a new configuration, the planted one is set aside, too',
+  { skip: process.platform !== 'linux' },
+  (t) => {
+    const path = join(realpathSync(mkdtempSync('/tmp/oratorio-planted-')), 'planted');
+    t.teardown(() => rmSync(dirname(path), { recursive: true, force: true }));
+    mkdirSync(path);
+    const config = join(path, 'config');
+    const text = '[user]\n\tname = A\n[core]\n\tfsmonitor = evil\n';
+    writeFileSync(config, text);
+    withoutRoom(() => {
+      t.throws(() => writeFileSync(join(path, 'x'), 'x'), { code: 'EFBIG' }, 'control: no file takes content');
+      t.match(repairGitDirectory(path, { isKnown: () => false }), [{ path: config, what: /^core\.fsmonitor; .*now/ }]);
+    });
+    const [aside = ''] = readdirSync(path).filter((name) => name.startsWith('config'));
+    t.match(aside, /^config\.removed-/);
+    t.equal(readFileSync(join(path, aside), 'utf8'), text);
+    t.end();
+  },
+);
+
+t.test(
+  'regression: H41 a hook that is changed by its second name is emptied when there is no room for its content',
+  { skip: process.platform !== 'linux' },
+  (t) => {
+    const path = realpathSync(mkdtempSync('/tmp/oratorio-planted-'));
+    t.teardown(() => rmSync(path, { recursive: true, force: true }));
+    const [hook, second] = [join(path, 'post-commit'), join(path, 'second')];
+    writeFileSync(hook, 'mine', { mode: 0o755 });
+    linkSync(hook, second);
+    const fixed = new FixedFiles();
+    fixed.add(new Map(), [{ path: hook, access: 'read' }]);
+    writeFileSync(second, 'evil');
+    withoutRoom(() => t.match(fixed.restore(Number.POSITIVE_INFINITY), [{ path: hook, what: /now empty/ }]));
+    t.equal(readFileSync(hook, 'utf8'), '');
+    t.match(fixed.restore(Number.POSITIVE_INFINITY), [{ path: hook, what: 'was changed by its second name' }]);
+    t.equal(readFileSync(second, 'utf8'), 'mine', 'it comes back as soon as there is room');
+    t.strictSame(fixed.restore(Number.POSITIVE_INFINITY), []);
+    t.end();
+  },
+);
 
 t.test(
   'a planted repository whose directories take no changes is put right for a normal user',

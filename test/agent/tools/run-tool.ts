@@ -13,6 +13,11 @@ export function temporaryWorkspace(t: Test): string {
   return directory;
 }
 
+/** Ends the tests with the error of unawaited work. */
+export function onBug(error: unknown): never {
+  throw error;
+}
+
 /** Context of a running tool; a test overrides the fields it needs. */
 export function contextOf(overrides: Partial<ToolContext> = {}): ToolContext {
   return {

@@ -46,7 +46,7 @@ for (const [size, others] of [
     async (t) => {
       const { search, open, directories, files, modes } = closed(t, others);
       process.seteuid?.(otherUid);
-      const cleared = await search.clear(0).finally(() => process.seteuid?.(0));
+      const cleared = await search.clear({ sinceMs: 0, untilMs: Infinity }).finally(() => process.seteuid?.(0));
       t.strictSame([...cleared].sort(), [...files, open].sort());
       t.strictSame([open, ...files].map(modeOf), [0o755, 0o755, 0o755, 0o755]);
       t.strictSame(directories.map(modeOf), modes, 'the directories have their own rights again');
@@ -64,7 +64,7 @@ t.test('regression: H52 set-id bits behind more names than a report holds are cl
   }
   writeFileSync(last, '');
   chmodSync(last, 0o4755);
-  const cleared = await new SetIdSearch(root).clear(0);
+  const cleared = await new SetIdSearch(root).clear({ sinceMs: 0, untilMs: Infinity });
   t.ok(cleared.length > 1_000 && cleared.length < 20_001, 'control: the report is shorter');
   t.equal(modeOf(last), 0o755);
   t.equal(modeOf(join(root, '7'.padStart(100, '_'))), 0o755);

@@ -7,11 +7,11 @@ import { createExec } from '../../../../src/agent/tools/exec/exec.ts';
 import { listKept } from '../../../../src/supervise/index.ts';
 import { until } from '../../../supervise/helpers.ts';
 import { ids, onPosix, type Places, places, secret, server } from '../kept.ts';
-import { call } from '../run-tool.ts';
+import { call, onBug } from '../run-tool.ts';
 
 /** Background processes of an agent server in this process. */
 function processesOf(t: Test, { settings, workspacePath }: Places) {
-  const processes = new BackgroundProcesses({ secrets: [secret], outputs: undefined, keep: settings.keep });
+  const processes = new BackgroundProcesses({ secrets: [secret], outputs: undefined, onBug, keep: settings.keep });
   t.teardown(() => processes.close());
   const tools = [createExec({ ...settings, processes }), ...createProcessTools(processes)];
   const run = (name: string, args: object) => {
@@ -48,6 +48,24 @@ t.test('a background process outlives a killed server with its id, output and in
   const all = text.includes('got one') ? text : text + (await readUntil(id, 'got one'));
   t.notMatch(all, 'ready', 'output that was read does not come again');
   t.match(await run('ExecStop', { id }), { text: /has ended by SIGTERM/, isError: false });
+  await here.isClean();
+});
+
+t.test('regression: an error after the end of an adopted process is reported', onPosix, async (t) => {
+  const here = places(t);
+  const first = server(t, here, { command: 'echo ready; until [ -e go ]; do sleep 0.02; done', background: true });
+  await first.showed('ready');
+  await first.kill();
+  const { promise: reported, resolve } = Promise.withResolvers<unknown>();
+  const leave = async () => {
+    throw new Error('no room');
+  };
+  const keep = { ...here.settings.keep, leave };
+  const processes = new BackgroundProcesses({ secrets: [secret], outputs: undefined, onBug: resolve, keep });
+  t.teardown(() => processes.close());
+  await processes.adopt(() => true);
+  writeFileSync(here.at('go'), '');
+  t.match(await reported, { message: 'no room' });
   await here.isClean();
 });
 

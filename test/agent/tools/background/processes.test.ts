@@ -9,7 +9,7 @@ import { BackgroundProcesses, createBuiltinTools, OutputFiles } from '../../../.
 import { Config } from '../../../../src/config/schema.ts';
 import { markerVariable } from '../../../../src/supervise/index.ts';
 import { until } from '../../../supervise/helpers.ts';
-import { call, temporaryWorkspace } from '../run-tool.ts';
+import { call, onBug, temporaryWorkspace } from '../run-tool.ts';
 
 const secret = 'a-secret-of-the-user';
 
@@ -17,7 +17,12 @@ function stage(t: Test) {
   const workspacePath = temporaryWorkspace(t);
   const outputs = new OutputFiles(temporaryWorkspace(t));
   const actors: AnyActorRef[] = [];
-  const processes = new BackgroundProcesses({ secrets: [secret], outputs, observe: (actor) => actors.push(actor) });
+  const processes = new BackgroundProcesses({
+    secrets: [secret],
+    outputs,
+    onBug,
+    observe: (actor) => actors.push(actor),
+  });
   t.teardown(() => processes.close());
   const tools = createBuiltinTools({
     ...{

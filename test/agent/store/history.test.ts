@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import t, { type Test } from 'tap';
-import { openStore, openTraceReader } from '../../../src/agent/index.ts';
+import { openHistory, openStore } from '../../../src/agent/index.ts';
 import { migrations } from '../../../src/agent/store/migrations.ts';
 import { program } from '../../programs.ts';
 import { event, temporaryDirectory } from './helpers.ts';
@@ -35,8 +35,9 @@ t.test('a reader sees the events of another process and continues after its end'
   const directory = temporaryDirectory(t);
   const writer = otherProcess(t, directory);
   t.equal(await writer.append('a'), 1);
-  const reader = openTraceReader(directory);
-  t.teardown(() => reader.close());
+  const history = openHistory(directory);
+  t.teardown(() => history.close());
+  const reader = history.traces;
   t.equal(reader.newestId, 1);
   t.match(reader.session('a'), { turnCount: 1, firstInput: 'a', lastStatus: 'running' });
   let seen = reader.newestId;
@@ -62,10 +63,11 @@ t.test('a reader works without an agent server and changes nothing', async (t) =
   const store = openStore(directory);
   store.traces.append(event('a'));
   store.close();
-  const reader = openTraceReader(directory);
+  const history = openHistory(directory);
+  const reader = history.traces;
   t.equal(reader.sessions({ limit: 9 }).length, 1);
-  reader.close();
-  reader.close();
+  history.close();
+  history.close();
   t.throws(() => reader.totals(), { name: 'StorageError', code: 'failed' });
   const files = readdirSync(directory).filter((name) => !/^state\.db(-wal|-shm)?$/.test(name));
   t.same(files, []);
@@ -75,8 +77,8 @@ t.test('a reader works without an agent server and changes nothing', async (t) =
 t.test('a missing database is not created', async (t) => {
   const directory = temporaryDirectory(t);
   const missing = { name: 'StorageError', code: 'failed', message: /no agent server has run/ } as const;
-  t.throws(() => openTraceReader(directory), missing);
-  t.throws(() => openTraceReader(join(directory, 'none')), missing);
+  t.throws(() => openHistory(directory), missing);
+  t.throws(() => openHistory(join(directory, 'none')), missing);
   t.same(readdirSync(directory), []);
 });
 
@@ -91,10 +93,10 @@ t.test('a database of another version is refused by name and unchanged', async (
     return row?.['user_version'];
   };
   versionOf(migrations.length + 1);
-  t.throws(() => openTraceReader(directory), { name: 'StorageError', code: 'failed', message: /newer version/ });
+  t.throws(() => openHistory(directory), { name: 'StorageError', code: 'failed', message: /newer version/ });
   t.equal(versionOf(), migrations.length + 1);
   versionOf(migrations.length - 1);
-  t.throws(() => openTraceReader(directory), { code: 'failed', message: /older version.*start the agent server/ });
+  t.throws(() => openHistory(directory), { code: 'failed', message: /older version.*start the agent server/ });
   t.equal(versionOf(), migrations.length - 1);
 });
 
@@ -102,10 +104,10 @@ t.test('an invalid or unreadable database is a typed error', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'state.db');
   writeFileSync(file, 'my diary, and long enough to be the header of something '.repeat(100));
-  t.throws(() => openTraceReader(directory), { name: 'StorageError', code: 'corrupt' });
+  t.throws(() => openHistory(directory), { name: 'StorageError', code: 'corrupt' });
   t.notOk(existsSync(`${file}-wal`));
   // Permissions do not bind root.
   if (process.getuid?.() === 0) return;
   chmodSync(file, 0o000);
-  t.throws(() => openTraceReader(directory), { name: 'StorageError' });
+  t.throws(() => openHistory(directory), { name: 'StorageError' });
 });
