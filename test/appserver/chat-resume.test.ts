@@ -1,8 +1,10 @@
 /** Chat requests whose agent server is killed in their turn: the same request to the next server joins the turn that continues. */
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import OpenAI from 'openai';
 import t, { type Test } from 'tap';
 import { unusedPort } from '../ports.ts';
-import { eventually } from './harness.ts';
+import { Client, eventually, stateOf } from './harness.ts';
 import { killable } from './killable.ts';
 
 async function place(t: Test, kills: number) {
@@ -29,29 +31,44 @@ function textOf(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   return heard;
 }
 
-for (const [name, headers] of [
-  ['a session', session],
-  ['a key and a session', { ...session, 'idempotency-key': 'k' }],
-] as const) {
-  t.test(`after two kills a repeated request of ${name} joins its turn, streamed and whole`, async (t) => {
-    const { asked, client, start, effects } = await place(t, 2);
-    for (const kill of [1, 2]) {
+const kinds = {
+  'a session': { 'x-session-id': 'a' },
+  'a key and a session': { 'x-session-id': 'b', 'idempotency-key': 'k' },
+  'a key without a session': { 'idempotency-key': 'l' },
+};
+
+t.test(
+  'after three kills the repeated requests of sessions and keys join their turns, streamed and whole',
+  async (t) => {
+    const kills = 3;
+    const names = Object.entries(kinds);
+    const { asked, client, start, effects } = await place(t, kills * names.length);
+    const ask = () =>
+      Promise.all(
+        names.map(async ([name, headers]) => ({
+          name,
+          heard: textOf(await client.chat.completions.create(streamed, { headers })),
+        })),
+      );
+    for (let kill = 1; kill <= kills; kill += 1) {
       const server = await start();
-      const heard = textOf(await client.chat.completions.create(streamed, { headers }));
-      await eventually(() => asked() === 1 + kill || undefined, 'the request to the model');
-      await eventually(() => (heard.text.includes('half') ? true : undefined), 'half an answer');
+      const requests = await ask();
+      await eventually(() => asked() === names.length * (1 + kill) || undefined, 'the requests to the model');
+      for (const { name, heard } of requests)
+        await eventually(() => (heard.text.includes('half') ? true : undefined), `half an answer of ${name}`);
       await server.kill();
-      t.ok(await heard.ended, 'the killed server ends no answer');
+      for (const { name, heard } of requests) t.ok(await heard.ended, `the killed server ends no answer of ${name}`);
     }
     await start();
-    const last = textOf(await client.chat.completions.create(streamed, { headers }));
-    t.equal(await last.ended, undefined, 'the stream ends');
-    t.match(last.text, /the whole answer$/);
-    t.match(last.usage, { prompt_tokens: 20, completion_tokens: 4 }, 'tokens of the answered requests');
-    t.equal(effects(), 'once\n');
-    t.equal(asked(), 4, 'the model was asked no more');
-  });
-}
+    for (const { name, heard } of await ask()) {
+      t.equal(await heard.ended, undefined, `the stream of ${name} ends`);
+      t.match(heard.text, /the whole answer$/, name);
+      t.match(heard.usage, { prompt_tokens: 20, completion_tokens: 4 }, `tokens of the answered requests of ${name}`);
+    }
+    t.equal(effects(), 'once\n'.repeat(names.length));
+    t.equal(asked(), names.length * (2 + kills), 'the model was asked no more');
+  },
+);
 
 t.test('a repeated request gets the answer of a turn that ended without its client', async (t) => {
   const { client, start, effects, asked } = await place(t, 1);
@@ -69,6 +86,37 @@ t.test('a repeated request gets the answer of a turn that ended without its clie
   t.equal(effects(), 'once\n');
   await client.chat.completions.create(whole, { headers: session });
   t.equal(effects(), 'once\nonce\n', 'the same words again are a new question');
+});
+
+t.test('a keyed request without a session joins its turn with a long conversation, and leaves no thread', async (t) => {
+  const { client, start, effects, asked, requests, path } = await place(t, 1);
+  const long = 'x'.repeat(200_000);
+  const history = [
+    { role: 'user' as const, content: long },
+    { role: 'assistant' as const, content: 'read' },
+  ];
+  const request = { ...whole, messages: [...history, ...messages] };
+  const key = { headers: { 'idempotency-key': 'k' } };
+  const first = await start();
+  const cut = client.chat.completions.create(request, key).catch((error: unknown) => error);
+  await eventually(() => asked() === 2 || undefined, 'the second request to the model');
+  await first.kill();
+  t.ok((await cut) instanceof Error);
+  const server = await start();
+  const rpc = await Client.ready(t, server.endpoints.appServerWebSocket ?? '');
+  t.strictSame((await rpc.call('thread/list', {})).data, [], 'the thread is not listed');
+  const answer = await client.chat.completions.create(request, key);
+  t.match(answer.choices, [{ message: { content: 'the whole answer' }, finish_reason: 'stop' }]);
+  t.match(answer, { usage: { prompt_tokens: 20, completion_tokens: 4 }, x_agent: { toolCalls: 1 } });
+  t.equal(effects(), 'once\n');
+  const [before, after] = requests().slice(1);
+  t.strictSame(after?.messages.slice(0, 4), before?.messages.slice(0, 4), 'the conversation goes to the model again');
+  t.strictSame(await client.chat.completions.create(request, key), answer);
+  await server.kill();
+  const database = new DatabaseSync(join(stateOf(path), 'state.db'));
+  t.teardown(() => database.close());
+  t.strictSame(database.prepare('SELECT id FROM threads').all(), [], 'its thread is deleted');
+  t.equal(database.prepare('SELECT name FROM chatRequests').all().length, 1, 'its answer stays');
 });
 
 t.test('a call of a tool of the caller ends its turn after a kill, too', async (t) => {

@@ -292,6 +292,27 @@ scenario(t, 'a queued input starts when the turn before it has completed', {}, a
   await session.until('turn/completed', undefined, 3);
 });
 
+scenario(
+  t,
+  'regression: a message with the id of an earlier one starts nothing, and the item of the message has its id',
+  {},
+  async (t, { open }) => {
+    const session = await open({ ledger });
+    const { threadId } = await session.begin('count to 20');
+    await session.call('thread/subscribe', { threadId });
+    const message = { threadId, input: words('echo once'), messageId: 'page-1' };
+    const { queuedInput } = await session.call('turn/enqueue', message);
+    t.equal(queuedInput.messageId, 'page-1');
+    const again = await session.call('turn/enqueue', message);
+    t.same([again.queuedInput, again.queuedInputs.length <= 1], [queuedInput, true]);
+    const { turn } = await session.until('turn/completed', undefined, 2);
+    t.match(turn.items, [{ type: 'userMessage', messageId: 'page-1' }]);
+    t.match(await session.call('turn/enqueue', message), { queuedInput, queuedInputs: [] });
+    const { thread } = await session.call('thread/read', { threadId, includeTurns: true });
+    t.equal(thread.turns?.length, 2);
+  },
+);
+
 scenario(t, 'a steering input reaches the model in the next request of the turn', {}, async (t, { open }) => {
   const session = await open({ ledger });
   const { threadId, turnId } = await session.begin('count to 40');
@@ -327,6 +348,21 @@ scenario(t, 'a turn with approvals and client tools sends each kind of item in i
     name: 'toolConflict',
     data: { tool: 'weather' },
   });
+});
+
+scenario(t, 'a question is listed, refuses an invalid answer, and is answered once', {}, async (t, { open }) => {
+  const session = await open({ ledger });
+  const options = [{ label: 'red' }, { label: 'blue' }];
+  const asked = { questions: [{ header: 'Colour', question: 'Which one?', options }] };
+  const { threadId } = await session.begin(`call AskUser ${JSON.stringify(asked)}`);
+  const { requestId } = await session.until('question/asked');
+  t.match(await session.call('question/list', { threadId }), { data: [{ requestId }] });
+  const answer = { requestId, action: 'accept', content: { Colour: 'red' } } as const;
+  t.match(await session.refused('question/answer', { ...answer, content: {} }), { name: 'questionInvalid' });
+  await session.call('question/answer', answer);
+  t.match(await session.until('question/resolved'), { requestId });
+  t.match(await session.refused('question/answer', answer), { name: 'questionNotFound' });
+  await session.until('turn/completed');
 });
 
 scenario(

@@ -247,12 +247,12 @@ t.test('regression: edge 6 a service offers the tools that both lists permit', a
   t.same(await toolsOf({ Api }, 'api'), { offered: [['api', 9, true]], warnings: [] });
   const every = [...toolNames, ...extraToolNames];
   for (const lists of [{ EnabledTools: every, Api }, { Api: { ...Api, EnabledTools: every } }]) {
-    t.same((await toolsOf(lists, 'api')).offered, [['api', 14, true]], 'extra tools are counted where they are named');
+    t.same((await toolsOf(lists, 'api')).offered, [['api', 15, true]], 'extra tools are counted where they are named');
   }
   const withoutApi = async (EnabledTools: readonly string[]) =>
     (await toolsOf({ Api: { Enabled: false }, EnabledTools }, 'gateway')).offered;
-  t.same(await withoutApi([]), [['server', 14, true]]);
-  t.same(await withoutApi(every), [['server', 14, true]]);
+  t.same(await withoutApi([]), [['server', 15, true]]);
+  t.same(await withoutApi(every), [['server', 15, true]]);
   t.same(await withoutApi(['ReadFile', 'Skill']), [['server', 2, false]], 'a list also applies without the chat API');
   t.same(await toolsOf({ Api: { ...Api, EnabledTools: ['ReadFile', 'exec'] } }, 'api'), {
     offered: [['api', 2, false]],
@@ -261,7 +261,7 @@ t.test('regression: edge 6 a service offers the tools that both lists permit', a
   t.same(await toolsOf({ Api: { ...Api, EnabledTools: ['ReadFile'] } }, 'gateway'), {
     offered: [
       ['api', 1, false],
-      ['server', 14, true],
+      ['server', 15, true],
     ],
     warnings: [],
   });

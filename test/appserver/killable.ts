@@ -51,7 +51,8 @@ export async function killable(t: Test, kills: number, settings: Readonly<Record
     };
     return { endpoints, kill };
   };
-  /** Requests to the model. */
-  const asked = () => upstream.requests.filter(({ method }) => method === 'POST').length;
-  return { asked, start, effects: () => readFileSync(join(path, 'effects'), 'utf8') };
+  const requests = () => upstream.requests.filter(({ method }) => method === 'POST').map(({ body }) => body);
+  /** Number of requests to the model. */
+  const asked = () => requests().length;
+  return { asked, requests, start, path, effects: () => readFileSync(join(path, 'effects'), 'utf8') };
 }

@@ -71,10 +71,22 @@ export function spawnAgentServer(t: Teardown, { path, home }: Place, victim = [v
   return { ...server, address };
 }
 
-/** Starts a Hub, which starts the agent server. After a kill of both, an unfinished turn makes the Hub start it without a request. */
-export async function spawnHubAndServer(t: Teardown, { path, home, isUnfinished }: Place): Promise<Victim> {
-  const agentServer = { command: process.execPath, args: ['--disable-warning=ExperimentalWarning', victimProgram] };
-  const hub = await startTestHub(t, { home, agentServer });
+/**
+ * Starts a Hub, which starts the agent server. After a kill of both, an unfinished turn makes the Hub start it without a request.
+ * @param preloaded path of a module that both load first
+ */
+export async function spawnHubAndServer(
+  t: Teardown,
+  { path, home, isUnfinished }: Place,
+  preloaded?: string,
+): Promise<Victim> {
+  const preload = preloaded === undefined ? [] : ['--import', preloaded];
+  const agentServer = {
+    command: process.execPath,
+    args: ['--disable-warning=ExperimentalWarning', ...preload, victimProgram],
+  };
+  const env = { NODE_OPTIONS: preload.join(' ') };
+  const hub = await startTestHub(t, { home, agentServer, env });
   const { child, output } = hub;
   const address = async () => {
     const found = isUnfinished
@@ -106,10 +118,12 @@ export class KilledWorkspace {
   constructor(
     t: Teardown,
     start: (t: Teardown, place: Place) => Victim | Promise<Victim> = (...args) => spawnAgentServer(...args),
+    userSettings?: Readonly<Record<string, unknown>>,
   ) {
     this.#t = t;
     const { path, home } = makeWorkspace(t, settings);
     [this.path, this.home] = [path, home];
+    if (userSettings) writeFileSync(join(home, 'config.json'), JSON.stringify(userSettings));
     this.#start = (isUnfinished) => start(t, { path, home, isUnfinished });
     writeFileSync(join(path, 'notes.txt'), 'notes\n');
   }
@@ -173,7 +187,7 @@ export class KilledWorkspace {
     const { client } = this;
     this.#names += 1;
     const name = `t${this.#names}`;
-    const asks = script === 'ask' || script === 'spend';
+    const asks = script === 'ask' || script === 'spend' || script === 'quota';
     const { thread } = await client.call('thread/start', asks ? {} : { config: { approvalPolicy: 'autoApprove' } });
     const threadId: string = thread.id;
     await client.call('thread/subscribe', { threadId });
@@ -250,7 +264,26 @@ export class KilledWorkspace {
   }
 
   /** Answers the question of a turn, which may not be there yet. */
-  async accept({ threadId }: Prepared): Promise<void> {
+  async accept(turn: Prepared): Promise<void> {
+    const requestId = await this.#questionOf(turn);
+    await this.client.call('approval/respond', { requestId, decision: 'accept' });
+  }
+
+  /** Has a turn wait for its quota. The server may die before it answers. */
+  async wait(turn: Prepared): Promise<void> {
+    const params = { requestId: await this.#questionOf(turn), decision: 'accept' };
+    this.client.send({ jsonrpc: '2.0', id: 'wait', method: 'approval/respond', params });
+  }
+
+  /** Ends the wait of a turn for its quota. */
+  async hurry(turn: Prepared): Promise<void> {
+    const requestId = await this.#questionOf(turn);
+    writeFileSync(join(this.home, `free-${turn.name}`), '');
+    await this.client.call('approval/respond', { requestId, decision: 'now' });
+  }
+
+  /** Id of the open question of a turn. */
+  async #questionOf({ threadId }: Prepared): Promise<string> {
     const { client } = this;
     await client.call('thread/subscribe', { threadId, replayRecent: true });
     const { data } = await client.call('approval/list', {});
@@ -261,7 +294,7 @@ export class KilledWorkspace {
         'a question',
       )
     ).params;
-    await client.call('approval/respond', { requestId: request.requestId, decision: 'accept' });
+    return request.requestId;
   }
 
   /** Lines that the commands of a turn have written, by their number. */
@@ -332,7 +365,10 @@ const endOf = (turn: Message) =>
     tokens: turn.tokenUsage?.inputTokens,
     costUsd: turn.tokenUsage?.costUsd,
     prompts: itemsOf(turn, 'userMessage').length,
-    questions: itemsOf(turn, 'approvalRequest').length,
+    // A turn that is killed while it waits for a quota may have offered once more to continue at once.
+    questions: itemsOf(turn, 'approvalRequest').filter(
+      ({ callId, operation }) => callId !== 'quota' || operation !== 'continue',
+    ).length,
     answers: itemsOf(turn, 'agentMessage')
       .filter(({ discarded }) => discarded !== true)
       .map(({ text }) => text),

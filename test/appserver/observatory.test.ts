@@ -21,6 +21,7 @@ const input: TurnInput = {
   fallbackModels: 0,
   endChecks: 0,
   isDelegated: false,
+  maxQuotaWaitMs: 0,
   seed: 1,
 };
 

@@ -61,6 +61,7 @@ const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   queuedInputId: known('queued'),
   requestId: known('request'),
   decision: fc.constantFrom(...approvalDecisions),
+  action: fc.constantFrom('accept', 'decline', 'cancel'),
   input: fc.array(part, { minLength: 1, maxLength: 3 }),
   identity,
   config: threadConfig,
@@ -136,12 +137,13 @@ const request = fc.oneof(
   })),
 );
 
-/** Methods that need more than their parameters: a process, a fork with changes, a long talk, a server of tools, a run. */
+/** Methods that need more than their parameters: a process, a fork with changes, a long talk, a server of tools, a run, an open question. */
 const needMoreThanParameters: readonly RpcMethod[] = [
   'process/stop',
   'thread/merge',
   'checkpoint/restore',
   'thread/compact',
+  'question/answer',
   'mcp/test',
   'automation/cancel',
 ];

@@ -14,6 +14,8 @@ export interface RandomKills {
   readonly kills: number;
   /** Kill the Hub, alone or with the agent server; default: an agent server without a Hub. */
   readonly killsHub?: boolean;
+  /** Default: true. Without a sandbox a command starts a third of the processes. */
+  readonly hasSandbox?: boolean;
   /** Returns the next number, from 0 to 1. */
   readonly random: () => number;
   /** Called after each batch of turns. */
@@ -72,7 +74,8 @@ export async function killAtRandom(
   t: ConstructorParameters<typeof KilledWorkspace>[0],
   kills: RandomKills,
 ): Promise<KillResult> {
-  const place = new KilledWorkspace(t, kills.killsHub ? spawnHubAndServer : undefined);
+  const userSettings = kills.hasSandbox === false ? { Tools: { Shell: { Sandbox: 'off' } } } : undefined;
+  const place = new KilledWorkspace(t, kills.killsHub ? spawnHubAndServer : undefined, userSettings);
   try {
     return await killIn(place, kills);
   } catch (error) {
@@ -99,7 +102,7 @@ async function killIn(
     place.arm({ kind: 'step', step: 1 + Math.floor(random() * steps) }, { isHubAlone: killsHub && random() < 0.5 });
   while (moments < wanted || kills < wantedKills) {
     const started = await runBatch(place, arm);
-    const lives = random() < 0.25 ? 2 : 1;
+    const lives = random() < 0.5 ? 2 : 1;
     for (let life = 1; life <= lives && (await diesIn(place, started, life > 1)); life += 1) {
       kills += 1;
       deaths.push(Date.now());

@@ -12,7 +12,8 @@ import type { ScriptName } from './turn-scripts.ts';
 const place = new KilledWorkspace(t);
 await place.connect();
 const inRequest = { kind: 'state', state: 'working.requesting.inferring', at: 'commit' } as const;
-const lastTurn = async (turn: Prepared): Promise<Message> => (await place.ended(turn)).at(-1);
+const lastTurnOf = async (own: KilledWorkspace, turn: Prepared): Promise<Message> => (await own.ended(turn)).at(-1);
+const lastTurn = (turn: Prepared): Promise<Message> => lastTurnOf(place, turn);
 
 /** Runs one turn to the death of its server. */
 async function killed(script: ScriptName, ...alsoKilled: readonly ScriptName[]): Promise<Prepared[]> {
@@ -135,6 +136,62 @@ t.test('a question that passed while the machine slept for a day waits another 3
   await place.accept(asked);
   t.match(await lastTurn(asked), { status: 'completed', resumes: 1 });
   t.equal(place.effectsOf(asked).length, 1);
+});
+
+t.test('a question keeps its id over kill -9 of the Hub and the agent server, and is answered once', async (t) => {
+  const own = new KilledWorkspace(t, spawnHubAndServer);
+  await own.connect();
+  const turn = await own.prepare('inquire');
+  own.begin(turn);
+  const { params: asked } = await own.client.until(({ method }) => method === 'question/asked', 'a question');
+  const hub: number = JSON.parse(readFileSync(join(own.home, 'hub', 'hub.lock'), 'utf8')).pid;
+  const { pid } = JSON.parse(readFileSync(lockFile(own.path), 'utf8'));
+  for (const each of [hub, pid]) killIfThere(each);
+  await own.hasEnded;
+
+  await own.restart();
+  const client = await own.connect();
+  const { requestId, createdAt } = asked;
+  t.match((await client.call('question/list', {})).data, [{ requestId, createdAt, question: asked.question }]);
+  const answer = { requestId, action: 'accept', content: { Colour: 'blue' } };
+  await client.call('question/answer', answer);
+  await t.rejects(client.call('question/answer', answer));
+  const ended = await lastTurnOf(own, turn);
+  t.match(ended, { status: 'completed', resumes: 1 });
+  const results = ended.items.filter(({ type }: Message) => type === 'toolResult');
+  t.match(results, [{ text: /blue/ }]);
+  t.equal(ended.items.filter(({ type }: Message) => type === 'question').length, 1);
+});
+
+t.test('open turns of a machine that slept for a day end as without the sleep, in the same processes', async (t) => {
+  const preloaded = fileURLToPath(new URL('day-later.mjs', import.meta.url));
+  const own = new KilledWorkspace(t, (t, place) => spawnHubAndServer(t, place, preloaded));
+  await own.connect();
+  const asked = await own.prepare('ask');
+  own.begin(asked);
+  await own.client.until(({ method }) => method === 'item/approval/request', 'a question');
+  const working = await own.prepare('long');
+  own.begin(working);
+  await own.client.until(({ method }) => method === 'item/commandExecution/outputDelta', 'the command runs');
+
+  const { pid } = JSON.parse(readFileSync(lockFile(own.path), 'utf8'));
+  const hub: number = JSON.parse(readFileSync(join(own.home, 'hub', 'hub.lock'), 'utf8')).pid;
+  for (const each of [pid, hub]) process.kill(each, 'SIGUSR2');
+  const later = await own.prepare('once');
+  own.begin(later);
+  const [turn] = await own.ended(later);
+  t.match(turn, { status: 'completed' });
+  t.ok(Date.parse(turn.startedAt) > Date.now() + 86_000_000, 'control: the clock has moved');
+
+  writeFileSync(join(own.path, 'go'), '');
+  await own.accept(asked);
+  for (const each of [working, asked]) {
+    const [ended] = await own.ended(each);
+    t.match(ended, { status: 'completed' });
+    t.notOk(ended.resumes);
+    t.equal(own.effectsOf(each).length, 1);
+  }
+  t.equal(JSON.parse(readFileSync(lockFile(own.path), 'utf8')).pid, pid);
 });
 
 /** Process id and command line of each process of a home; a keeper has its own environment. */

@@ -20,6 +20,8 @@ interface Scenario {
 }
 
 const accept = (place: KilledWorkspace, turn: Prepared) => place.accept(turn);
+const wait = (place: KilledWorkspace, turn: Prepared) => place.wait(turn);
+const hurry = (place: KilledWorkspace, turn: Prepared) => place.hurry(turn);
 const interrupt = (place: KilledWorkspace, turn: Prepared) => place.interrupt(turn);
 const inferring = 'working.requesting.inferring';
 
@@ -31,7 +33,9 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'working.checking': { script: 'work' },
   'working.requesting.compacting': { script: 'compact' },
   [inferring]: { script: 'work' },
-  'working.budgetReached': { script: 'spend', next: accept },
+  'working.held.budgetReached': { script: 'spend', next: accept },
+  'working.held.waitingForQuota.confirming': { script: 'quota', next: hurry },
+  'working.held.waitingForQuota.scheduled': { script: 'quota', push: wait, next: hurry },
   'working.retrying': { script: 'retry' },
   'working.fallingBack': { script: 'fallBack' },
   'working.checkingEnd': { script: 'work' },
@@ -58,6 +62,7 @@ async function runControls(t: Test, place: KilledWorkspace, names: readonly Scri
     const turn = await place.prepare(name);
     place.begin(turn);
     if (name === 'ask' || name === 'spend') await place.accept(turn);
+    if (name === 'quota') await place.hurry(turn);
     if (name === 'hang') await place.interrupt(turn);
     const turns = await place.ended(turn);
     place.setControl(name, turns[turn.before]);

@@ -1,4 +1,4 @@
-/** kill -9 while a sub-agent works: the next agent server continues with it, and the call of its parent waits for it. */
+/** kill -9 while sub-agents work: the next agent server continues with them, and the calls of their parents wait for them. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,141 +7,146 @@ import { openStore } from '../../src/agent/index.ts';
 import { Client, eventually, type Message, makeWorkspace, serving, spawnServer, stateOf, words } from './harness.ts';
 
 interface Killed {
+  readonly path: string;
+  readonly parent: Message;
+  /** Turns of the sub-agent. */
+  readonly children: readonly Message[];
+  readonly result: Message;
+}
+
+interface Case {
+  readonly title: string;
   readonly prompt: string;
-  readonly settings?: Readonly<Record<string, unknown>>;
-  readonly isRepository?: boolean;
   /** Whether the moment has come, from the turn of the sub-agent. */
   readonly isThere: (path: string, turn: Message) => boolean;
-  /** Called while no server lives. */
-  readonly meanwhile?: (
-    home: string,
-    path: string,
-    child: { readonly threadId: string; readonly turnId: string },
-  ) => void;
+  /** The sub-agent cannot continue: its stored turn is lost while no server lives. */
+  readonly isLost?: true;
+  readonly judge: (t: Test, killed: Killed) => void;
 }
 
-const free = { approvalPolicy: 'autoApprove' };
+const contentOf = (path: string, name: string): string =>
+  existsSync(join(path, name)) ? readFileSync(join(path, name), 'utf8') : '';
 
-/** Starts a turn with a sub-agent, kills the server while the sub-agent works, and starts the next server. */
-async function killed(t: Test, { prompt, settings, isRepository = false, isThere, meanwhile }: Killed) {
-  const { path, home } = makeWorkspace(t, settings);
-  if (isRepository) {
-    const git = (...args: string[]) =>
-      execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: path, stdio: 'pipe' });
-    git('init', '-q');
-    git('commit', '-q', '--allow-empty', '-m', 'first');
-  }
-  const first = spawnServer(t, { path, home });
-  const client = await Client.ready(t, (await serving(first, path)).endpoints.appServerWebSocket);
-  const { thread } = await client.call('thread/start', { config: free });
-  const threadId: string = thread.id;
-  const { turn } = await client.call('turn/start', { threadId, input: words(prompt) });
-  const child = await eventually(() => {
-    const found = client.messages.find(
-      ({ method, params }) => method === 'thread/runtimeChanged' && params.threadId !== threadId,
+/** In the order of their start. The answer that grows comes last: the other moments stay. */
+const cases: readonly Case[] = [
+  {
+    title: 'a command of a sub-agent that was killed runs once',
+    prompt: 'delegate: "run: printf x >> effects; sleep 600"',
+    isThere: (path) => contentOf(path, 'effects') === 'x',
+    judge(t, { path, children, result }) {
+      t.match(children, [{ status: 'completed', resumes: 1 }]);
+      t.match(
+        children[0]?.items.find(({ type }: Message) => type === 'toolResult'),
+        { outcome: 'unknown' },
+        'the sub-agent reads that the outcome is unknown',
+      );
+      t.match(result, { outcome: 'completed' }, 'the sub-agent itself ended as it should');
+      t.equal(contentOf(path, 'effects'), 'x');
+    },
+  },
+  {
+    title: 'a sub-agent that cannot continue gives its call an unknown outcome, and is not repeated',
+    prompt: 'delegate: "run: printf x >> lost; sleep 600"',
+    isThere: (path) => contentOf(path, 'lost') === 'x',
+    isLost: true,
+    judge(t, { path, children, result }) {
+      t.match(children, [{ status: 'cancelled', interruptedBy: 'crash' }]);
+      t.match(result, { outcome: 'unknown', text: /^The outcome is unknown: .*SpawnSubagent/ });
+      t.equal(contentOf(path, 'lost'), 'x');
+    },
+  },
+  {
+    title: 'the changes of a killed sub-agent in a worktree come into the workspace once',
+    prompt: `call SpawnSubagent with ${JSON.stringify({ task: 'run: printf hello >> made.txt; sleep 600', worktree: true })}`,
+    isThere: (path) => {
+      const worktrees = join(path, '.oratorio', 'worktrees');
+      return (
+        existsSync(worktrees) && readdirSync(worktrees).some((name) => existsSync(join(worktrees, name, 'made.txt')))
+      );
+    },
+    judge(t, { path, children, result }) {
+      t.match(children, [{ status: 'completed', resumes: 1 }]);
+      t.match(result, { outcome: 'completed', text: /its changes are in the workspace now: made\.txt/ });
+      t.equal(contentOf(path, 'made.txt'), 'hello');
+      t.same(readdirSync(join(path, '.oratorio', 'worktrees')), []);
+    },
+  },
+  {
+    title: 'a sub-agent killed in its answer continues, and its parent gets the whole answer',
+    prompt: 'delegate: "count to 400"',
+    isThere: (_path, { items }) => items.some(({ type }: Message) => type === 'agentMessage'),
+    judge(t, { parent, children, result }) {
+      t.match(children, [{ status: 'completed', resumes: 1 }]);
+      t.match(result, { outcome: 'completed', text: / 399 400$/ });
+      t.equal(parent.items.filter(({ type }: Message) => type === 'toolCall').length, 1);
+    },
+  },
+];
+
+const turnsOf = async (client: Client, threadId: string): Promise<Message[]> =>
+  (await client.call('thread/read', { threadId, includeTurns: true })).thread.turns;
+
+/** Threads whose state a client has heard of. */
+const activeThreads = ({ messages }: Client): string[] =>
+  messages.flatMap(({ method, params }) => (method === 'thread/runtimeChanged' ? [params.threadId] : []));
+
+t.test('kill -9 of a server whose sub-agents work', async (all) => {
+  const { path, home } = makeWorkspace(all, { Turns: { KeepCommands: false } });
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: path, stdio: 'pipe' });
+  git('init', '-q');
+  git('commit', '-q', '--allow-empty', '-m', 'first');
+  const connect = async (server: ReturnType<typeof spawnServer>) =>
+    Client.ready(all, (await serving(server, path)).endpoints.appServerWebSocket);
+  const first = spawnServer(all, { path, home });
+  const client = await connect(first);
+  const known: string[] = [];
+  /** Starts the turn of a parent and waits for the moment of its sub-agent. */
+  const begin = async ({ title, prompt, isThere }: Case) => {
+    const { thread } = await client.call('thread/start', { config: { approvalPolicy: 'autoApprove' } });
+    const threadId: string = thread.id;
+    known.push(threadId);
+    const { turn } = await client.call('turn/start', { threadId, input: words(prompt) });
+    const childId = await eventually(
+      () => activeThreads(client).find((id) => !known.includes(id)),
+      `the sub-agent works: ${title}`,
     );
-    return found && { threadId: found.params.threadId as string };
-  }, 'the sub-agent works');
-  const turnOf = async (from: Client, id: string) =>
-    (await from.call('thread/read', { threadId: id, includeTurns: true })).thread.turns as Message[];
-  const [childTurn] = await eventually(async () => {
-    const turns = await turnOf(client, child.threadId);
-    return turns[0] && isThere(path, turns[0]) ? turns : undefined;
-  }, 'the moment has come');
+    known.push(childId);
+    const childTurn = await eventually(async () => {
+      const [found] = await turnsOf(client, childId);
+      return found && isThere(path, found) ? found : undefined;
+    }, `the moment has come: ${title}`);
+    return { threadId, turnId: turn.id as string, childId, childTurnId: childTurn.id as string };
+  };
+  const begun: Awaited<ReturnType<typeof begin>>[] = [];
+  for (const each of cases) begun.push(await begin(each));
   first.child.kill('SIGKILL');
   await Promise.all([first.ended, client.closed]);
-  meanwhile?.(home, path, { threadId: child.threadId, turnId: childTurn?.id });
-  const second = spawnServer(t, { path, home });
-  const next = await Client.ready(t, (await serving(second, path)).endpoints.appServerWebSocket);
+  const store = openStore(stateOf(path, home));
+  for (const [at, { isLost }] of cases.entries()) {
+    const { childId = '', childTurnId = '' } = begun[at] ?? {};
+    if (isLost) store.threads.turnActors.delete(childId, childTurnId);
+  }
+  store.close();
+  const next = await connect(spawnServer(all, { path, home }));
   const over = (id: string) =>
     eventually(async () => {
-      const turns = await turnOf(next, id);
+      const turns = await turnsOf(next, id);
       return turns.every(({ completedAt }) => completedAt !== undefined) ? turns : undefined;
     }, `the turns of ${id} have ended`);
-  const [parentTurns, childTurns] = [await over(threadId), await over(child.threadId)];
-  t.match(parentTurns, [{ id: turn.id, status: 'completed', resumes: 1 }]);
-  t.equal(parentTurns.length, 1);
-  const result = parentTurns[0]?.items.find(({ type }: Message) => type === 'toolResult');
-  const others = next.messages.filter(
-    ({ method, params }) => method === 'thread/runtimeChanged' && ![threadId, child.threadId].includes(params.threadId),
-  );
-  t.same(others, [], 'no second sub-agent');
-  return { path, parent: parentTurns[0], children: childTurns, result };
-}
-
-const effectsIn = (path: string): string =>
-  existsSync(join(path, 'effects')) ? readFileSync(join(path, 'effects'), 'utf8') : '';
-
-t.test(
-  'a sub-agent killed in its answer continues, and its parent gets the whole answer',
-  { timeout: 240_000 },
-  async (t) => {
-    const { children, result, parent } = await killed(t, {
-      prompt: 'delegate: "count to 400"',
-      isThere: (_path, { items }) => items.some(({ type }: Message) => type === 'agentMessage'),
+  for (const [at, { title, judge }] of cases.entries()) {
+    await all.test(title, async (t) => {
+      const { threadId = '', turnId, childId = '' } = begun[at] ?? {};
+      const [parents, children] = [await over(threadId), await over(childId)];
+      t.match(parents, [{ id: turnId, status: 'completed', resumes: 1 }]);
+      t.equal(parents.length, 1);
+      const [parent] = parents;
+      judge(t, { path, parent, children, result: parent.items.find(({ type }: Message) => type === 'toolResult') });
     });
-    t.match(children, [{ status: 'completed', resumes: 1 }]);
-    t.match(result, { outcome: 'completed', text: / 399 400$/ });
-    const calls = parent?.items.filter(({ type }: Message) => type === 'toolCall');
-    t.equal(calls.length, 1);
-  },
-);
-
-t.test('a command of a sub-agent that was killed runs once', { timeout: 240_000 }, async (t) => {
-  const { path, children, result } = await killed(t, {
-    prompt: 'delegate: "run: printf x >> effects; sleep 600"',
-    settings: { Turns: { KeepCommands: false } },
-    isThere: (path) => effectsIn(path) === 'x',
-  });
-  t.match(children, [{ status: 'completed', resumes: 1 }]);
-  t.match(
-    children[0]?.items.find(({ type }: Message) => type === 'toolResult'),
-    { outcome: 'unknown' },
-    'the sub-agent reads that the outcome is unknown',
+  }
+  all.same(
+    activeThreads(next).filter((id) => !known.includes(id)),
+    [],
+    'no second sub-agent',
   );
-  t.match(result, { outcome: 'completed' }, 'the sub-agent itself ended as it should');
-  t.equal(effectsIn(path), 'x');
 });
-
-t.test(
-  'a sub-agent that cannot continue gives its call an unknown outcome, and is not repeated',
-  { timeout: 240_000 },
-  async (t) => {
-    const { path, children, result } = await killed(t, {
-      prompt: 'delegate: "run: printf x >> effects; sleep 600"',
-      settings: { Turns: { KeepCommands: false } },
-      isThere: (path) => effectsIn(path) === 'x',
-      meanwhile(home, path, { threadId, turnId }) {
-        const store = openStore(stateOf(path, home));
-        store.threads.turnActors.delete(threadId, turnId);
-        store.close();
-      },
-    });
-    t.match(children, [{ status: 'cancelled', interruptedBy: 'crash' }]);
-    t.match(result, { outcome: 'unknown', text: /^The outcome is unknown: .*SpawnSubagent/ });
-    t.equal(effectsIn(path), 'x');
-  },
-);
-
-t.test(
-  'the changes of a killed sub-agent in a worktree come into the workspace once',
-  { timeout: 240_000 },
-  async (t) => {
-    const task = 'run: printf hello >> made.txt; sleep 600';
-    const { path, children, result } = await killed(t, {
-      prompt: `call SpawnSubagent with ${JSON.stringify({ task, worktree: true })}`,
-      settings: { Turns: { KeepCommands: false } },
-      isRepository: true,
-      isThere: (path) => {
-        const worktrees = join(path, '.oratorio', 'worktrees');
-        return (
-          existsSync(worktrees) && readdirSync(worktrees).some((name) => existsSync(join(worktrees, name, 'made.txt')))
-        );
-      },
-    });
-    t.match(children, [{ status: 'completed', resumes: 1 }]);
-    t.match(result, { outcome: 'completed', text: /its changes are in the workspace now: made\.txt/ });
-    t.equal(readFileSync(join(path, 'made.txt'), 'utf8'), 'hello');
-    t.same(readdirSync(join(path, '.oratorio', 'worktrees')), []);
-  },
-);

@@ -21,8 +21,10 @@ interface Killed {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Settings of the workspace. */
   readonly settings?: Readonly<Record<string, unknown>>;
-  /** A Hub has started the servers; commands run without the sandbox. */
+  /** A Hub has started the servers. */
   readonly isManaged?: boolean;
+  /** Commands run in the sandbox. */
+  readonly isSandboxed?: boolean;
   /** The first server gets an order to hand over, in place of a kill. */
   readonly isRestarted?: boolean;
   /** Hooks of the user. */
@@ -32,10 +34,16 @@ interface Killed {
 }
 
 /** Starts a turn, kills its server at a moment, and starts the next server. */
-async function killed(t: Test, { prompt, config, settings, isManaged, isRestarted, hooks, isThere }: Killed) {
+async function killed(
+  t: Test,
+  { prompt, config, settings, isManaged, isSandboxed, isRestarted, hooks, isThere }: Killed,
+) {
   const { path, home } = makeWorkspace(t, settings);
   // A workspace may not switch the sandbox off.
-  const users = { ...(hooks && { Hooks: hooks }), ...(isManaged && { Tools: { Shell: { Sandbox: 'off' } } }) };
+  const users = {
+    ...(hooks && { Hooks: hooks }),
+    ...(isManaged && !isSandboxed && { Tools: { Shell: { Sandbox: 'off' } } }),
+  };
   if (isManaged) writeFileSync(join(home, 'config.json'), JSON.stringify(users));
   const start = (incarnation: string) =>
     spawnServer(t, {
@@ -131,6 +139,26 @@ t.test('a command outside of the sandbox outlives a managed server: its result i
   t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
   t.strictSame(readdirSync(join(stateOf(path), 'kept-commands')), ['owner'], 'no file of the command is left');
 });
+
+for (const isRestarted of [false, true]) {
+  const how = isRestarted ? 'a restart' : 'a kill';
+  t.test(`a command in the sandbox outlives ${how} of a managed server: its result is the real one`, async (t) => {
+    const { next, path, threadId, turnId } = await killed(t, {
+      prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.02; done; echo finished; exit 3',
+      config: free,
+      ...{ isManaged: true, isSandboxed: true, isRestarted },
+      isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
+    });
+    writeFileSync(join(path, 'go'), '');
+    const [turn] = await ended(next, threadId, turnId);
+    t.match(turn, { id: turnId, status: 'completed' });
+    const results = turn.items.filter(({ type }: Message) => type === 'toolResult');
+    t.match(results, [{ outcome: 'failed', text: /started\nfinished\n\nExit code 3\./ }]);
+    t.equal(readFileSync(join(path, 'effects'), 'utf8'), 'once\n');
+    const files = () => readdirSync(join(stateOf(path), 'kept-commands')).join() === 'owner';
+    await eventually(() => files() || undefined, 'no file of the command or its room');
+  });
+}
 
 t.test('a restart leaves a command outside of the sandbox to the next server', async (t) => {
   const { next, path, threadId, turnId } = await killed(t, {

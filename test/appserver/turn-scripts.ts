@@ -1,4 +1,6 @@
 /** Scripts of the model in `turn-victim.ts`. A prompt `script NAME ID` chooses one; ID names its files and its effects. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { ModelError, type ModelEvent, type ModelMessage, type ModelRequest } from '../../src/agent/model.ts';
 
 /** Hub that is killed first. Alone: its agent server lives. */
@@ -78,6 +80,11 @@ export const scripts = {
   /** Uses up the budget of its turn. */
   spend: ({ id, rounds }) =>
     rounds === 0 ? [call(`${id}-r`, 'ReadFile', { path: 'notes.txt' }), usage(0.75)] : [say(`done ${id}`), usage()],
+  /** Is refused until the quota of its turn is free. */
+  quota({ id }) {
+    if (existsSync(join(process.env['ORATORIO_HOME'] ?? '', `free-${id}`))) return [say(`done ${id}`), usage()];
+    throw new ModelError('upstreamRateLimited', 'Used up.', { retryAfterMs: 3_600_000, resetMs: 3_600_000 });
+  },
   compact: ({ id }) => [say(`done ${id}`), usage()],
   conclude: ({ id, request, rounds }) =>
     request.toolChoice !== 'none'
@@ -90,6 +97,22 @@ export const scripts = {
   hang: ({ id, rounds }) =>
     rounds === 0
       ? [call(`${id}-h`, 'Exec', { command: 'echo started; sleep 3031' }), usage()]
+      : [say(`done ${id}`), usage()],
+  inquire: ({ id, rounds }) => {
+    const question = { header: 'Colour', question: 'Which one?', options: [{ label: 'red' }, { label: 'blue' }] };
+    return rounds === 0
+      ? [call(`${id}-q`, 'AskUser', { questions: [question] }), usage()]
+      : [say(`done ${id}`), usage()];
+  },
+  /** Runs a command that waits for the file `go`. */
+  long: ({ id, rounds }) =>
+    rounds === 0
+      ? [
+          call(`${id}-l`, 'Exec', {
+            command: `echo started; until [ -e go ]; do sleep 0.1; done; echo ${id}.1 >> effects`,
+          }),
+          usage(),
+        ]
       : [say(`done ${id}`), usage()],
 } as const satisfies Readonly<Record<string, Script>>;
 export type ScriptName = keyof typeof scripts;
