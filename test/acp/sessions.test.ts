@@ -513,21 +513,31 @@ t.test(
   },
 );
 
-t.test('an answer that is given without a connection counts on the next one, and is asked for once', async (t) => {
+/** Connections to an agent server, which fail while it is not reachable. */
+function connections() {
   const clients: AppServerClient[] = [];
-  let failures = 0;
-  let isReachable = true;
+  const state = {
+    clients,
+    failures: 0,
+    isReachable: true,
+    onConnect(made: AppServerClient) {
+      clients.push(made);
+      if (state.isReachable) return;
+      state.failures += 1;
+      made.close();
+      throw new AppServerConnectionError('The agent server cannot be reached.');
+    },
+  };
+  return state;
+}
+
+t.test('an answer that is given without a connection counts on the next one, and is asked for once', async (t) => {
+  const server = connections();
   const answer = Promise.withResolvers<void>();
   const provider = scripted(calls({ callId: 'c1', name: 'Exec', args: { command: 'touch asked' } }), says('done'));
   const where = await surroundings(t, provider);
   const editor = await inSession(t, where, {
-    onConnect(made) {
-      clients.push(made);
-      if (isReachable) return;
-      failures += 1;
-      made.close();
-      throw new AppServerConnectionError('The agent server cannot be reached.');
-    },
+    onConnect: server.onConnect,
     permit: async () => {
       await answer.promise;
       return choose('accept');
@@ -535,38 +545,29 @@ t.test('an answer that is given without a connection counts on the next one, and
   });
   const answered = editor.prompt('go');
   await eventually(() => editor.asked.length === 1, 'it has asked');
-  isReachable = false;
-  clients[0]?.close();
-  await eventually(() => failures === 1, 'the connection is lost');
+  server.isReachable = false;
+  server.clients[0]?.close();
+  await eventually(() => server.failures === 1, 'the connection is lost');
   answer.resolve();
-  await eventually(() => failures === 4, 'the answer has arrived meanwhile');
-  isReachable = true;
+  await eventually(() => server.failures === 4, 'the answer has arrived meanwhile');
+  server.isReachable = true;
   t.match(await answered, { stopReason: 'end_turn' });
   t.equal(editor.asked.length, 1);
   t.ok(existsSync(join(where.workspace, 'asked')));
 });
 
 t.test('a prompt that is cancelled without a connection ends with the next one', async (t) => {
-  const clients: AppServerClient[] = [];
-  let failures = 0;
-  let isReachable = true;
-  const editor = await inSession(t, await surroundings(t, scripted(hangs())), {
-    onConnect(made) {
-      clients.push(made);
-      if (isReachable) return;
-      failures += 1;
-      made.close();
-      throw new AppServerConnectionError('The agent server cannot be reached.');
-    },
-  });
+  const server = connections();
+  const { onConnect } = server;
+  const editor = await inSession(t, await surroundings(t, scripted(hangs())), { onConnect });
   const answered = editor.prompt('go');
   await eventually(() => editor.said() !== '', 'it has begun to answer');
-  isReachable = false;
-  clients[0]?.close();
-  await eventually(() => failures === 1, 'the connection is lost');
+  server.isReachable = false;
+  server.clients[0]?.close();
+  await eventually(() => server.failures === 1, 'the connection is lost');
   await editor.agent.notify('session/cancel', { sessionId: editor.sessionId });
-  await eventually(() => failures === 4, 'the cancellation has arrived meanwhile');
-  isReachable = true;
+  await eventually(() => server.failures === 4, 'the cancellation has arrived meanwhile');
+  server.isReachable = true;
   t.match(await answered, { stopReason: 'cancelled' });
 });
 
@@ -604,6 +605,37 @@ t.test('a connection that is lost while the thread is opened again is replaced o
   t.strictSame(subscribed, [1, 2, 3]);
   t.equal(editor.said(), 'Half and half.');
 });
+
+for (const [title, isStarted] of [
+  ['whose answer to its start is lost follows its turn, and starts no second one', true],
+  ['whose request to start is lost is sent again', false],
+] as const) {
+  t.test(`regression: a prompt ${title}`, async (t) => {
+    const clients: AppServerClient[] = [];
+    const where = await surroundings(t, scripted(says('Whole.'), says('Twice.')));
+    const editor = await inSession(t, where, {
+      onConnect(made) {
+        const request = made.request.bind(made);
+        if (clients.push(made) > 1) return;
+        t.intercept(made, 'request', {
+          value: async (...args: Parameters<typeof request>) => {
+            if (args[0] !== 'turn/start') return request(...args);
+            if (isStarted) await request(...args);
+            made.close();
+            throw new AppServerConnectionError('The connection is lost.');
+          },
+        });
+      },
+    });
+    t.match(await editor.prompt('go'), { stopReason: 'end_turn' });
+    t.equal(editor.said(), 'Whole.');
+    t.same(editor.of('user_message_chunk'), [], 'the editor knows its own prompt');
+    t.equal(clients.length, 2);
+    const read = await clients[1]?.request('thread/read', { threadId: editor.sessionId, includeTurns: true });
+    t.equal((read as { thread: { turns: unknown[] } }).thread.turns.length, 1);
+    t.match(await editor.prompt('again'), { stopReason: 'end_turn' }, 'the session works');
+  });
+}
 
 t.test('a prompt whose server ends is an error, not a cancellation', async (t) => {
   const where = await surroundings(t, scripted(hangs()));

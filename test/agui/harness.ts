@@ -65,6 +65,7 @@ export async function serve(
       approvalPolicy: 'default',
       approvalTimeoutMs: 60_000,
       maxRetries: 0,
+      quota: { wait: 'never', maxWaitMs: 0 },
       fallbackModels: [],
       budget: { turnUsd: 0, sessionUsd: 0, dayUsd: 0 },
       turns: { resume: 'never', maxResumes: 0, resumeWithinHours: 1, resumeAgents: false },

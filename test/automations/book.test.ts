@@ -1,7 +1,7 @@
 /** Requests of users: create, change, enable, run, read and refresh automations. */
 import fc from 'fast-check';
 import t from 'tap';
-import { openScheduleReader } from '../../src/agent/index.ts';
+import { openHistory } from '../../src/agent/index.ts';
 import { DueIndex } from '../../src/automations/due-index.ts';
 import { readAutomations, StoredAutomations } from '../../src/automations/index.ts';
 import { intervalText } from '../../src/automations/words.ts';
@@ -259,20 +259,20 @@ t.test('automations can be read without a server', async (t) => {
   await world.hourly({ prompt: 'x' });
   await world.pass(hour + minute);
   await world.close();
-  const reader = openScheduleReader(world.directory);
-  t.teardown(() => reader.close());
-  const state = await readAutomations(reader);
+  const history = openHistory(world.directory);
+  t.teardown(() => history.close());
+  const state = await readAutomations(history.schedules);
   t.match(state, {
     isRunning: false,
     cron: [{ state: 'waiting', recentRuns: [{ status: 'completed' }], nextRunAt: '2026-07-01T11:00:00.000Z' }],
   });
-  const stored = new StoredAutomations(reader);
+  const stored = new StoredAutomations(history.schedules);
   const [{ id = '' } = {}] = state.cron;
   t.match(await stored.read(id), { id });
   t.match(await stored.runs(id, { limit: 5 }), { data: [{ status: 'completed' }] });
   t.equal(await refusal(stored.read('none')), 'automationNotFound');
   t.equal(await refusal(stored.runs('none', { limit: 5 })), 'automationNotFound');
-  for (const change of [stored.run(id), stored.setEnabled(id), stored.remove(id)]) {
+  for (const change of [stored.add(), stored.run(id), stored.setEnabled(id), stored.remove(id)]) {
     t.equal(await refusal(change), 'automationsDisabled');
   }
 });

@@ -172,6 +172,9 @@ t.test('an error before the first byte has its own status', async (t) => {
     ['upstreamFailed', 502, 'upstream_error', 'upstream_failed', null],
     ['upstreamProtocol', 502, 'upstream_error', 'upstream_protocol', null],
     ['upstreamRejected', 400, 'invalid_request_error', 'upstream_rejected', null],
+    ['upstreamQuotaExceeded', 402, 'upstream_error', 'insufficient_quota', 'false'],
+    ['upstreamEmptyAnswer', 502, 'upstream_error', 'upstream_empty_answer', null],
+    ['answerTooLong', 502, 'upstream_error', 'answer_too_long', null],
     ['contextTooLong', 400, 'invalid_request_error', 'context_length_exceeded', null],
   ] as const;
   for (const [code, status, type, written, retry] of cases) {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import * as v from 'valibot';
-import { type ChatRequestStore, type ModelProvider, openStore, type RuntimeOptions } from '../../src/agent/index.ts';
+import { type ModelProvider, openStore, type RuntimeOptions, type Store } from '../../src/agent/index.ts';
 import { type ChatOptions, type ChatTiming, openChatServer } from '../../src/chat/index.ts';
 import { Config } from '../../src/config/index.ts';
 import type { HttpServer } from '../../src/http/index.ts';
@@ -22,7 +22,7 @@ export interface ChatSetup {
   /** Called before the server opens. */
   readonly before?: (runtime: Running['runtime']) => void;
   /** Default: a database of its own. */
-  readonly requests?: ChatRequestStore;
+  readonly store?: Pick<Store, 'chatRequests' | 'responses'>;
 }
 
 /** Long enough that nothing of it happens unless a test wants it to. */
@@ -50,14 +50,14 @@ export interface Answer {
 }
 
 /** A database of its own. */
-export function requestStore(t: Test): ChatRequestStore {
+export function requestStore(t: Test): Store {
   const directory = mkdtempSync(join(tmpdir(), 'oratorio-chat-'));
   const store = openStore(directory);
   t.teardown(() => {
     store.close();
     rmSync(directory, { recursive: true, force: true });
   });
-  return store.chatRequests;
+  return store;
 }
 
 export const user = (content: unknown) => ({ role: 'user', content });
@@ -73,9 +73,11 @@ export async function chat(t: Test, provider: ModelProvider, setup: ChatSetup = 
     pretty: false,
     stream: { write: (line) => log.push(String(line)) },
   });
+  const { chatRequests, responses } = setup.store ?? requestStore(t);
   const server = await openChatServer({
     runtime,
-    requests: setup.requests ?? requestStore(t),
+    requests: chatRequests,
+    responses,
     api,
     isPublic: setup.isPublic ?? false,
     version: '9.9.9',

@@ -46,8 +46,9 @@ t.test('the routes require the key also without the guard of the server', async 
   const { Api: api } = v.parse(Config, { Api: { ApiKey: key } });
   const logger = createLogger({ name: 'chat', level: 'silent' });
   const { runtime } = service(script());
+  const { chatRequests: requests, responses } = requestStore(t);
   const { url } = await start(t, 'uws', {
-    routes: chatRoutes({ runtime, requests: requestStore(t), api, isPublic: false, version: '1', mode: 'api', logger }),
+    routes: chatRoutes({ runtime, requests, responses, api, isPublic: false, version: '1', mode: 'api', logger }),
     errorBody: (error) => (isChatPath(error.path) ? chatErrorBody(error) : 'not ours'),
   });
   for (const path of ['/v1/chat/completions', '/v1/models', '/v1/nothing']) {
@@ -142,7 +143,7 @@ t.test('models are listed, and found also by ids with a slash or a space', async
 
 t.test('unknown paths and methods are errors in the format of the API', async (t) => {
   const { url } = await chat(t, script());
-  const missing = await fetch(`${url}/v1/responses`, { method: 'POST', headers: json, body });
+  const missing = await fetch(`${url}/v1/embeddings`, { method: 'POST', headers: json, body });
   t.equal(missing.status, 404);
   const { error } = await missing.json();
   t.match(error, { type: 'invalid_request_error', code: 'unknown_url', param: null });

@@ -201,20 +201,20 @@ t.test('a turn interrupted by another client is reported as such', async (t) => 
 });
 
 t.test('a repetition gets the stored answer of an earlier process', async (t) => {
-  const requests = requestStore(t);
+  const store = requestStore(t);
   const look = tool({ name: 'Look', isReadOnly: true });
   const runtime = { tools: () => [look] };
   const before = await chat(t, script([say('Let me see.'), callTool('Look')], [say('once'), usage(1, 2)]), {
-    requests,
+    store,
     runtime,
   });
   const headers = { 'idempotency-key': 'k' };
   const first = await (await before.post(body, headers)).json();
   const counted = { 'x-stainless-retry-count': '0' };
-  const other = await chat(t, script([callTool('Look'), say('x')], fail('upstreamFailed')), { requests, runtime });
+  const other = await chat(t, script([callTool('Look'), say('x')], fail('upstreamFailed')), { store, runtime });
   t.equal((await other.post(streamed, counted)).status, 200);
   const provider = script(say('twice'));
-  const after = await chat(t, provider, { requests, runtime });
+  const after = await chat(t, provider, { store, runtime });
   t.strictSame(await (await after.post(body, headers)).json(), first);
   t.match(await (await after.post(streamed, { 'x-stainless-retry-count': '1' })).text(), /"code":"upstream_failed"/);
   t.equal((await after.post(streamed, headers)).status, 422, 'another body');
@@ -222,29 +222,29 @@ t.test('a repetition gets the stored answer of an earlier process', async (t) =>
 });
 
 t.test('a call of a tool of the caller is repeated from the store', async (t) => {
-  const requests = requestStore(t);
+  const store = requestStore(t);
   const tools = [{ type: 'function', function: { name: 'mine', parameters: { type: 'object', properties: {} } } }];
   const asked = { ...body, tools };
   const headers = { 'idempotency-key': 'k', 'x-session-id': 's' };
-  const before = await chat(t, script([callTool('mine')]), { requests });
+  const before = await chat(t, script([callTool('mine')]), { store });
   const first = await (await before.post(asked, headers)).json();
   t.equal(first.choices[0].finish_reason, 'tool_calls');
-  const after = await chat(t, script(say('twice')), { requests });
+  const after = await chat(t, script(say('twice')), { store });
   const again = await after.post(asked, headers);
   t.equal(again.headers.get('x-session-id'), 's');
   t.strictSame(await again.json(), first);
 });
 
 t.test('regression: H43 a turn of an earlier process that has no end is not run again', async (t) => {
-  const requests = requestStore(t);
+  const store = requestStore(t);
   const held = gate();
-  const before = await chat(t, always([say('begun '), held, say('done')]), { requests });
+  const before = await chat(t, always([say('begun '), held, say('done')]), { store });
   const keyed = { 'idempotency-key': 'k' };
   const counted = { 'x-stainless-retry-count': '0', 'x-session-id': 's' };
   const running = [await before.post(streamed, keyed), await before.post(streamed, counted)];
   for (const each of running) await reading(each).until((text) => text.includes('begun'));
   const provider = script(say('twice'));
-  const after = await chat(t, provider, { requests });
+  const after = await chat(t, provider, { store });
   for (const headers of [keyed, { ...counted, 'x-stainless-retry-count': '1' }]) {
     const refused = await after.post(streamed, headers);
     t.equal(refused.status, 422);
@@ -258,7 +258,7 @@ t.test('regression: H43 a turn of an earlier process that has no end is not run 
 
 t.test('a turn that continues ends when its client does not return within the grace period', async (t) => {
   const open = async (OnDisconnect: 'cancel' | 'detach') => {
-    const requests = requestStore(t);
+    const store = requestStore(t);
     const held = gate();
     const origin = JSON.stringify({
       model: 'm',
@@ -270,13 +270,13 @@ t.test('a turn that continues ends when its client does not return within the gr
     const fingerprint = `${hash('sha256', JSON.stringify(streamed))} s`;
     const name = hash('sha256', JSON.stringify(['', 'ua', { fingerprint }]));
     const { runtime, post } = await chat(t, script([say('begun '), held, say('done')]), {
-      requests,
+      store,
       api: { OnDisconnect, DisconnectGraceMs: 0 },
       timing: { resumedGraceMs: 3_000 },
       before(runtime) {
         const threadId = runtime.threads.start({}).thread.id;
         const { turn, begin } = runtime.turns.start(threadId, [{ type: 'text', text: 'x' }], undefined);
-        requests.begin({ name, fingerprint, threadId, turnId: turn.id, origin });
+        store.chatRequests.begin({ name, fingerprint, threadId, turnId: turn.id, origin });
         begin();
       },
     });
@@ -295,7 +295,7 @@ t.test('a turn that continues ends when its client does not return within the gr
 });
 
 t.test('a turn that the shutdown ends after a tool call is not run again', async (t) => {
-  const requests = requestStore(t);
+  const store = requestStore(t);
   const held = gate();
   const runtime = {
     tools: () => [
@@ -308,32 +308,35 @@ t.test('a turn that the shutdown ends after a tool call is not run again', async
       }),
     ],
   };
-  const before = await chat(t, script([callTool('Touch')], [held]), { requests, runtime });
+  const before = await chat(t, script([callTool('Touch')], [held]), { store, runtime });
   const running = before.post(body, { 'idempotency-key': 'k' });
   await eventually(() => before.runtime.turns.count === 1, 'the turn runs');
-  const early = await chat(t, script([say('begun'), held]), { requests });
+  const early = await chat(t, script([say('begun'), held]), { store });
   const untouched = await early.post(streamed, { 'idempotency-key': 'early' });
   await reading(untouched).until((text) => text.includes('begun'));
   held.open();
   await Promise.all([before.runtime.close(), early.runtime.close()]);
   t.equal((await running).status, 503);
-  const after = await chat(t, script(say('anew')), { requests, runtime });
+  const after = await chat(t, script(say('anew')), { store, runtime });
   t.match(await (await after.post(body, { 'idempotency-key': 'k' })).json(), { error: { code: 'outcome_unknown' } });
   t.equal((await after.post(streamed, { 'idempotency-key': 'early' })).status, 200, 'no tool had run');
 });
 
 t.test('a request that cannot be stored runs no turn', async (t) => {
   const provider = script(say('once'));
-  const requests = requestStore(t);
+  const store = requestStore(t);
   const { post } = await chat(t, provider, {
-    requests: Object.assign(Object.create(requests), {
-      begin() {
-        throw new StorageError('diskFull', 'no room');
-      },
-      unfinished: () => [],
-      find: () => undefined,
-      trim() {},
-    }),
+    store: {
+      ...store,
+      chatRequests: Object.assign(Object.create(store.chatRequests), {
+        begin() {
+          throw new StorageError('diskFull', 'no room');
+        },
+        unfinished: () => [],
+        find: () => undefined,
+        trim() {},
+      }),
+    },
   });
   for (const headers of [{ 'idempotency-key': 'k' }, { 'idempotency-key': 'k', 'x-session-id': 's' }]) {
     const refused = await post(body, headers);

@@ -1,5 +1,5 @@
 /** Random programs of git and file operations, as a turn runs them, for a workspace with every kind of repository. */
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   chmodSync,
@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { PlainRepository, type TreeEntry } from './plain-repository.ts';
-import { environment, gitIn } from './repositories.ts';
+import { environment } from './repositories.ts';
 
 type Random = (below: number) => number;
 
@@ -25,43 +25,37 @@ const files = ['a.txt', 'b.txt', 'ü.txt', 'dir/c.txt', 'app/d.txt'] as const;
  */
 export type Layout = 'own' | 'above' | 'linked' | 'elsewhere';
 
+/** Commands of a shell that make a workspace in its present directory. */
+const workspaceCommands = (layout: Layout, prefix: string): readonly string[] => [
+  'git() { command git -c protocol.file.allow=always "$@"; }',
+  'init="init --quiet --template= --initial-branch=main"',
+  'made() { git $init "$1"; echo x > "$1/x.txt"; git -C "$1" add .; git -C "$1" commit --quiet --message=x; }',
+  'made ../source',
+  layout === 'linked'
+    ? 'made ../beside; git -C ../beside worktree add --quiet -b work "$PWD"'
+    : `git $init${layout === 'elsewhere' ? ' --separate-git-dir=../elsewhere' : ''}`,
+  'mkdir -p dir app',
+  `for file in ${files.join(' ')}; do echo "$file" > "$file"; done`,
+  String.raw`printf 'lib\nignored\n' > .gitignore`,
+  `made ${prefix}lib`,
+  `git submodule --quiet add "$(cd ../source; pwd)" ${prefix}mod`,
+  'git add .',
+  'git commit --quiet --message=first',
+  ...names.slice(0, 4).map((name) => `git branch '${name}'`),
+  'git tag --annotate --message=x v-ü',
+  'git notes add --message=mine HEAD',
+  'git update-ref refs/remotes/origin/main HEAD',
+  'git symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main',
+  ...['one', 'two'].map((text) => `echo ${text} >> a.txt; git stash --quiet`),
+];
+
 /** Makes a workspace with branches, tags, notes, remote refs, two stashes, a nested repository and a submodule. @returns the workspace */
 export function makeWorkspace(top: string, layout: Layout): string {
-  const git = gitIn(top);
-  const [source, beside] = [join(top, '..', 'source'), join(top, '..', 'beside')];
-  const init = ['init', '--quiet', '--template=', '--initial-branch=main'];
-  const made = (directory: string) => {
-    mkdirSync(directory, { recursive: true });
-    gitIn(directory)(...init);
-    writeFileSync(join(directory, 'x.txt'), 'x\n');
-    gitIn(directory)('add', '.');
-    gitIn(directory)('commit', '--quiet', '--message=x');
-  };
-  made(source);
-  if (layout === 'linked') {
-    made(beside);
-    gitIn(beside)('worktree', 'add', '--quiet', '-b', 'work', top);
-  } else git(...init, ...(layout === 'elsewhere' ? ['--separate-git-dir=../elsewhere'] : []));
-  const root = layout === 'above' ? join(top, 'app') : top;
-  for (const file of files) {
-    mkdirSync(join(top, file, '..'), { recursive: true });
-    writeFileSync(join(top, file), `${file}\n`);
-  }
-  writeFileSync(join(top, '.gitignore'), 'lib\nignored\n');
-  made(join(root, 'lib'));
-  git('submodule', '--quiet', 'add', `${source}`, layout === 'above' ? 'app/mod' : 'mod');
-  git('add', '.');
-  git('commit', '--quiet', '--message=first');
-  for (const name of names.slice(0, 4)) git('branch', name);
-  git('tag', '--annotate', '--message=x', 'v-ü');
-  git('notes', 'add', '--message=mine', 'HEAD');
-  git('update-ref', 'refs/remotes/origin/main', 'HEAD');
-  git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/main');
-  for (const text of ['one', 'two']) {
-    appendFileSync(join(top, 'a.txt'), `${text}\n`);
-    git('stash', '--quiet');
-  }
-  return root;
+  const prefix = layout === 'above' ? 'app/' : '';
+  // One process that this one forks: a fork of all tests takes longer than most commands of git.
+  const script = workspaceCommands(layout, prefix).join('\n');
+  execFileSync('sh', ['-ec', script], { cwd: top, env: environment, stdio: ['ignore', 'ignore', 'pipe'] });
+  return join(top, prefix);
 }
 
 const pick = <T>(random: Random, all: readonly T[]): T => all[random(all.length)] as T;

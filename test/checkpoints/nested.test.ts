@@ -1,33 +1,41 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { gitIn, repositoryOf } from './repositories.ts';
 import { bench, checkpointsOf, stateOf } from './tree-of-files.ts';
 
+const commit = (directory: string, name: string, text: string) => {
+  writeFileSync(join(directory, name), text);
+  gitIn(directory)('add', '--all');
+  gitIn(directory)('commit', '--quiet', `--message=${text}`);
+};
+
+function initialize(directory: string, name: string, text: string): void {
+  mkdirSync(directory, { recursive: true });
+  gitIn(directory)('init', '--quiet', '--initial-branch=main');
+  commit(directory, name, text);
+}
+
+/** Made once: a copy takes less than fifteen commands of git. */
+const original = bench(t);
+initialize(join(original.root, '..', 'source'), 's.txt', 'source');
+gitIn(original.root)('init', '--quiet', '--initial-branch=main');
+gitIn(original.root)('submodule', '--quiet', 'add', '../source', 'mod');
+gitIn(original.root)('commit', '--quiet', '--message=first');
+initialize(original.at('lib'), 'x.txt', 'unpushed');
+
 /** A workspace with a repository in `lib` and a submodule in `mod`. */
 function nested(t: Test) {
   const place = bench(t);
+  cpSync(original.root, place.root, { recursive: true });
   const git = gitIn(place.root);
-  const source = join(place.root, '..', 'source');
-  mkdirSync(source);
-  const commit = (directory: string, name: string, text: string) => {
-    writeFileSync(join(directory, name), text);
-    gitIn(directory)('add', '--all');
-    gitIn(directory)('commit', '--quiet', `--message=${text}`);
-  };
-  gitIn(source)('init', '--quiet', '--initial-branch=main');
-  commit(source, 's.txt', 'source');
-  git('init', '--quiet', '--initial-branch=main');
-  git('submodule', '--quiet', 'add', '../source', 'mod');
-  git('commit', '--quiet', '--message=first');
-  const make = (name: string) => {
-    mkdirSync(place.at(name), { recursive: true });
-    gitIn(place.at(name))('init', '--quiet', '--initial-branch=main');
-    commit(place.at(name), 'x.txt', 'unpushed');
-  };
-  make('lib');
+  // The index knows the times of the original.
+  git('status');
+  const make = (name: string) => initialize(place.at(name), 'x.txt', 'unpushed');
   const [lib, mod] = [place.at('lib'), place.at('mod')];
-  const whole = () => [stateOf(place.root), ...[place.root, lib, mod].map(repositoryOf), git('submodule', 'status')];
+  // A section of the configuration makes `mod` a submodule in use.
+  const settings = () => git('config', '--local', '--list');
+  const whole = () => [stateOf(place.root), ...[place.root, lib, mod].map(repositoryOf), settings()];
   return { ...place, ...checkpointsOf(t, place), git, commit, make, lib, mod, whole };
 }
 
@@ -94,6 +102,7 @@ t.test('nested repositories and submodules are named before and after an undo, a
       t.same(whole(), before);
     });
   }
+  t.match(place.git('submodule', 'status'), /^[0-9a-f]{40} mod/);
 });
 
 const tried = (work: () => unknown) => {

@@ -98,7 +98,7 @@ const recordWith = (text: string) => ({
   restrictedSettings: [text],
   page: null,
   ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null },
-  ...{ pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false },
+  ...{ pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false, incident: null },
   adopted: false,
   incarnation: 1,
   restartCount: 2,

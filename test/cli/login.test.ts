@@ -166,7 +166,7 @@ const wrongs: readonly Wrong[] = [
     of: 'a wrong key',
     prepare: () => ({ key: 'sk-wrong' }),
     code: 'upstreamUnauthorized',
-    says: /The key is refused: check that it is whole.*oratorio login/,
+    says: /The key is refused: check that it is whole/,
     exit: 8,
   },
   {
@@ -227,15 +227,15 @@ for (const name of ['openai', 'anthropic', 'google', 'deepseek'] as const) {
   }
 }
 
-t.test('at a terminal, a refused key is explained, and saved only when the user wants it', async (t) => {
+t.test('at a terminal, a refused key of a file is explained, and saved only when the user wants it', async (t) => {
   for (const [wish, isSaved] of [
     [keys.enter, false],
     [`y`, true],
   ] as const) {
-    const { terminal, configFile } = place(t);
+    const { terminal, configFile, file } = place(t);
     const fake = await startFake(t, dialectOf('anthropic'));
-    const { answer, shows, ended } = terminal(t, 'login', 'anthropic', '--end-point', fake.endPoint);
-    await answer('Key (', `sk-wrong${keys.enter}`);
+    const given = ['--end-point', fake.endPoint, '--api-key-file', file('key', 'sk-wrong')];
+    const { answer, shows, ended } = terminal(t, 'login', 'anthropic', ...given);
     await answer('Name of the model', keys.enter);
     await shows('The key is refused');
     await answer('Save it all the same?', wish);

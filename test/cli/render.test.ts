@@ -5,7 +5,8 @@ import { CliError, quoted } from '../../src/cli/errors.ts';
 import { explain } from '../../src/cli/explain.ts';
 import { columns, eventLine, recordLines } from '../../src/cli/render.ts';
 import { withoutToken } from '../../src/cli/without-token.ts';
-import { distinctNames } from '../../src/cli/workspace-table.ts';
+import { tableLines } from '../../src/cli/workspace-lines.ts';
+import { distinctNames, rowOf } from '../../src/cli/workspace-table.ts';
 import { HubRequestError, HubUnavailableError, JsonRpcError, type RecordAnswer } from '../../src/client/index.ts';
 import { openWorkspace } from '../../src/config/index.ts';
 import { messageOf } from '../../src/lib/index.ts';
@@ -39,7 +40,7 @@ const record: RecordAnswer = {
   page: null,
   ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null },
   agent: { kind: 'acp', name: 'pi', version: '0.0.34', state: 'busy', approvals: 'none' },
-  ...{ pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false },
+  ...{ pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false, incident: null },
   restrictedSettings: ['EndPoint'],
   health: 'unknown',
   problems: [{ code: 'exited', what: 'It fell over.', where: null, next: 'oratorio logs /w' }],
@@ -114,6 +115,29 @@ t.test('a table wider than a narrow terminal becomes a list whose lines fit', as
   t.equal(columns(heading, rows, { colors: plain, width: 80 }).length, 3, 'a table where it fits');
 });
 
+t.test('regression: the table of workspaces fits the terminal, with the trouble below its row', async (t) => {
+  const long = { ...record, displayName: 'docs-bot', page: '/w/abcdefghijklmnop/' };
+  const rows = [record, long, { ...record, displayName: 'site', problems: [], pendingApprovals: 0 }].map((each) =>
+    rowOf(each, Date.parse('2026-01-01T00:01:00Z'), plain),
+  );
+  for (const width of [60, 80, 100, 140, 200]) {
+    const lines = tableLines(rows, { colors: plain, width });
+    t.ok(
+      lines.every((line) => line.length <= width),
+      `${width} columns: ${Math.max(...lines.map((line) => line.length))}`,
+    );
+    t.equal(lines.length, 6, 'a heading, three rows, two troubles');
+    t.match(lines[2], /^ {2}It fell over\. → oratorio logs \/w$/);
+    t.match(lines[5], /^site +/);
+  }
+  const [narrow] = tableLines(rows, { colors: plain, width: 80 });
+  t.match(narrow, /^NAME +STATE .*LAST TURN$/);
+  t.notMatch(narrow, /PAGE|RESTARTS|TROUBLE/, 'the least important columns go first');
+  t.match(tableLines(rows, { colors: plain, width: 200 })[0], /RESTARTS +LAST TURN +COST +PAGE$/);
+  const [, first] = tableLines([rows[0] ?? []], { colors: plain, width: 12 });
+  t.match(first, 'STATE', 'a table too narrow for a name and a state is a list');
+});
+
 t.test('workspaces of the same name show the shortest ends of their paths that differ', async (t) => {
   const paths = ['/home/a/one/app', '/home/a/two/app', '/srv/two/app', '/home/a/site'];
   const records = paths.map((canonicalWorkspacePath) => ({
@@ -153,8 +177,17 @@ t.test('every failure has an exit code, a sentence, a hint and a JSON body', asy
     explain(new HubRequestError(409, { code: 'workspaceLocked', message: 'm', details })).hint;
   t.equal(locked({ pid: 42 }), 'Stop it where it was started, or end it: kill 42');
   t.equal(
-    locked({ pid: null, lockPath: '/a b/appserver.mutex' }),
+    locked({ pid: null, lockPath: '/a b/appserver.lock' }),
     "Find the process that holds the lock, then end it: fuser '/a b/appserver.mutex'",
+    'the Hub names the record of the owner; the file beside it is the locked one',
+  );
+  const unusable =
+    'The workspace lock /w/.oratorio/appserver.mutex cannot be used: it is a symbolic link. Remove it, then start again.';
+  const details = { pid: null, lockPath: '/w/.oratorio/appserver.lock' };
+  t.equal(
+    explain(new HubRequestError(409, { code: 'workspaceLocked', message: unusable, details })).hint,
+    null,
+    'no process holds a lock that cannot be one',
   );
   for (const code of ['appServerStartFailed', 'appServerUnhealthy', 'portUnavailable'])
     t.equal(refusal(code).exitCode, 6);

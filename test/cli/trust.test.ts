@@ -5,8 +5,7 @@ import { chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
-import { requestLines } from '../../src/cli/requested-settings.ts';
-import { trustFile, workspaceTrust } from '../../src/config/index.ts';
+import { requestLines, trustFile, workspaceTrust } from '../../src/config/index.ts';
 import { canBecomeOther, otherUid } from '../other-user.ts';
 import { program, programEnvironment } from '../programs.ts';
 import { runAt } from './in-process.ts';

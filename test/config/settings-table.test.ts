@@ -42,6 +42,7 @@ const wanted: Readonly<Record<string, Settings>> = {
   Compaction: { Compaction: { AutoCompactEnabled: false } },
   SubAgent: { SubAgent: { Model: 'pricey/model', MaxConcurrency: 50 } },
   Automations: { Automations: { MaxRetries: 50 } },
+  Quota: { Quota: { MaxWaitHours: 300 } },
   Turns: { Turns: { MaxResumes: 4 } },
   Tracing: { Tracing: { Enabled: false } },
   'Tools.File.MaxFileBytes': { Tools: { File: { MaxFileBytes: 1_000_000_000 } } },
@@ -126,6 +127,8 @@ const restrictions: readonly [string, unknown, unknown, unknown][] = [
   ['Permissions.BlockedPaths', ['mine'], ['theirs'], ['mine', 'theirs']],
   ['Permissions.Rules', [always], [never, always], [always, never]],
   ['Permissions.Rules', undefined, [always], []],
+  ['Quota.Wait', undefined, 'auto', 'ask'],
+  ['Quota.Wait', 'auto', 'never', 'never'],
   ['Turns.Resume', undefined, 'never', 'never'],
   ['Turns.Resume', 'never', 'auto', 'never'],
   ['Turns.KeepCommands', undefined, false, false],
@@ -160,6 +163,7 @@ const restrictions: readonly [string, unknown, unknown, unknown][] = [
     ['Automations.MaxConcurrentRuns', 3],
     ['Automations.TurnTimeoutMinutes', 30],
     ['Automations.MaxRetries', 3],
+    ['Quota.MaxWaitHours', 5],
     ['Turns.MaxResumes', 2],
     ['Turns.ResumeWithinHours', 10],
     ['Turns.HandOverSeconds', 5],
@@ -194,7 +198,7 @@ t.test('regression: C5 the system prompt of a restricted workspace is marked as 
 });
 
 t.test('a trusted workspace uses its sensitive settings', async (t) => {
-  const weakening = ['Tools.Web.AllowedHosts', 'Turns'];
+  const weakening = ['Tools.Web.AllowedHosts', 'Turns', 'Quota'];
   for (const [path, settings] of Object.entries(wanted)) {
     if (weakening.includes(path)) continue;
     const { config, warnings, restrictedSettings } = load({}, settings);
@@ -257,6 +261,8 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
       [path, undefined, 'theirs', 'theirs'],
     ],
   ),
+  ['Quota.Wait', undefined, 'never', 'never'],
+  ['Quota.Wait', 'ask', 'auto', 'ask'],
   ['Turns.Resume', undefined, 'ask', 'ask'],
   ['Turns.Resume', 'ask', 'auto', 'ask'],
   ['Turns.KeepCommands', undefined, false, false],
@@ -264,6 +270,7 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Turns.ResumeAgents', undefined, true, false],
   ['Turns.ResumeAgents', true, true, true],
   ...[
+    ['Quota.MaxWaitHours', 5],
     ['Turns.MaxResumes', 2],
     ['Turns.ResumeWithinHours', 10],
     ['Turns.HandOverSeconds', 5],

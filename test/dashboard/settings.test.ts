@@ -240,6 +240,7 @@ const rights: Readonly<Record<string, unknown>> = {
   'Agent.Command': ['touch', '/tmp/x'],
   'Hub.Port': 1,
   'Turns.Resume': 'auto',
+  'Quota.Wait': 'auto',
 };
 
 t.test('regression: H2 settings that give rights cannot be changed through the dashboard', async (t) => {

@@ -45,7 +45,7 @@ t.test('the viewer beside a running server shows new events and refuses changes'
     body: {
       kind: 'workspace',
       readOnly: /read-only/,
-      views: ['overview', 'sessions', 'automations', 'settings', 'events'],
+      views: ['overview', 'chat', 'sessions', 'automations', 'settings', 'events'],
     },
   });
   t.match(await request(url, '/DashBoard/api/summary', { token }), {

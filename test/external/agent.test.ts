@@ -184,3 +184,34 @@ t.test('a request to the agent is withdrawn when its turn is interrupted', async
   talk.threadId = watching;
   t.equal(textOf(await talk.end(watcher)), 'ready, asked for a session and withdrawn');
 });
+
+t.test('an agent asks by a form and by a link, and the first valid answer counts', async (t) => {
+  const { talk } = await Talk.begin(t);
+  const asked = async (turnId: string) =>
+    (
+      await talk.client.until(
+        ({ method, params }) => method === 'question/asked' && params.turnId === turnId,
+        'a question',
+      )
+    ).params;
+  const requestedSchema = { type: 'object', properties: { size: { type: 'integer', minimum: 1 } }, required: ['size'] };
+  const first = await talk.start(`elicit ${JSON.stringify({ mode: 'form', message: 'Size?', requestedSchema })}`);
+  const { requestId, question } = await asked(first);
+  t.match(question, { source: 'externalAgent', from: 'stub', message: 'Size?' });
+  const answer = (content: object) => talk.client.call('question/answer', { requestId, action: 'accept', content });
+  await t.rejects(answer({ size: 0 }), /"code":-32023/);
+  await answer({ size: 3 });
+  await t.rejects(answer({ size: 4 }), /"code":-32022/);
+  const turn = await talk.end(first);
+  t.equal(textOf(turn), '{"action":"accept","content":{"size":3}}');
+  t.match(items(turn, 'question'), [{ state: 'answered', answers: { size: 3 } }]);
+
+  const link = { mode: 'url', message: 'Log in', url: 'https://example.com/login', elicitationId: 'l1' };
+  const second = await talk.start(`elicit ${JSON.stringify(link)}`);
+  const { requestId: linkId, question: shown } = await asked(second);
+  t.match(shown, { url: link.url });
+  await talk.client.call('question/answer', { requestId: linkId, action: 'decline' });
+  t.equal(textOf(await talk.end(second)), '{"action":"decline"}');
+  const refused = await talk.say(`elicit ${JSON.stringify({ ...link, url: 'javascript:alert(1)' })}`);
+  t.match(textOf(refused), /"code":-32602/);
+});

@@ -317,6 +317,10 @@ async function act(sessionId, word, argument, session) {
       update(sessionId, 'agent_message_chunk', { content: 'no object' });
       update(sessionId, 'plan', { entries: 'none' });
       return say(sessionId, `refused ${(await ask('session/request_permission', { sessionId })).error?.code}`);
+    case 'elicit': {
+      const { result, error } = await ask('elicitation/create', { sessionId, ...JSON.parse(argument) });
+      return say(sessionId, JSON.stringify(result ?? error));
+    }
     case 'servers':
       return say(sessionId, JSON.stringify(session.mcpServers));
     case 'exit':

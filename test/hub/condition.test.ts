@@ -117,6 +117,7 @@ t.test('the record of a started workspace names its agent, at its first start an
   const agent = { kind: 'oratorio', name: 'oratorio', state: 'ready' };
   t.match(await real.ensure(workspace), { state: 'running', agent });
   t.match(await real.ensure(workspace), { state: 'running', agent });
+  await events.wait('appserver.running');
   const kinds = events.seen.map(({ kind }) => kind).filter((kind) => /^appserver\.(running|health)$/.test(kind));
   t.equal(kinds[0], 'appserver.running', 'no health of a server that does not run');
   events.close();

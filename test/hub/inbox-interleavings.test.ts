@@ -279,7 +279,7 @@ async function round(chance: Chance): Promise<number> {
           .then(
             (settled) => {
               // The turn has ended, and the report of that is under way.
-              if (settled.kind === 'unknown') return void mine.push({ word, said: 'lost' });
+              if (!('made' in settled)) return void mine.push({ word, said: 'lost' });
               mine.push({ word, said: settled.kind === 'decided' ? 'won' : 'lost', made: settled.made.decision });
             },
             () => {},

@@ -21,7 +21,7 @@ t.test('GET /v1/page returns the kind hub and its views', async (t) => {
   t.strictSame(v.parse(v.strictObject(PageInfo.entries), body), {
     kind: 'hub',
     version: hub.lock.version,
-    views: ['overview', 'threads', 'inbox', 'actors', 'events', 'logs'],
+    views: ['now', 'overview', 'threads', 'inbox', 'actors', 'events', 'logs'],
   });
 });
 

@@ -23,6 +23,7 @@ const known: StoredWorkspace = {
     rest: { kind: 'crashed', message: 'It ended with code 7.' },
     report: null,
     configHash: null,
+    failures: [],
     stoppedByUser: false,
   },
 };
@@ -98,7 +99,11 @@ t.test('a server that gave up says so', async (t) => {
   const { world, end } = restored({ maxRestarts: 0 });
   await world.run();
   await world.exited(3);
-  t.match(end(), { exitCode: 3, lastError: /Gave up/, rest: { kind: 'gaveUp', message: /Gave up/ } });
+  t.match(end(), {
+    exitCode: 3,
+    lastError: /Gave up/,
+    rest: { kind: 'gaveUp', message: /^w is down: /, note: /^The Hub gave up; the limit is 1 in / },
+  });
 });
 
 t.test('a refused start keeps the last end and stores its reason only when it rests', async (t) => {

@@ -18,7 +18,11 @@ import {
 const agentServer = agentServerFixture('well-behaved.ts');
 const home = temporaryDirectory(t);
 const table = 'CREATE TABLE turnActors (turn INTEGER PRIMARY KEY, json TEXT NOT NULL) STRICT;';
-const row = `INSERT INTO turnActors VALUES (1, '{}');`;
+const hoursAgo = (hours: number) => JSON.stringify({ savedAt: new Date(Date.now() - hours * 3_600_000).toISOString() });
+const rows = (...facts: readonly string[]) =>
+  facts.map((json, index) => `INSERT INTO turnActors VALUES (${index + 1}, '${json}');`).join('');
+/** Facts of one turn that continues, and of three that do not. */
+const mixed = rows(hoursAgo(1), hoursAgo(25), '{}', '{"savedAt":');
 
 /** Content of the database of a workspace: SQL, bytes of another kind, or null without a file. */
 const databases = {
@@ -29,12 +33,20 @@ const databases = {
   withoutTable: 'CREATE TABLE turns (key INTEGER);',
   hostileView: `CREATE VIEW turnActors AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;`,
   finished: table,
-  stoppedByUser: table + row,
-  unfinished: table + row,
+  stoppedByUser: table + mixed,
+  stoppedForGood: table + mixed,
+  tooOld: table + rows(hoursAgo(25)),
+  invalid: table + rows('{"savedAt":'),
+  unfinished: table + rows(hoursAgo(1)),
 } as const;
 type Name = keyof typeof databases;
 const names = Object.keys(databases) as Name[];
-const workspaces = new Map(names.map((name) => [name, makeWorkspace(t, quick, name)]));
+const never = { ...quick, Turns: { Resume: 'never' } };
+const workspaces = new Map(
+  names.map((name) => [name, makeWorkspace(t, name === 'stoppedForGood' ? never : quick, name)]),
+);
+/** Workspaces with unfinished turns that the user did not stop: the turns that do not continue get their end. */
+const started: readonly Name[] = ['unfinished', 'tooOld', 'invalid'];
 const pathOf = (name: Name): string => workspaces.get(name) ?? '';
 
 function writeDatabase(name: Name): void {
@@ -55,7 +67,9 @@ function writeDatabase(name: Name): void {
 t.test('a Hub starts a workspace with unfinished turns, however damaged other databases are', async (t) => {
   const first = await startTestHub(t, { home, agentServer });
   const pids = await Promise.all(names.map(async (name) => (await first.ensure(pathOf(name))).pid ?? 0));
-  await first.call('POST', '/v1/appservers/stop', { workspacePath: pathOf('stoppedByUser') });
+  for (const name of ['stoppedByUser', 'stoppedForGood'] as const) {
+    await first.call('POST', '/v1/appservers/stop', { workspacePath: pathOf(name) });
+  }
   await first.kill('SIGKILL');
   for (const pid of pids) killIfThere(pid);
   await eventually(() => !pids.some(isAlive) || undefined, 'every server has ended');
@@ -66,13 +80,17 @@ t.test('a Hub starts a workspace with unfinished turns, however damaged other da
     const record = await next.record(pathOf(name));
     return record.state === 'running' ? record : undefined;
   };
-  const record = await eventually(() => running('unfinished'), 'the unfinished workspace runs', 60_000);
-  t.notOk(pids.includes(record.pid ?? 0), 'in a new process');
-  for (const name of names.filter((each) => each !== 'unfinished')) {
+  for (const name of started) {
+    const record = await eventually(() => running(name), `${name} runs`, 60_000);
+    t.notOk(pids.includes(record.pid ?? 0), 'in a new process');
+  }
+  t.equal((await next.record(pathOf('stoppedByUser'))).turnsResumed, 1, 'turns that are too old do not count');
+  t.equal((await next.record(pathOf('stoppedForGood'))).turnsResumed, 0, 'no turn continues there');
+  for (const name of names.filter((each) => !started.includes(each))) {
     const { state } = await next.record(pathOf(name));
     t.ok(state === 'stopped' || state === 'exited', `${name} is ${state}`);
   }
-  const said = next.output().match(/could not count the unfinished turns/g) ?? [];
+  const said = next.output().match(/could not read the unfinished turns/g) ?? [];
   t.equal(said.length, 3, 'one line for each unreadable database');
   t.match(next.output(), /starting an agent server for its unfinished turns/);
 

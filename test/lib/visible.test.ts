@@ -26,6 +26,28 @@ t.test('a character that acts on a terminal or hides is spelled out', async (t) 
   t.equal(visible('a\n\tb', { multiline: false }), 'a␊␉b');
 });
 
+t.test(
+  'regression: H51 strict text has no character without a glyph, and no stack of marks over its neighbours',
+  async (t) => {
+    const strict = (text: string) => visible(text, { strict: true });
+    const empty = [
+      '\u034f',
+      '\ufe0f',
+      '\u17b4',
+      '\u180b',
+      '\u2800',
+      '\u3164',
+      '\u200d',
+      '\u{1d159}',
+      '\u{13441}',
+      '\u{e0041}',
+    ];
+    for (const character of empty) t.match(strict(`a${character}b`), /^a<U\+[0-9A-F]+>b$/);
+    t.equal(strict('e\u0301 ที่นี่ क्षि'), 'e\u0301 ที่นี่ क्षि', 'positive control');
+    t.equal(strict(`e${'\u0301'.repeat(40)}`), `e${'\u0301'.repeat(4)}${'<U+0301>'.repeat(36)}`);
+  },
+);
+
 t.test('ordinary Unicode stays unchanged', async (t) => {
   const samples = [
     '👨‍👩‍👧',

@@ -12,7 +12,7 @@ t.test('regression: C4 a server whose file in the workspace has changed is not s
     const { promise, resolve } = Promise.withResolvers<{ readonly code: string; readonly error: string }>();
     const ignore = () => undefined;
     new Connection({
-      ...{ settings, workspacePath, files, env: process.env, isOlderEra: false, onEnd: resolve },
+      ...{ serverName: 'server', settings, workspacePath, files, env: process.env, isOlderEra: false, onEnd: resolve },
       ...{
         onSpawned: ignore,
         onReady: ignore,

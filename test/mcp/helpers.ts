@@ -157,6 +157,7 @@ export function toolOf({ servers }: Room, end: string): Tool {
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly onOutput?: (text: string) => void;
+  readonly elicit?: ToolContext['elicit'];
 }
 
 /** Runs a tool as a turn would. */
@@ -164,7 +165,7 @@ export async function call(
   room: Room,
   end: string,
   args: unknown,
-  { signal = new AbortController().signal, onOutput = () => {} }: CallOptions = {},
+  { signal = new AbortController().signal, onOutput = () => {}, elicit }: CallOptions = {},
 ): Promise<ToolResult> {
   const tool = toolOf(room, end);
   const parsed = tool.parse(args);
@@ -176,6 +177,7 @@ export async function call(
     callId: 'call',
     signal,
     onOutput,
+    elicit,
     isApproved: () => false,
     spawnSubagent: () => Promise.reject(new Error('no sub-agents here')),
   };

@@ -165,6 +165,16 @@ t.test('a server that cannot be spawned fails at once without a retry', async (t
   t.same(mcp.servers.describe(), { total: 3, byState: { failed: 2, ready: 1 } });
 });
 
+t.test(
+  'regression: a server that ends before it reads a message is reported with its exit code and output',
+  async (t) => {
+    const boom = stdio(['-c', 'exec <&-; echo boom >&2; sleep 0.02; exit 3'], { command: 'sh' });
+    const mcp = room(t, { boom }, { restartPolicy: { ...quick, maxRestarts: 0 } });
+    mcp.servers.start();
+    t.match(await inState(mcp, 'boom', 'failed'), { lastError: 'It exited (code 3).\nboom' });
+  },
+);
+
 t.test('a server that fails too often is given up until it is changed', async (t) => {
   const secret = 'tok-very-secret-1';
   const broken = stdio([small, 'broken'], { env: { SMALL_TOKEN: secret } });

@@ -13,7 +13,7 @@ import {
   startMockUpstream,
   write,
 } from '../../fixtures/upstream/mock-upstream.ts';
-import { eventually, makeWorkspace, quick, startTestHub } from '../../hub/harness.ts';
+import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../../hub/harness.ts';
 import { program } from '../../programs.ts';
 import { after, assignmentOf, faulty, hooksOf, writeFiles } from './harness.ts';
 
@@ -49,7 +49,8 @@ t.test(
     });
     const worktreePath = join(workspace, '.oratorio', 'worktrees', 'run-1');
     writeFiles(worktreePath, after);
-    const hub = await startTestHub(t, { agentServer });
+    let hub = await startTestHub(t, { agentServer });
+    const { home } = hub;
     const agent = createReviewAgent({
       settings: () => v.parse(BackendSettings, {}),
       logger: createLogger({ name: 'test', level: 'silent' }),
@@ -118,6 +119,20 @@ t.test(
     t.equal(placed, 1, 'the repeated call is answered from memory');
     t.equal(inCall.turns.length, 2, 'one turn, one attempt');
     t.equal(upstream.requests.length, requests + 1, 'only the request after the call is sent');
+
+    finding = undefined;
+    hangs = true;
+    const ofBoth = hooksOf();
+    const cutTwice = review(ofBoth.hooks);
+    const sent = upstream.requests.length;
+    await eventually(() => upstream.requests.length > sent || undefined, 'the model is asked');
+    hangs = false;
+    const { pid } = await hub.record(workspace);
+    await hub.kill('SIGKILL');
+    killIfThere(pid ?? 0);
+    hub = await startTestHub(t, { agentServer, home });
+    t.match(await cutTwice, { findings: [], ...ofBoth.turns[1] }, 'killed with the Hub: the same turn hands in');
+    t.equal(ofBoth.turns.length, 2, 'one turn, one attempt');
   },
 );
 
