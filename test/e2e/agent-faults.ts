@@ -19,6 +19,7 @@ export async function workspaceWithUpstream(t: Test, reply: Reply, settings: Rea
     ApiKey: 'key-of-the-upstream',
     Model: 'mock-model',
     UpstreamRetries: 0,
+    Quota: { Wait: 'never' },
     Api: api,
     ...settings,
   });

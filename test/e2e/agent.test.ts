@@ -7,6 +7,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { Item } from '../../src/protocol/index.ts';
+import { keptMarker } from '../../src/supervise/index.ts';
 import { carries, scanProcesses } from '../../src/supervise/scan.ts';
 import { Session } from '../appserver/session.ts';
 import { answered, startMockUpstream, type UpstreamRequest } from '../fixtures/upstream/mock-upstream.ts';
@@ -228,36 +229,46 @@ t.test('an enabled service of a managed server is allocated, then running; a dis
   });
 });
 
-t.test('kill -9 of a managed server ends its commands; the Hub restarts it, and the turn continues', async (t) => {
-  const workspace = demo;
-  const first = await sharedHub.client.ensure({ workspacePath: workspace });
-  const session = await Session.open(t, first.endpoints['appServerWebSocket'] ?? '');
-  const forks = 'sleep 3001 & setsid sleep 3002 & echo started; wait';
-  const { threadId, turnId } = await session.begin(`run: ${forks}`, { config: { approvalPolicy: 'autoApprove' } });
-  await session.until('item/commandExecution/outputDelta');
-  const lock = JSON.parse(readFileSync(join(stateOf(workspace), 'appserver.json'), 'utf8'));
-  const carriers = async () =>
-    (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, lock.incarnation)).map(({ pid }) => pid);
-  // A process that is just becoming its program has no environment for a moment.
-  await eventually(async () => (await carriers()).length >= 4 || undefined, 'all processes of the command are visible');
-  t.ok((await carriers()).length >= 4, 'the server and three processes of its command carry its marker');
-  process.kill(first.pid ?? 0, 'SIGKILL');
-  const second = await eventually(async () => {
-    const record = await sharedHub.client.byWorkspace(workspace);
-    return record.state === 'running' && record.pid !== first.pid ? record : undefined;
-  }, 'the Hub has restarted the server');
-  t.same(await carriers(), []);
-  t.notOk(isAlive(first.pid ?? 0));
-  const next = await Session.open(t, second.endpoints['appServerWebSocket'] ?? '');
-  const { thread } = await next.call('thread/resume', { threadId });
-  t.match(thread.turns, [{ id: turnId, resumes: 1 }]);
-  const endOf = (place: number) =>
-    eventually(async () => {
-      const turn = (await next.call('thread/read', { threadId, includeTurns: true })).thread.turns?.[place];
-      return turn?.completedAt === undefined ? undefined : turn;
-    }, 'the turn ends');
-  t.equal((await endOf(0)).status, 'completed', 'the turn continues');
-  await next.say(threadId, 'echo on we go');
-  t.match((await endOf(1)).items.at(-1), { type: 'agentMessage', text: /on we go/ });
-  await sharedHub.shutdown();
-});
+t.test(
+  'after kill -9 of a managed server its command runs on, and the Hub’s next server continues the turn',
+  async (t) => {
+    const workspace = demo;
+    const first = await sharedHub.client.ensure({ workspacePath: workspace });
+    const session = await Session.open(t, first.endpoints['appServerWebSocket'] ?? '');
+    const forks = 'sleep 3001 & setsid sleep 3002 & echo started; until [ -e go ]; do sleep 0.02; done; echo went';
+    const { threadId, turnId } = await session.begin(`run: ${forks}`, { config: { approvalPolicy: 'autoApprove' } });
+    await session.until('item/commandExecution/outputDelta');
+    const marker = keptMarker(join(stateOf(workspace), 'kept-commands'));
+    const carriers = async () =>
+      (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, marker)).map(({ pid }) => pid);
+    // A process that is just becoming its program has no environment for a moment.
+    await eventually(async () => (await carriers()).length >= 3, 'all processes of the command are visible');
+    process.kill(first.pid ?? 0, 'SIGKILL');
+    const second = await eventually(async () => {
+      const record = await sharedHub.client.byWorkspace(workspace);
+      return record.state === 'running' && record.pid !== first.pid ? record : undefined;
+    }, 'the Hub has restarted the server');
+    t.ok((await carriers()).length >= 3, 'the command runs on');
+    t.notOk(isAlive(first.pid ?? 0));
+    writeFileSync(join(workspace, 'go'), '');
+    const next = await Session.open(t, second.endpoints['appServerWebSocket'] ?? '');
+    const { thread } = await next.call('thread/resume', { threadId });
+    t.match(thread.turns, [{ id: turnId, resumes: 1 }]);
+    const endOf = (place: number) =>
+      eventually(async () => {
+        const turn = (await next.call('thread/read', { threadId, includeTurns: true })).thread.turns?.[place];
+        return turn?.completedAt === undefined ? undefined : turn;
+      }, 'the turn ends');
+    const { status, items } = await endOf(0);
+    t.equal(status, 'completed', 'the turn continues');
+    t.match(
+      items.filter(({ type }) => type === 'toolResult'),
+      [{ outcome: 'completed', text: /started\nwent/ }],
+      'its command has run once',
+    );
+    t.same(await carriers(), [], 'no process of the command is left');
+    await next.say(threadId, 'echo on we go');
+    t.match((await endOf(1)).items.at(-1), { type: 'agentMessage', text: /on we go/ });
+    await sharedHub.shutdown();
+  },
+);

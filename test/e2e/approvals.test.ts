@@ -71,8 +71,8 @@ t.test('regression: H1 a command cannot hide itself or another approval request 
     `  directory  ${workspace}`,
   ]);
   t.equal(lines.filter((line) => line.startsWith('? ')).length, 1, 'one question');
-  t.match(raw, `session: exactly this command in ${workspace}, until the thread ends`);
-  t.match(raw, `always: exactly this command in ${workspace}, in every thread of this workspace`);
+  t.match(raw, `[s]ession  Allow this command in this conversation: exactly this command in ${workspace}, until`);
+  t.notMatch(raw, '[a]lways', 'no rule is proposed, so nothing is offered for good');
   t.match(raw, 'All good ␛]0;owned␇␛[2K\\x9b1A<U+202E> fine <U+2066>');
   t.notOk(existsSync(join(workspace, 'pwned')));
 

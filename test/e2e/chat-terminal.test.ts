@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { atTerminal, hasTerminals, keys, plain } from '../cli/terminal.ts';
@@ -34,6 +34,9 @@ t.test('an answer ends with model and tokens, commands work, and leaving shows t
   await terminal.shows('/undo takes a number of turns, not many');
   await terminal.answer('› ', `/resume${keys.enter}`);
   await terminal.shows('LAST ACTIVE');
+  await terminal.shows(' hello');
+  const listed = plain(terminal.screen());
+  t.match(listed, /\* +thread_\w+ .* hello\s/, 'regression: lists conversations with their first words');
   await terminal.answer('› ', '\u0004');
   t.equal((await terminal.ended).code, 0);
   const screen = plain(terminal.screen()).replaceAll('\r', '');
@@ -42,6 +45,45 @@ t.test('an answer ends with model and tokens, commands work, and leaving shows t
     /› \nContinue: oratorio chat --thread thread_\w+\n/,
     'regression: what follows begins on a line of its own',
   );
+});
+
+t.test('regression: an unknown command is refused with the nearest name; /cost, /diff and /new work', async (t) => {
+  const terminal = chat(t);
+  await terminal.answer('› ', `hello${keys.enter}`);
+  await terminal.shows(' tokens · ');
+  await terminal.answer('› ', `/comapct${keys.enter}`);
+  await terminal.shows('There is no command /comapct; nothing was sent.');
+  await terminal.shows('Did you mean /compact?');
+  await terminal.answer('› ', `/cost${keys.enter}`);
+  await terminal.shows(' · 1 turn');
+  await terminal.answer('› ', `/diff${keys.enter}`);
+  await terminal.shows('No files have changed.');
+  await terminal.answer('› ', `/new${keys.enter}`);
+  await terminal.shows('A new conversation: thread_');
+  await terminal.answer('› ', `/cost${keys.enter}`);
+  await terminal.shows('0 tokens');
+  await terminal.answer('› ', `/etc/hosts is a path${keys.enter}`);
+  await terminal.shows('Demo model');
+  await terminal.shows(' tokens · ');
+  await terminal.answer('› ', keys.ctrlC);
+  t.equal((await terminal.ended).code, 0);
+});
+
+t.test('regression: a question about an edit shows its diff and the answers of the page', async (t) => {
+  const terminal = chat(t);
+  await terminal.answer('› ', `write greeting.txt: Good day${keys.enter}`);
+  await terminal.shows('[c]ancel');
+  const asked = plain(terminal.screen());
+  t.match(asked, /May the agent write this\? \(WriteFile\)[\s\S]+│ @@ -0,0 \+1,1 @@[\s\S]+│ \+Good day/);
+  t.match(asked, /\[y\]es +Allow once: this call only/);
+  t.match(asked, /\[s\]ession +Allow edits of this file in this conversation: writing and editing the file/);
+  t.match(asked, /\[n\]o +Decline: the agent continues without it\s+\[c\]ancel +Decline and stop/);
+  t.notMatch(asked, '[a]lways', 'no rule is proposed');
+  await terminal.answer('  › ', `y${keys.enter}`);
+  await terminal.shows(' tokens · ');
+  t.equal(readFileSync(join(workspace, 'greeting.txt'), 'utf8').trim(), 'Good day');
+  await terminal.answer('› ', keys.ctrlC);
+  t.equal((await terminal.ended).code, 0);
 });
 
 t.test('regression: text typed while an answer streams is shown with the next prompt', async (t) => {

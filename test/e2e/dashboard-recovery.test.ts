@@ -44,7 +44,8 @@ scene('pages of one server', {}, async (t, stage) => {
       .locator('[role=treeitem]', { hasText: basename(workspacePath) })
       .first()
       .click();
-    const isLit = (state: string) => page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+    const isLit = (state: string) =>
+      page.locator(`.node.active:is([data-state="${state}"], [data-frame="${state}"])`).waitFor({ state: 'attached' });
     await isLit('running');
     const { pid } = await hub.client.byWorkspace(workspacePath);
     const log = page.getByRole('tabpanel');

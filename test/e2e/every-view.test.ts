@@ -66,7 +66,7 @@ t.test('every view of the page of a workspace', async (t) => {
 t.test('every view of the page of the Hub', async (t) => {
   const page = await own.context.newPage();
   const views = await open(page, '/');
-  t.strictSame([...views].sort(), ['actors', 'events', 'inbox', 'logs', 'overview', 'threads']);
+  t.strictSame([...views].sort(), ['actors', 'events', 'inbox', 'logs', 'now', 'overview', 'threads']);
   await visitAll(t, page, views);
 });
 
@@ -93,7 +93,7 @@ t.test('the threads of all workspaces: found, renamed and opened in their worksp
   await renamed.filter({ hasNotText: 'Archived' }).getByRole('link').click();
   await page.getByRole('heading', { name: '<b>Renamed</b> config.json' }).waitFor();
   t.match(new URL(page.url()).pathname, record.page, 'the page of the workspace');
-  const all = page.getByRole('link', { name: 'Threads of all workspaces' });
+  const all = page.getByRole('link', { name: 'Conversations of all workspaces' });
   t.equal(await all.getAttribute('href'), '/#/threads');
   await page.close();
 });

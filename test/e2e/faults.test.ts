@@ -18,6 +18,7 @@ import {
   oratorio,
   type Place,
   processesUnder,
+  runningHub,
   startHub,
   type Teardown,
   takeInventory,
@@ -311,5 +312,35 @@ t.test(
     t.notMatch(hubLog(place), /EMFILE|"level":"error"/);
     closing.abort();
     await hub.shutdown();
+  },
+);
+
+t.test(
+  'regression: ensure and up continue with the next Hub when theirs dies in the start of the agent server',
+  async (t) => {
+    for (const words of [
+      ['ensure', '--json'],
+      ['up', '--no-follow', '--json'],
+    ]) {
+      const place = makePlace(t);
+      const workspace = place.workspace('site', { Provider: 'demo' });
+      const first = await startHub(place);
+      const asked = oratorio(place, [...words, workspace]);
+      await eventually(async () => {
+        const records = await first.client.list();
+        return records.some(({ state }) => state === 'starting') || undefined;
+      }, 'the agent server is starting');
+      process.kill(first.pid, 'SIGKILL');
+      const { code, stdout, stderr } = await asked;
+      t.equal(code, 0, stderr);
+      const { state, pid } = JSON.parse(stdout);
+      t.equal(state, 'running');
+      t.not(runningHub(place).pid, first.pid, 'another Hub');
+      t.same(
+        agentServersUnder(place.root).map((each) => each.pid),
+        [pid],
+        'one agent server',
+      );
+    }
   },
 );

@@ -119,6 +119,12 @@ t.test('one inbox shows the requests of two workspaces; of two people who answer
     await requestOf(page, 'touch of-the-first').locator('header b', { hasText: displayName }).waitFor();
     await requestOf(page, 'touch of-the-second').locator('header b', { hasText: shopRecord.displayName }).waitFor();
   }
+  const inboxLink = (page: Page, name: string) =>
+    page.getByRole('navigation', { name: 'Workspaces' }).getByRole('link', { name, exact: true });
+  for (const page of pages) {
+    await inboxLink(page, 'Inbox, 2 waiting').waitFor();
+    t.match(await page.title(), /^\(2\) Inbox · /, 'regression: waiting requests call in the title of every page');
+  }
   const buttonOf = async (page: Page, command: string, name: string) => {
     const found = requestOf(page, command).getByRole('button', { name, exact: true });
     await found.scrollIntoViewIfNeeded();
@@ -143,6 +149,10 @@ t.test('one inbox shows the requests of two workspaces; of two people who answer
     return new Set(found.map(({ target }: InboxHistoryEntry) => target)).size === 2 ? found : undefined;
   }, 'both decisions');
   t.equal(history.length, 2, 'each is decided once');
+  for (const page of pages) {
+    await inboxLink(page, 'Inbox').waitFor();
+    await eventually(async () => /^Inbox · /.test(await page.title()), 'the title has no number');
+  }
   for (const { target, workspacePath, decision, decidedBy, at } of history) {
     t.equal(workspacePath, target === 'touch of-the-first' ? workspace : shop);
     t.equal(decidedBy, 'page');
@@ -179,7 +189,7 @@ t.test(
     const page = laptopPage();
     await page.goto(`${apiBaseUrl}${shopRecord.page}#token=${token}&at=/chat`);
     await write(page, 'run: touch made-here');
-    await button(page, 'Allow').click();
+    await button(page, 'Allow once').click();
     const undo = button(page, 'Undo');
     await undo.waitFor();
     t.ok(existsSync(join(shop, 'made-here')), 'the command has run');

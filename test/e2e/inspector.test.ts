@@ -54,9 +54,9 @@ async function playOn(t: Test, { place, hub }: Omit<Scene, 'page'>, play: Play, 
     if (message.type() === 'warning') complaints.push(message.text());
   });
   page.on('requestfailed', (request) => {
-    // Streams are cut by every reload; nothing else may fail.
-    if (!/\/v1\/(inspect|events)$/.test(request.url()))
-      complaints.push(`${request.url()} ${request.failure()?.errorText}`);
+    // A reload aborts the requests under way; none may fail for another reason.
+    const error = request.failure()?.errorText;
+    if (error !== 'net::ERR_ABORTED') complaints.push(`${request.url()} ${error}`);
   });
   await page.addInitScript(watchPage);
   const { stdout } = await oratorio(place, ['inspect', ...(workspace ? [workspace] : []), '--print-url']);
@@ -76,11 +76,11 @@ function watchPage(): void {
   page.flashed = [];
   const look = () => {
     const active = [...document.querySelectorAll<SVGElement>('.node.active')].map(
-      (node) => node.dataset['state'] ?? '',
+      (node) => node.dataset['state'] ?? node.dataset['frame'] ?? '',
     );
     const innermost = active.reduce((longest, state) => (state.length > longest.length ? state : longest), '');
     if (innermost !== '' && innermost !== page.lit.at(-1)) page.lit.push(innermost);
-    for (const label of document.querySelectorAll('.label.fresh .event')) {
+    for (const label of document.querySelectorAll('.label.taken .event')) {
       const event = label.textContent ?? '';
       if (!page.flashed.includes(event)) page.flashed.push(event);
     }
@@ -98,7 +98,7 @@ const forget = (page: Page) =>
     scope.flashed.length = 0;
   });
 const isLit = (page: Page, state: string) =>
-  page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+  page.locator(`.node.active:is([data-state="${state}"], [data-frame="${state}"])`).waitFor({ state: 'attached' });
 const select = (page: Page, name: string) => page.locator('[role=treeitem]', { hasText: name }).first().click();
 const tab = (page: Page, name: string) => page.getByRole('tab', { name }).click();
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
@@ -328,7 +328,7 @@ t.test('the page of a workspace shows a turn that awaits approval, runs tools an
       async () => (await page.locator('[role=treeitem] b').allTextContents()).join(),
       /run: touch done; echo it is done/,
     );
-    await page.locator('.facts', { hasText: /pending1/i }).waitFor();
+    await page.locator('.facts', { hasText: /pending1/i }).waitFor({ state: 'attached' });
     await shows(t, 'match', () => page.locator('.facts').textContent(), /pending1/i);
     approve({ decision: 'accept' });
     await shows(t, 'match', () => answerOf(turn), /it is done/);

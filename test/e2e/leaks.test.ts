@@ -98,7 +98,7 @@ t.test(`${rounds} rounds of kill -9 at varying moments leave nothing behind and 
   t.ok(isAtRest(before));
   t.same(
     before.files
-      .filter((file) => !/^home\/hub\/logs\/[0-9a-f]{24}\/std(out|err)\.log$/.test(file))
+      .filter((file) => !/^home\/hub\/logs\/[0-9a-f]{24}\/(std(out|err)\.log|exits\.json)$/.test(file))
       .map((file) => file.replace(/^(home\/workspaces\/)[0-9a-f]{24}\//, '$1KEY/')),
     [
       'home/hub/adoption.key',

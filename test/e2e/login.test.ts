@@ -39,6 +39,38 @@ t.test('chat on a terminal offers once to connect a model, and the demo names th
   await runningHub(place).shutdown();
 });
 
+t.test('regression: init takes no pasted line, and --no-login asks nothing', async (t) => {
+  const place = makePlace(t);
+  const workspace = workspaceOf(place);
+  const init = `'${process.execPath}' '${command}' init`;
+  const shell = atTerminal(t, ['/bin/sh', '-c', 'echo ready; read first; eval "$first"; read next; eval "$next"'], {
+    env: place.env,
+    cwd: workspace,
+  });
+  await shell.answer('ready', `${init}\necho pasted-line > second.txt\n`);
+  await shell.shows('Connect one with: oratorio login');
+  t.match(await shell.ended, { code: 0 });
+  t.notMatch(shell.screen(), 'Connect one now?');
+  t.equal(readFileSync(join(workspace, 'second.txt'), 'utf8'), 'pasted-line\n');
+
+  const quiet = at(t, place, workspace, 'init', '--no-login');
+  t.match(await quiet.ended, { code: 0 });
+  t.notMatch(quiet.screen(), 'Connect one now?');
+});
+
+t.test('regression: login asks again for a key that the provider refuses', async (t) => {
+  const place = makePlace(t);
+  const fake = await startFake(t, anthropicFake());
+  const login = at(t, place, workspaceOf(place), 'login', 'anthropic', '--end-point', fake.endPoint);
+  await login.answer('Key (', `wrong-key${keys.enter}`);
+  await login.shows('The provider refuses this key');
+  await login.answer('Key (', `${fakeKey}${keys.enter}`);
+  await login.answer('Which model?', keys.enter);
+  await login.shows('Saved to');
+  t.match(await login.ended, { code: 0 });
+  t.notMatch(login.screen(), /Name of the model|wrong-key/);
+});
+
 t.test('init on a terminal connects a model, and chat, exec, --model and --effort reach it', async (t) => {
   const place = makePlace(t);
   const workspace = workspaceOf(place);

@@ -241,8 +241,12 @@ t.test(
   },
 );
 
-for (const moment of ['in the first answers', 'in the copies'] as const) {
-  t.test(`a race whose agent server is killed ${moment} has the same result, and repeats no work`, async (t) => {
+for (const [victims, moment, isHubKilled] of [
+  ['agent server is', 'in the first answers', false],
+  ['agent server is', 'in the copies', false],
+  ['Hub and agent server are', 'in the first answers', true],
+] as const) {
+  t.test(`a race whose ${victims} killed ${moment} has the same result, and repeats no work`, async (t) => {
     let held = moment === 'in the first answers' ? 2 : 0;
     const upstream = await startMockUpstream(t, (request: UpstreamRequest) => {
       const messages: { role: string }[] = request.body.messages;
@@ -262,7 +266,7 @@ for (const moment of ['in the first answers', 'in the copies'] as const) {
       UpstreamRetries: 0,
     });
     writeFileSync(join(workspace, 'a.txt'), 'before');
-    const { client } = await startHub(place);
+    const hub = await startHub(place);
     const check = 'grep -q good a.txt && test "$(cat effects)" = once';
     const at = ['--workspace', workspace, '--attempts', '2', '--check', check, '--yes', '--json'];
     const racing = oratorio(place, ['race', ...at, 'Make it good.']);
@@ -270,7 +274,9 @@ for (const moment of ['in the first answers', 'in the copies'] as const) {
       const isThere = moment === 'in the copies' ? (await forksIn(place)).length > 0 : upstream.requests.length === 4;
       return isThere || undefined;
     }, moment);
-    process.kill((await client.byWorkspace(workspace)).pid ?? 0, 'SIGKILL');
+    const { pid } = await hub.client.byWorkspace(workspace);
+    if (isHubKilled) await hub.kill('SIGKILL');
+    process.kill(pid ?? 0, 'SIGKILL');
     const { code, stdout, stderr } = await racing;
     t.equal(code, 0, stderr);
     const { attempts, applied } = JSON.parse(stdout);

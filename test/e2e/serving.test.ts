@@ -46,13 +46,13 @@ t.test('regression: edge 5 the banner of gateway lists its services and the sett
   const empty = await served(t, none, ['gateway', '--workspace', none.workspace('site')]);
   t.match(empty, /No HTTP service is enabled: set Api\.Enabled, AgUi\.Enabled or DashBoard\.Enabled to true/);
   t.notMatch(empty, /chat\/completions/);
-  t.match(empty, /tools +14 \(all tools enabled\)\n/, 'every tool is named');
+  t.match(empty, /tools +15 \(all tools enabled\)\n/, 'every tool is named');
   const page = placeWith(t, { Api, DashBoard: { Port: 0 } });
   const pageOnly = await served(t, page, ['gateway', '--workspace', page.workspace('site')]);
   t.match(pageOnly, /dashboard http:/);
   t.match(pageOnly, /The chat API is not served: set Api\.Enabled to true, or run: oratorio api/);
   t.notMatch(pageOnly, /chat\/completions/);
-  t.match(pageOnly, /tools +9 \(all tools enabled\), and 5 more: UpdatePlan, /, 'extra tools are counted apart');
+  t.match(pageOnly, /tools +9 \(all tools enabled\), and 6 more: UpdatePlan, /, 'extra tools are counted apart');
   const both = placeWith(t, { Api: { ...Api, Enabled: true }, DashBoard: { Port: 0 } });
   const whole = await served(t, both, ['gateway', '--workspace', both.workspace('site')]);
   t.match(whole, /chat +POST http:\S+\/v1\/chat\/completions/);
@@ -68,14 +68,14 @@ t.test(
     };
     t.match(
       await bannerOf({ Api: { Port: 0 } }),
-      /tools +9 \(all tools enabled\), and 5 more when .* names them: UpdatePlan, /,
+      /tools +9 \(all tools enabled\), and 6 more when .* names them: UpdatePlan, /,
     );
     t.match(
       await bannerOf({ Api: { Port: 0, EnabledTools: ['readfile', 'Exec'] } }),
       /tools +2 \(tools: ReadFile, Exec\)/,
     );
     const every = [...toolNames, ...extraToolNames];
-    t.match(await bannerOf({ Api: { Port: 0 }, EnabledTools: every }), /tools +14 \(all tools enabled\)\n/);
+    t.match(await bannerOf({ Api: { Port: 0 }, EnabledTools: every }), /tools +15 \(all tools enabled\)\n/);
     const place = placeWith(t, { EnabledTools: ['Exec'], Api: { Port: 0, EnabledTools: ['ReadFile'] } });
     const empty = await served(t, place, ['api', '--workspace', place.workspace('site')], /offers no tools/);
     t.match(empty, /tools +0 \(tools: none\)/);

@@ -23,7 +23,7 @@ export async function watched(
 /** Elements that are there once a view is, where its class is not its name. */
 const roots: Readonly<Record<string, string>> = {
   overview: '.view.home',
-  actors: 'section.about',
+  actors: '.actors',
   queue: '.view.review-queue',
   'queue/': '.view.review-pull',
   'sessions/': '.view.trace',

@@ -8,7 +8,8 @@ import { makePlace, oratorio, runningHub } from './harness.ts';
 t.test('a turn is shown and taken back on the command line', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
-  const run = (command: string, ...rest: string[]) => oratorio(place, [command, '--workspace', workspace, ...rest]);
+  const run = (command: string, ...rest: string[]) =>
+    oratorio(place, [...command.split(' '), '--workspace', workspace, ...rest]);
   const at = (name: string) => join(workspace, name);
   writeFileSync(at('a.txt'), 'one\n');
   execFileSync('mkfifo', [at('pipe')]);
@@ -18,6 +19,14 @@ t.test('a turn is shown and taken back on the command line', async (t) => {
   const diff = await run('diff', '--turn', 'turn_001');
   t.equal(diff.code, 0, diff.stderr);
   t.match(diff.stdout, '-one\n+two\n');
+
+  const exported = await run('threads export');
+  t.equal(exported.code, 0, exported.stderr);
+  t.match(
+    exported.stdout,
+    /^# run: echo two > a\.txt[^\n]*\n\n## You\n\nrun: echo two > a\.txt; echo new > b\.txt\n\n/,
+  );
+  t.match(exported.stdout, '\n\n*1 tool call*\n\n## Agent\n\n');
 
   writeFileSync(at('a.txt'), 'mine\n');
   const refused = await run('undo');

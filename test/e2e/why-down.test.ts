@@ -4,14 +4,16 @@
  */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { AppServerClient, startThread, startTurn } from '../../src/client/index.ts';
+import { trustWorkspace } from '../../src/config/index.ts';
+import type { Remedy } from '../../src/protocol/index.ts';
 import { launchBrowser } from '../browser.ts';
-import { type Action, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
+import { type Action, says, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, killIfThere } from '../hub/harness.ts';
 import { program } from '../programs.ts';
 import { shows } from '../ui/shows.ts';
@@ -57,22 +59,48 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { name: 'crashes', state: 'gave up', what: /Gave up after 2 failures.*SIGKILL/, next: /oratorio logs \S+crashes/ },
-  { name: 'badconfig', state: 'broken', what: /config\.json.*MaxToolCallRounds must be/, next: /oratorio restart/ },
-  { name: 'badkey', state: 'failing', what: /127\.0\.0\.1:\d+ refuses the key.*401/, next: /oratorio login/ },
-  { name: 'nomodel', state: 'failing', what: /404: no such model.*2 turns/, next: /oratorio model list/ },
-  { name: 'nomcp', state: 'degraded', what: /1 of 1 MCP servers is down \(docs/, next: /oratorio logs/ },
+  {
+    name: 'crashes',
+    state: 'gave up',
+    what: /crashes is down: its process was killed \(SIGKILL\) 2 times in .* The Hub gave up; the limit is 2 in 60 min\./,
+    next: /oratorio up \S+crashes/,
+  },
+  {
+    name: 'badconfig',
+    state: 'broken',
+    what: /config\.json.*MaxToolCallRounds must be/,
+    next: /edit MaxToolCallRounds in \S+config\.json:1, then: oratorio restart/,
+  },
+  {
+    name: 'badkey',
+    state: 'failing',
+    what: /127\.0\.0\.1:\d+ refuses the key.*401/,
+    next: /edit ApiKey in \S+badkey\/.oratorio\/config\.json:\d+, then: oratorio restart/,
+  },
+  {
+    name: 'nomodel',
+    state: 'failing',
+    what: /404: no such model.*2 turns/,
+    next: /edit Model in \S+nomodel\/.oratorio\/config\.json:\d+ .*oratorio model list/,
+  },
+  {
+    name: 'nomcp',
+    state: 'degraded',
+    what: /1 of 1 MCP servers is down \(docs/,
+    next: /edit McpServers\.docs in \S+config\.json:\d+, then: oratorio restart/,
+  },
   { name: 'oddtool', state: 'ready', what: /tool bad is left out: inputSchema\.type must/, next: /oratorio logs/ },
   { name: 'fulldisk', state: 'failing', what: /cannot be saved/, next: /df -h/ },
-  { name: 'untrusted', state: 'ready', what: /Restricted: EndPoint is ignored/, next: /oratorio trust/ },
+  { name: 'untrusted', state: 'restricted', what: /Restricted: EndPoint is ignored/, next: /oratorio trust/ },
   { name: 'portstolen', state: 'ready', what: /Port \d+ was not free/, next: /ss -ltnp/ },
 ];
 
 /** Breaks one workspace for each case. */
 async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
-  const upstream = await startMockUpstream(t, ({ body }) =>
-    body?.model === 'missing' ? refusal(404, 'no such model') : refusal(401, 'wrong key'),
-  );
+  const upstream = await startMockUpstream(t, (request) => {
+    if (request.body?.model === 'missing') return refusal(404, 'no such model');
+    return request.headers.authorization === 'Bearer right-key' ? says(request, 'Hello.') : refusal(401, 'wrong key');
+  });
   const through = { EndPoint: upstream.url, ApiKey: 'key-of-a-test', UpstreamRetries: 0 };
   const restart = { Supervision: { MaxRestarts: 1, WithinSeconds: 3_600, BackoffBaseMs: 20 } };
   const started = async (name: string, config = {}) => {
@@ -161,6 +189,37 @@ async function checkFaces(t: Test, place: Place, page: Page, wanted: readonly Ca
   }
 }
 
+/** Edits of the places that remedies name. */
+const edits: Readonly<Record<string, (config: Record<string, unknown>) => Record<string, unknown>>> = {
+  badconfig: () => ({}),
+  badkey: (config) => ({ ...config, ApiKey: 'right-key' }),
+  nomodel: (config) => ({ ...config, Model: 'gpt-x', ApiKey: 'right-key' }),
+  nomcp: (config) => ({ ...config, McpServers: {} }),
+};
+
+/** Carries out the remedy of the first problem: edits the place that it names, and runs its command. */
+async function repair(t: Test, place: Place, hub: BuiltHub, name: string): Promise<void> {
+  const path = join(place.root, name);
+  const [problem] = (await record(hub, path)).problems;
+  const remedy = problem?.remedy as Remedy | undefined;
+  if (remedy?.act === 'editSetting') {
+    t.equal(remedy.file, join(path, '.oratorio', 'config.json'), `${name}: the file that holds the value`);
+    const text = name === 'badconfig' ? '{}' : readFileSync(remedy.file, 'utf8');
+    writeFileSync(remedy.file, JSON.stringify(edits[name]?.(JSON.parse(text)), null, 2));
+    trustWorkspace({ home: place.home, workspace: path });
+  }
+  const [, command = ''] = /(?:^|, then: )oratorio (.+)$/.exec(problem?.next ?? '') ?? [];
+  // At a terminal, the command shows the settings and asks.
+  const agreed = remedy?.act === 'trust' ? ['--yes'] : [];
+  const { code, stderr } = await oratorio(place, [...command.split(' '), ...agreed]);
+  t.equal(code, 0, `${name}: oratorio ${command} ${stderr}`);
+  if (name === 'badkey' || name === 'nomodel') await runTurns(hub, path, 1);
+  await eventually(
+    async () => (await record(hub, path)).problems.every(({ code }) => code !== problem?.code) || undefined,
+    `the problem ${problem?.code} of ${name} is gone`,
+  );
+}
+
 t.test('regression: command line and page name each cause and the next step, before and after kill -9', async (t) => {
   const place = makePlace(t);
   const hub = await startHub(place);
@@ -174,8 +233,20 @@ t.test('regression: command line and page name each cause and the next step, bef
   const doctor = await oratorio(place, ['doctor', join(place.root, 'oddtool')]);
   t.match(doctor.stdout, /tool bad is left out: inputSchema\.type must[\s\S]*tool mended is offered in part/);
 
+  const crashed = join(place.root, 'crashes');
+  const { incident } = await record(hub, crashed);
+  t.match((await oratorio(place, ['doctor', crashed])).stdout, incident?.what ?? 'no report');
+  const report = (await oratorio(place, ['inspect', crashed])).stdout;
+  t.match(report, incident?.what ?? 'no report');
+  t.match(
+    report,
+    /When +Lived +Ended by +Last line +Log\n(?: +\d\d:\d\d:\d\d +[\d.]+ \w+ +SIGKILL .*stderr\.log, byte \d+\n){2}/,
+  );
+  const listed: { displayName: string; incident: unknown }[] = await oratorioJson(place, 'list');
+  t.same(listed.find(({ displayName }) => displayName === 'crashes')?.incident, incident);
+
   const inspected = await oratorio(place, ['inspect', join(place.root, 'badkey')]);
-  t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ oratorio login/);
+  t.match(inspected.stdout, /state +failing[\s\S]*trouble +.*refuses the key[\s\S]*→ edit ApiKey in/);
   t.match(inspected.stdout, /model +gpt-x at 127\.0\.0\.1:\d+\n +last turn +key refused, \d+ \w ago/);
   t.notMatch(inspected.stdout + JSON.stringify(await oratorioJson(place, 'list')), 'key-of-a-test');
 
@@ -194,5 +265,10 @@ t.test('regression: command line and page name each cause and the next step, bef
     'an adopted server has its services',
   );
   await checkFaces(t, place, await openPage(browser, place), cases);
+
+  await t.test('regression: the remedy of each problem removes it', async (t) => {
+    for (const name of ['crashes', 'badconfig', 'badkey', 'nomodel', 'nomcp', 'untrusted'])
+      await repair(t, place, next, name);
+  });
   await next.shutdown();
 });

@@ -97,7 +97,7 @@ export function walk(machine: AnyStateMachine): { states: WalkedState[]; transit
     });
     add(path, 'always', config['always']);
     for (const [event, given] of Object.entries((config['on'] ?? {}) as Json)) {
-      add(path, event === 'xstate.error.actor.*' ? 'error(*)' : event, given);
+      add(path, event.replace(/^xstate\.(done|error)\.actor\.\*$/, '$1(*)'), given);
     }
     for (const [delay, given] of Object.entries((config['after'] ?? {}) as Json)) {
       add(path, `after(${delay})`, given, delayMs(delay));

@@ -35,6 +35,42 @@ function watchDoor(options: RecorderOptions & { secret?: string; project?: (cont
   return { clock, recorder, door, end };
 }
 
+t.test('transitions of earlier processes, and a break after them, precede those of this one', async (t) => {
+  const recorder = createRecorder({ clock: new HandClock(), machines, actorRingRecords: 3 });
+  t.teardown(() => recorder.close());
+  const door = createActor(doorMachine, { input: {} });
+  const [shut, open] = [['shut'], ['open', 'open.bolt']];
+  const earlier = [
+    { at: new Date(1), event: 'OPEN', from: shut, to: open },
+    { at: new Date(2), event: 'CLOSE', from: open, to: shut },
+    { at: new Date(3), event: 'OPEN', from: shut, to: open },
+  ];
+  const place = { id: 'd', parent: null, machine: 'door', title: 'Front door' };
+  recorder.observe(door, { ...place, past: { steps: earlier, endedAt: 9 } });
+  t.match(recorder.actor('d'), { steps: 4, states: shut });
+  door.start();
+  door.send({ type: 'OPEN' });
+  const transitions = recorder.snapshot().filter((record) => record.type === 'transition' && record.id === 'd');
+  for (const record of transitions) v.assert(InspectionRecord, record);
+  t.match(transitions, [
+    ...earlier.map((step, index) => ({ ...step, step: index + 1 })),
+    { step: 4, at: new Date(9), event: 'process.ended', from: open, to: shut },
+    { step: 5, event: 'OPEN', from: shut, to: ['ajar'] },
+    { step: 6, from: ['ajar'] },
+  ]);
+  t.match(
+    recorder.history('d').map(({ step }) => step),
+    [4, 5, 6],
+    'the latest ones are the history',
+  );
+  door.send({ type: 'CLOSE' });
+  t.match(
+    recorder.history('d', 5).map(({ step }) => step),
+    [6, 7],
+    'after a position',
+  );
+});
+
 t.test('every step is recorded in order, with states, actions and readable events', async (t) => {
   const { recorder, door } = watchDoor({ projections: { door: ({ knocks }: { knocks: number }) => ({ knocks }) } });
   door.start();

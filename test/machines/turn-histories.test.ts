@@ -309,6 +309,7 @@ t.test('a turn without provided actors fails', async (t) => {
     fallbackModels: 0,
     endChecks: 0,
     isDelegated: false,
+    maxQuotaWaitMs: 0,
     seed: 1,
   };
   const actor = createActor(turnMachine, { input }).start();
@@ -343,8 +344,9 @@ const event = fc.constantFrom<TurnEvent>(
   { type: 'DECIDED', requestId: 'two' },
   { type: 'TOKENS.USED', tokens: tokensOf(1, 2) },
   { type: 'TOKENS.USED', tokens: tokensOf(0, 0, 0.5) },
-  { type: 'BUDGET.DECIDED', isRaised: true },
-  { type: 'BUDGET.DECIDED', isRaised: false },
+  { type: 'BUDGET.RAISED' },
+  { type: 'QUOTA.ACCEPTED', until: 1 },
+  { type: 'HOLD.REFUSED' },
   { type: 'END.STORED' },
   { type: 'STORAGE.FAILED', message: 'full' },
 );

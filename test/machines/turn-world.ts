@@ -8,6 +8,7 @@ import {
   type Inference,
   type InferenceInput,
   noTokens,
+  type QuotaInput,
   type Resumption,
   type ReviewedCalls,
   type SavedTurn,
@@ -34,6 +35,7 @@ export class World {
   readonly check: Question<CheckedTurn, TurnKey>[] = [];
   readonly fallBack: Question<void, FallbackInput>[] = [];
   readonly compact: Question<void, TurnKey>[] = [];
+  readonly awaitReset: Question<void, QuotaInput>[] = [];
   readonly infer: Question<Inference, InferenceInput>[] = [];
   readonly review: Question<ReviewedCalls, TurnKey>[] = [];
   readonly secure: Question<void, TurnKey>[] = [];
@@ -51,6 +53,7 @@ export class World {
     fallbackModels = 0,
     endChecks = 0,
     isDelegated = false,
+    maxQuotaWaitMs = 0,
     resumed,
   }: Partial<TurnInput> = {}) {
     this.actor = createActor(fakeTurn, {
@@ -65,6 +68,7 @@ export class World {
         fallbackModels,
         endChecks,
         isDelegated,
+        maxQuotaWaitMs,
         seed: 1,
         resumed,
       },
@@ -102,7 +106,7 @@ export class World {
   /** Number of effects that run. */
   get running(): number {
     const { resume, prepare, check, compact, infer, fallBack, review, secure, runTools, checkEnd } = this;
-    const { delegate, conclude, settle } = this;
+    const { awaitReset, delegate, conclude, settle } = this;
     const effects = [
       resume,
       prepare,
@@ -114,6 +118,7 @@ export class World {
       secure,
       runTools,
       checkEnd,
+      awaitReset,
       delegate,
       conclude,
       settle,
@@ -130,6 +135,7 @@ const fakeTurn = turnMachine.provide({
     check: asked((scope) => worlds.of(scope).check),
     fallBack: asked((scope) => worlds.of(scope).fallBack),
     compact: asked((scope) => worlds.of(scope).compact),
+    awaitReset: asked((scope) => worlds.of(scope).awaitReset),
     infer: asked((scope) => worlds.of(scope).infer),
     review: asked((scope) => worlds.of(scope).review),
     secure: asked((scope) => worlds.of(scope).secure),
@@ -175,6 +181,14 @@ export const refusedPart = Object.assign(new Error('no such picture'), {
   code: 'upstreamRejected',
   leftOut: 'one picture',
 });
+/** Time of a refusal, and the time until the reset that it states. */
+export const refusedAt = 1_000_000;
+export const resetMs = 3_600_000;
+/** A quota that is used up for an hour. */
+export const usedUpQuota = Object.assign(new Error('used up'), {
+  ...{ code: 'upstreamRateLimited', isRetryable: true, retryAfterMs: resetMs, resetMs, at: refusedAt },
+});
+export const maxQuotaWaitMs = 12 * resetMs;
 export const tooLong = Object.assign(new Error('too long'), { code: 'contextTooLong' });
 
 /** A turn that its process left in a state, after one answer. */
@@ -183,7 +197,15 @@ export const savedTurn = (state: string, over: Partial<SavedTurn['context']> = {
   context: {
     patience: {
       ...{ seed: 1, compactions: 0, omissions: 0, failedRequests: 1, retryMs: 700, fallbacks: 0, heldUp: 0 },
-      ...{ emptyAnswers: 0, corrections: 0, cutAnswers: 0, hasCalled: true },
+      ...{
+        emptyAnswers: 0,
+        corrections: 0,
+        cutAnswers: 0,
+        hasCalled: true,
+        quotaWaits: 0,
+        quotaWaitedMs: 0,
+        quotaUntil: 0,
+      },
     },
     ...{ requests: 2, rounds: 1, tokens: noTokens, clientCalls: 0, usedUpBudget: null },
     ...{ finish: 'stop', interruptedBy: null, failure: null, outcome: null },
@@ -196,6 +218,7 @@ export const worldFor = (state: string): World =>
   new World({
     ...(state === 'resuming' && { resumed: savedTurn('inferring') }),
     isDelegated: state === 'delegating' || state === 'asking',
+    maxQuotaWaitMs: state === 'confirming' || state === 'scheduled' ? maxQuotaWaitMs : 0,
     maxRetries: state === 'retrying' ? 2 : 0,
     fallbackModels: state === 'fallingBack' ? 1 : 0,
     endChecks: state === 'checkingEnd' ? 3 : 0,
@@ -233,6 +256,17 @@ export const to = {
   async inferring(world: World) {
     await to.checking(world);
     open(world.check).answer(checkOf());
+    await flush();
+  },
+  /** Needs a world that waits for quotas. */
+  async confirming(world: World) {
+    await to.inferring(world);
+    open(world.infer).fail(usedUpQuota);
+    await flush();
+  },
+  async scheduled(world: World) {
+    await to.confirming(world);
+    world.send({ type: 'QUOTA.ACCEPTED', until: refusedAt + resetMs });
     await flush();
   },
   /** Needs a world with retries. */
@@ -297,6 +331,8 @@ export const workingStates = [
   'checking',
   'compacting',
   'budgetReached',
+  'confirming',
+  'scheduled',
   'inferring',
   'retrying',
   'fallingBack',

@@ -8,20 +8,25 @@ import {
   cancelGraceMs,
   checkOf,
   cut,
+  maxQuotaWaitMs,
+  refusedAt,
   refusedPart,
   rejected,
+  resetMs,
   savedTurn,
   World as TurnWorld,
   to,
   tokensOf,
   tooLong,
   usedUpBudget,
+  usedUpQuota,
   type World,
   workingStates,
   worldFor,
 } from './turn-world.ts';
 
 const failure = { code: 'upstreamRejected', message: 'no such model' };
+const usedUpFailure = { code: 'upstreamRateLimited', message: 'used up', isRetryable: true };
 const diskFull = { type: 'STORAGE.FAILED', message: 'The disk is full.' } as const;
 
 /** Leads a turn to `storing` with this outcome. */
@@ -93,10 +98,11 @@ const works = [
   ['securing', 'secure'],
   ['runningTools', 'runTools'],
   ['checkingEnd', 'checkEnd'],
+  ['scheduled', 'awaitReset'],
   ['delegating', 'delegate'],
 ] as const;
 const failures: Walk<World>[] = works.map(([state, work]) => ({
-  takes: 'working error(*) → storing',
+  takes: '(any) error(*) → storing',
   from: state,
   world: () => worldFor(state),
   proves: 'an error of the work fails the turn, and its end is to be stored',
@@ -243,7 +249,7 @@ const resumptions: Walk<World>[] = [
     }),
   ),
   {
-    takes: 'working.resuming done(resume) [continuesIn] → working.securing',
+    takes: 'working done(*) [isDelegated] → working.securing',
     proves: 'an external agent continues the turn when the files are saved',
     world: () => new TurnWorld({ isDelegated: true, resumed: savedTurn('inferring') }),
     given: to.resuming,
@@ -251,7 +257,7 @@ const resumptions: Walk<World>[] = [
     shows: (t, world) => t.same([world.value, world.secure.length], ['securing', 1]),
   },
   {
-    takes: 'working.resuming done(resume) → working.checking',
+    takes: 'working done(*) → working.checking',
     proves: 'the request is repeated after a check',
     world: () => worldFor('resuming'),
     given: to.resuming,
@@ -274,10 +280,11 @@ t.test('a turn that was not prepared is prepared again', (t) => {
   t.end();
 });
 
-/** Names of the states without states of their own, but not of those in which an external agent works. */
+/** Names of the saved states, but not of those in which an external agent works. */
 function leavesOf(states: typeof turnMachine.root.states): string[] {
   return Object.values(states).flatMap(({ key, states: inner }) => {
     if (key === 'delegating') return [];
+    if (key === 'waitingForQuota') return [key];
     return Object.keys(inner).length > 0 ? leavesOf(inner) : [key];
   });
 }
@@ -315,7 +322,7 @@ const walks: Walk<World>[] = [
   ...costs,
   ...requests,
   {
-    takes: 'working.preparing done(prepare) [isDelegated] → working.securing',
+    takes: 'working done(*) [isDelegated] → working.securing',
     proves: 'the files are saved before an agent of another maker begins: it may change any of them',
     world: () => worldFor('delegating'),
     given: to.preparing,
@@ -395,14 +402,14 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'working.preparing done(prepare) → working.checking',
+    takes: 'working done(*) → working.checking',
     proves: 'a prepared turn is checked before its first request',
     given: to.preparing,
     when: (world) => open(world.prepare).answer(),
     shows: (t, world) => t.same([world.check.length, world.infer.length], [1, 0]),
   },
   {
-    takes: 'working.checking done(check) [isOverBudget] → working.budgetReached',
+    takes: 'working.checking done(check) [isOverBudget] → working.held.budgetReached',
     proves: 'a used-up budget stops the turn before the request, whatever the size of the conversation',
     given: to.checking,
     when: (world) => open(world.check).answer(checkOf({ isTooLong: true, usedUpBudget })),
@@ -428,25 +435,25 @@ const walks: Walk<World>[] = [
       t.same(open(world.infer).input, { threadId: 'thread', turnId: 'turn_001', isFirstRequest: true, retries: 0 }),
   },
   {
-    takes: 'working.budgetReached BUDGET.DECIDED [isRaised] → working.checking',
+    takes: 'working.held.budgetReached BUDGET.RAISED → working.checking',
     proves: 'a raised budget is checked again',
     given: to.budgetReached,
-    when: (world) => world.send({ type: 'BUDGET.DECIDED', isRaised: true }),
+    when: (world) => world.send({ type: 'BUDGET.RAISED' }),
     shows: (t, world) => {
       t.same([world.state.status, world.check.length], ['running', 2]);
       t.same(world.kinds, ['budgetReached', 'resumed']);
     },
   },
   {
-    takes: 'working.budgetReached BUDGET.DECIDED → storing',
+    takes: 'working.held HOLD.REFUSED → storing',
     proves: 'a budget that is not raised fails the turn',
     given: to.budgetReached,
-    when: (world) => world.send({ type: 'BUDGET.DECIDED', isRaised: false }),
+    when: (world) => world.send({ type: 'HOLD.REFUSED' }),
     shows: (t, world) =>
       t.same(world.state.end, { status: 'failed', error: { code: 'budgetReached', message: usedUpBudget } }),
   },
   {
-    takes: 'working.budgetReached after(approvalTimeout) → storing',
+    takes: 'working.held after(holdTimeout) → storing',
     proves: 'a question without an answer fails the turn after the timeout, not before',
     given: async (world) => {
       await to.budgetReached(world);
@@ -455,8 +462,117 @@ const walks: Walk<World>[] = [
     when: (world) => world.clock.increment(1),
     shows: (t, world) => {
       t.match(world.state.end, { status: 'failed', error: { code: 'budgetReached' } });
-      t.ok(world.kinds.includes('budgetExpired'));
+      t.ok(world.kinds.includes('holdExpired'));
     },
+  },
+  {
+    takes: '(any) error(*) [canWaitForQuota] → working.held.waitingForQuota',
+    proves: 'without repetition or fallback, a used-up quota holds the turn, without a request, until the stated reset',
+    world: () => worldFor('confirming'),
+    given: to.inferring,
+    when: (world) => open(world.infer).fail(usedUpQuota),
+    shows: (t, world) => {
+      t.same([world.value, world.state.status, world.running], ['confirming', 'waitingQuota', 0]);
+      const about = { until: refusedAt + resetMs, isKnown: true, waits: 1, reason: 'used up' };
+      t.same(world.emitted.at(-1), { type: 'turn.quotaReached', ...about });
+    },
+  },
+  {
+    takes: '(any) error(*) [canWaitForQuota] → working.held.waitingForQuota',
+    proves: 'a quota of an external agent holds the turn',
+    world: () => new TurnWorld({ isDelegated: true, maxQuotaWaitMs }),
+    given: to.delegating,
+    when: (world) => open(world.delegate).fail(usedUpQuota),
+    shows: (t, world) => t.same([world.value, world.running], ['confirming', 0]),
+  },
+  {
+    takes: 'working.resuming done(resume) [continuesIn] → working.held.waitingForQuota',
+    proves: 'a resumed turn waits until the time that its process has saved',
+    world: () => {
+      const resumed = savedTurn('waitingForQuota', { failure: { ...usedUpFailure, resetMs } });
+      const { context } = resumed;
+      const patience = context && { ...context.patience, quotaUntil: 77, quotaWaits: 1 };
+      return new TurnWorld({
+        maxQuotaWaitMs,
+        resumed: { ...resumed, context: context && patience ? { ...context, patience } : null },
+      });
+    },
+    given: to.resuming,
+    when: (world) => open(world.resume).answer({ next: 'waitingForQuota' }),
+    shows: (t, world) => {
+      const about = { until: 77, isKnown: true, waits: 1, reason: 'used up' };
+      t.same(world.emitted, [{ type: 'turn.quotaReached', ...about }]);
+      t.match(savedTurnOf(world.actor.getSnapshot()), {
+        state: 'waitingForQuota',
+        context: { patience: { quotaUntil: 77 } },
+      });
+    },
+  },
+  {
+    takes: 'working.held.waitingForQuota QUOTA.ACCEPTED → working.held.waitingForQuota.scheduled',
+    proves: 'an accepted wait lasts until the reset',
+    world: () => worldFor('confirming'),
+    given: to.confirming,
+    when: (world) => world.send({ type: 'QUOTA.ACCEPTED', until: refusedAt + resetMs }),
+    shows: (t, world) => t.match(open(world.awaitReset).input, { until: refusedAt + resetMs }),
+  },
+  {
+    takes: 'working.held.waitingForQuota QUOTA.ACCEPTED → working.held.waitingForQuota.scheduled',
+    proves: 'a user hurries the wait: one wait is left',
+    world: () => worldFor('scheduled'),
+    given: to.scheduled,
+    when: (world) => world.send({ type: 'QUOTA.ACCEPTED', until: 5 }),
+    shows: (t, world) => {
+      t.same([world.running, world.awaitReset.length, world.context.patience.quotaUntil], [1, 2, 5]);
+      t.match(open(world.awaitReset).input, { until: 5 });
+    },
+  },
+  {
+    takes: 'working done(*) → working.checking',
+    proves: 'the request is repeated once after the reset',
+    world: () => worldFor('scheduled'),
+    given: to.scheduled,
+    when: (world) => open(world.awaitReset).answer(),
+    shows: (t, world) => {
+      t.same([world.check.length, world.infer.length, world.state.status], [2, 1, 'running']);
+      t.equal(world.kinds.at(-1), 'resumed');
+    },
+  },
+  {
+    takes: 'working done(*) [isDelegated] → working.securing',
+    proves: 'an external agent gets its turn again after the reset',
+    world: () => new TurnWorld({ isDelegated: true, maxQuotaWaitMs }),
+    given: async (world) => {
+      await to.delegating(world);
+      open(world.delegate).fail(usedUpQuota);
+      await flush();
+      world.send({ type: 'QUOTA.ACCEPTED', until: 5 });
+      await flush();
+    },
+    when: (world) => open(world.awaitReset).answer(),
+    shows: (t, world) => t.same([world.value, world.secure.length], ['securing', 2]),
+  },
+  {
+    takes: 'working.held HOLD.REFUSED → storing',
+    proves: 'a wait that a user ends fails the turn with the refusal and its time',
+    world: () => worldFor('scheduled'),
+    given: to.scheduled,
+    when: (world) => world.send({ type: 'HOLD.REFUSED' }),
+    shows: (t, world) => {
+      const error = { code: 'upstreamRateLimited', message: 'used up', retryAfterMs: resetMs };
+      t.same([world.running, world.state.end], [0, { status: 'failed', error }]);
+    },
+  },
+  {
+    takes: 'working.held after(holdTimeout) → storing',
+    proves: 'a wait for a quota that no user confirms ends after the longest wait, not before',
+    world: () => worldFor('confirming'),
+    given: async (world) => {
+      await to.confirming(world);
+      world.clock.increment(maxQuotaWaitMs - 1);
+    },
+    when: (world) => world.clock.increment(1),
+    shows: (t, world) => t.match(world.state.end, { status: 'failed', error: { code: 'upstreamRateLimited' } }),
   },
   {
     takes: 'working.retrying after(retryPause) → working.checking',
@@ -470,7 +586,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.check.length, world.infer.length], [2, 1]),
   },
   {
-    takes: 'working.fallingBack done(fallBack) → working.checking',
+    takes: 'working done(*) → working.checking',
     proves: 'the next model begins with a check and with its own repetitions',
     world: () => worldFor('fallingBack'),
     given: to.fallingBack,
@@ -741,7 +857,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same(world.state.end, { status: 'cancelled', interruptedBy: 'user' }),
   },
   {
-    takes: 'cancelling error(settle) → storing',
+    takes: '(any) error(*) → storing',
     proves: 'the turn is cancelled also when the wait for its work fails',
     given: to.cancelling,
     when: (world) => open(world.settle).fail(new Error('stuck')),
@@ -760,6 +876,54 @@ const walks: Walk<World>[] = [
 ];
 
 walkEvery(t, turnMachine, () => new TurnWorld(), walks);
+
+t.test('waits for a quota are bounded together, and grow while the provider refuses', async (t) => {
+  /** Refuses each request of a turn. @returns pauses in minutes, and the code of the end */
+  const refuse = async (over: object, input: Partial<ConstructorParameters<typeof TurnWorld>[0]> = {}) => {
+    const world = new TurnWorld({ maxQuotaWaitMs, ...input });
+    const minutes: number[] = [];
+    await to.inferring(world);
+    for (;;) {
+      open(world.infer).fail(Object.assign(new Error('no'), { code: 'upstreamRateLimited', at: 0 }, over));
+      await flush();
+      if (world.value !== 'confirming') return [minutes, world.state.end?.status, world.kinds.at(-1)];
+      const { quotaUntil } = world.context.patience;
+      minutes.push(quotaUntil / 60_000);
+      world.send({ type: 'QUOTA.ACCEPTED', until: quotaUntil });
+      await flush();
+      open(world.awaitReset).answer();
+      await flush();
+      open(world.check).answer(checkOf());
+      await flush();
+    }
+  };
+  const hour = 3_600_000;
+  const growing = [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60, 60, 60];
+  t.same(await refuse({}), [growing, 'failed', 'ending'], 'without a time, for twelve hours at most');
+  t.same(await refuse({ resetMs: 0 }), [growing, 'failed', 'ending'], 'a reset in the past');
+  t.same(
+    await refuse({ resetMs: 5 * hour }),
+    [[300, 300], 'failed', 'ending'],
+    'a provider that refuses after its reset',
+  );
+  t.same(await refuse({ resetMs: 8_760 * hour }), [[], 'failed', 'ending'], 'a reset in a year');
+  t.same(await refuse({ code: 'upstreamQuotaExceeded' }), [[], 'failed', 'ending'], 'a used-up balance');
+  t.same(await refuse({ resetMs: hour }, { maxQuotaWaitMs: 0 }), [[], 'failed', 'ending'], 'a turn that does not wait');
+  const [, , next] = await refuse({ resetMs: hour }, { fallbackModels: 1 });
+  t.equal(next, 'fallingBack', 'fallback models come first');
+});
+
+t.test('an answer ends a series of waits', async (t) => {
+  const world = worldFor('scheduled');
+  await to.scheduled(world);
+  open(world.awaitReset).answer();
+  await flush();
+  open(world.check).answer(checkOf());
+  await flush();
+  open(world.infer).answer(answerOf({ calls: 1 }));
+  await flush();
+  t.match(world.context.patience, { quotaWaits: 0, quotaWaitedMs: 0, quotaUntil: 0 });
+});
 
 t.test('empty answers are bounded by a quarter of the repetitions', async (t) => {
   for (const [maxRetries, requests] of [

@@ -60,18 +60,18 @@ t.test('a changed component is shown and a changed program is restarted, without
   const beforeRestart = dev.output().length;
   edit(
     join(checkout, 'src/hub/routes/page.ts'),
-    "views: ['overview', 'threads', 'inbox', 'actors', 'events', 'logs']",
+    "views: ['now', 'overview', 'threads', 'inbox', 'actors', 'events', 'logs']",
     "views: ['events']",
   );
   await dev.writes(/^Reloaded the page$/m, beforeRestart);
   t.match(dev.output().slice(beforeRestart), 'Restarted the Hub and the agent server');
-  await page.waitForFunction(() => document.querySelectorAll('nav a').length === 1);
-  t.match(await page.locator('nav a').textContent(), 'Events', 'the new Hub answers');
+  await page.waitForFunction(() => document.querySelectorAll('.rail a').length === 1);
+  t.match(await page.locator('.rail a').textContent(), 'Events', 'the new Hub answers');
 
   const workspace = await context.newPage();
   await workspace.goto(workspacePage);
   await workspace.locator('.connection.live').waitFor();
-  await workspace.locator('nav a', { hasText: 'Chat' }).click();
+  await workspace.locator('.rail a', { hasText: 'Conversations' }).click();
   await workspace.getByRole('textbox', { name: 'Message' }).fill('Hello?');
   await workspace.getByRole('textbox', { name: 'Message' }).press('Enter');
   await workspace.locator('.row-end', { hasText: 'Done' }).waitFor();

@@ -56,7 +56,7 @@ export const linkTo = (backend: Backend, at = '/actors'): string =>
   `${backend.url}#token=${token}&at=${encodeURIComponent(at)}`;
 
 export const lit = (page: Page, state: string): Promise<void> =>
-  page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
+  page.locator(`.node.active:is([data-state="${state}"], [data-frame="${state}"])`).waitFor({ state: 'attached' });
 
 /** Chooses an actor whose title contains `name`. */
 export const select = (page: Page, name: string): Promise<void> =>

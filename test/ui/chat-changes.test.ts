@@ -182,7 +182,7 @@ scene(
     await page.getByRole('link', { name: 'All turns' }).click();
     await page.getByRole('heading', { name: 'Changes of all turns' }).waitFor();
     await page.getByText('2 files').waitFor();
-    await page.getByRole('link', { name: 'Conversation' }).click();
+    await page.getByRole('link', { name: '‹ Conversation' }).click();
     await page.locator('.row-end').waitFor();
     t.match(page.url(), `#/chat/${threadId}`);
   },
@@ -200,7 +200,7 @@ scene(
     const client = await Client.ready(t, served.server.webSocketUrl);
     const { thread: empty } = await client.call('thread/start', { displayName: 'Nothing yet' });
     await go(`/chat/${empty.id}/changes`);
-    await page.getByText('This thread has changed no file', { exact: true }).waitFor();
+    await page.getByText('This conversation has changed no file', { exact: true }).waitFor();
     t.equal(await page.getByText('puts a file back').count(), 0, 'nothing to revert is explained');
     const threadId = await served.say('Make it large');
     await go(`/chat/${threadId}/changes`);

@@ -69,6 +69,28 @@ scene(
 );
 
 scene(
+  'regression: a conversation begun in a terminal is named by its first words everywhere, not by its id',
+  { provider: always(say('Yes.')), at: '/overview' },
+  async (t, { page, served, go }) => {
+    const threadId = await served.say('Explain the harbour plan\nin detail');
+    const client = await Client.ready(t, served.server.webSocketUrl);
+    const { thread: empty } = await client.call('thread/start', {});
+    await go('/chat');
+    const threads = page.getByRole('region', { name: 'Conversations' });
+    await threads.getByRole('link', { name: /^Explain the harbour plan/ }).click();
+    t.equal(await openThread(page), threadId);
+    await page.getByRole('heading', { level: 1, name: 'Explain the harbour plan', exact: true }).waitFor();
+    await threads.getByRole('link', { name: /^New conversation/ }).waitFor();
+    t.notMatch(await threads.textContent(), 'thread_');
+    await client.call('turn/start', { threadId: empty.id, input: words('Count the boats') });
+    await threads.getByRole('link', { name: /^Count the boats/ }).waitFor();
+    await go('/sessions');
+    await page.getByText('Explain the harbour plan').first().waitFor();
+    await page.getByText('Count the boats').first().waitFor();
+  },
+);
+
+scene(
   'regression: a thread that is archived before the connection is open is archived once it is',
   { provider: always(say('Yes.')), at: '/overview' },
   async (t, { page, served, go }) => {
@@ -88,11 +110,11 @@ scene(
     isHeld = true;
     await go('/chat');
     await page.getByRole('heading', { name: 'New conversation' }).waitFor();
-    const threads = page.getByRole('region', { name: 'Threads' });
+    const threads = page.getByRole('region', { name: 'Conversations' });
     await threads.getByRole('button', { name: /^Archive/ }).click();
     isHeld = false;
     for (const send of held) send();
-    await threads.getByText('No threads yet.').waitFor();
+    await threads.getByText('No conversations yet.').waitFor();
     t.equal(await page.getByText('There is no connection').count(), 0);
   },
 );
@@ -136,6 +158,18 @@ scene(
       say('It ran, too.'),
       callTool('WriteFile', { path: 'a.txt', content: 'new line\n' }),
       say('Not written.'),
+      callTool('AskUser', {
+        questions: [
+          { header: 'Library', question: 'Which one?', options: [{ label: 'zod' }, { label: 'valibot' }] },
+          {
+            header: 'Tests',
+            question: 'Which tests?',
+            multiSelect: true,
+            options: [{ label: 'unit' }, { label: 'e2e' }],
+          },
+        ],
+      }),
+      say('Thanks.'),
     ),
   },
   async (t, { page, served }) => {
@@ -144,9 +178,20 @@ scene(
     const approval = page.getByRole('region', { name: 'Approval' });
     await approval.locator('pre', { hasText: /END$/ }).waitFor();
     t.match(await approval.locator('pre').textContent(), /^touch allowed\.txt && echo (long )+END$/);
-    await button(page, 'Allow').click();
+    const views = page.getByRole('navigation', { name: 'Views' });
+    await views.getByRole('link', { name: 'Conversations, 1 waiting', exact: true }).waitFor();
+    await shows(
+      t,
+      'match',
+      () => page.title(),
+      /^\(1\) Run it · Conversations/,
+      'regression: a waiting approval calls in the title',
+    );
+    await button(page, 'Allow once').click();
     await page.locator('.answer', { hasText: 'It ran.' }).waitFor();
     await page.locator('.card', { hasText: 'Allowed, ' }).waitFor();
+    await views.getByRole('link', { name: 'Conversations', exact: true }).waitFor();
+    await shows(t, 'match', () => page.title(), /^Run it · Conversations/);
     const client = await Client.ready(t, served.server.webSocketUrl, { approvalSupport: true });
     await client.call('thread/subscribe', { threadId });
     await write(page, 'Again');
@@ -167,6 +212,22 @@ scene(
     await page.locator('.card', { hasText: /Allowed on a page, / }).waitFor();
     await page.locator('.card', { hasText: /Allowed by \S+, / }).waitFor();
     await page.locator('.card', { hasText: /Declined on a page, / }).waitFor();
+    await write(page, 'Ask me');
+    const question = page.getByRole('region', { name: 'Question' });
+    await question.getByRole('radio', { name: 'valibot' }).check();
+    t.same(await axe(page), []);
+    await button(page, 'Answer').click();
+    await page.getByText(/Tests: An answer is missing/).waitFor();
+    await question.getByRole('checkbox', { name: 'unit' }).check();
+    await question.getByRole('textbox', { name: 'Tests: in your own words' }).fill('by hand');
+    await button(page, 'Answer').click();
+    await page.locator('.answer', { hasText: 'Thanks.' }).waitFor();
+    const { thread } = await client.call('thread/read', { threadId, includeTurns: true, turnLimit: 1 });
+    const result = { type: 'toolResult', text: 'The user answered:\nLibrary: valibot\nTests: unit, by hand' };
+    t.match(
+      thread.turns[0].items.filter(({ type }: { readonly type: string }) => type === 'toolResult'),
+      [result],
+    );
   },
 );
 
@@ -215,16 +276,20 @@ scene(
     ),
     config: { Permissions: { Rules: [{ Tool: 'Exec', Prefix: ['seq'], Decision: 'allow' }] } },
   },
-  async (t, { page }) => {
+  async (t, { page, served }) => {
     await write(page, 'Much');
-    await openThread(page);
+    const threadId = await openThread(page);
     await page.locator('.row-end').waitFor();
     const log = page.getByRole('log');
     await log.evaluate((element) => element.scrollTo(0, 0));
     await button(page, 'Jump to latest').waitFor();
-    await write(page, 'More');
+    // The person's own message would be shown.
+    const client = await Client.ready(t, served.server.webSocketUrl);
+    await client.call('thread/subscribe', { threadId });
+    await client.call('turn/start', { threadId, input: words('More') });
+    await client.notification('turn/completed');
     await page.locator('.connection.live').waitFor();
-    await page.getByRole('status').filter({ hasText: /^$/ }).first().waitFor({ state: 'attached' });
+    await page.locator('.doing', { hasText: 'Done' }).waitFor();
     t.equal(await log.evaluate((element) => element.scrollTop), 0);
     await button(page, 'Jump to latest').click();
     await page.locator('.answer', { hasText: 'The end of it.' }).waitFor();
@@ -244,7 +309,7 @@ scene(
   async (t, { page, served, go }) => {
     const threadId = await served.say('An earlier talk');
     await go('/chat');
-    const threads = page.getByRole('region', { name: 'Threads' });
+    const threads = page.getByRole('region', { name: 'Conversations' });
     await threads.getByRole('link').filter({ hasText: /\S/ }).nth(1).waitFor();
     t.equal(await overflowsAt(page, 390), false, 'the list');
     await threads.getByRole('button', { name: /^Rename/ }).click();
@@ -256,9 +321,9 @@ scene(
     t.equal(await overflowsAt(page, 390), false, 'the conversation');
     t.equal(await box(page).evaluate((element) => getComputedStyle(element).fontSize), '16px');
     t.same(await axe(page), []);
-    await page.getByRole('link', { name: /Threads/ }).click();
+    await page.getByRole('link', { name: /‹ Conversations/ }).click();
     await threads.getByRole('button', { name: /^Archive/ }).click();
-    await threads.getByText('No threads yet.').waitFor();
+    await threads.getByText('No conversations yet.').waitFor();
     await threads.getByRole('searchbox').fill('renamed');
     await threads.getByRole('checkbox').check();
     await threads.getByText('archived', { exact: true }).waitFor();
@@ -317,7 +382,10 @@ scene(
     await page.getByRole('dialog').getByText('pipe (not a file, directory or link)').waitFor();
     await page.getByRole('dialog').getByText('Outside of the workspace nothing is taken back').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Undo' }).click();
-    await page.getByRole('dialog').getByText('made.txt').waitFor();
+    await page
+      .getByRole('dialog')
+      .getByText(/made\.txt \(\w+ by you\)/)
+      .waitFor();
     await page.getByRole('dialog').getByText('pipe (not a file, directory or link)').waitFor();
     t.equal(readFileSync(file, 'utf8'), 'by a person\n');
     await page.getByRole('dialog').getByRole('button', { name: 'Overwrite' }).click();

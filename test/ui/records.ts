@@ -6,7 +6,15 @@ import { ago, minute } from './stories.ts';
 export function recordOf(path: string, more: Partial<AppServerRecord> = {}): AppServerRecord {
   return {
     ...{ health: 'healthy', problems: [], lastTurn: null, failuresInARow: 0 },
-    ...{ model: null, pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false },
+    ...{
+      model: null,
+      pendingApprovals: 0,
+      turnsResumed: 0,
+      costUsd: null,
+      sandbox: null,
+      configChanged: false,
+      incident: null,
+    },
     ...{ workspacePath: path, canonicalWorkspacePath: path, state: 'running', pid: 4242 },
     endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/?token=secret-of-it' },
     serviceStatus: {
@@ -18,7 +26,7 @@ export function recordOf(path: string, more: Partial<AppServerRecord> = {}): App
     ...{ nextAttemptAt: null, lastStartedAt: new Date(ago(minute)).toISOString(), lastExitedAt: null },
     ...{ trust: 'trusted', restrictedSettings: [], page: null },
     ...{ health: 'unknown', problems: [], lastTurn: null, failuresInARow: 0, model: null, agent: null },
-    ...{ pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false },
+    ...{ pendingApprovals: 0, turnsResumed: 0, costUsd: null, sandbox: null, configChanged: false, incident: null },
     ...more,
   };
 }

@@ -149,6 +149,24 @@ scene('a finding shows the diff around it with its own lines marked', { prepare:
   t.same(await axe(page), []);
 });
 
+scene(
+  'regression: publishing a part of the findings offers to edit the summary first',
+  { prepare: withDraft },
+  async (t, { page }) => {
+    await page.getByRole('button', { name: 'Publish 3 findings' }).click();
+    await page.getByRole('dialog').getByText('cannot be taken back here').waitFor();
+    t.equal(await page.getByRole('dialog').getByText('left out').count(), 0, 'the summary fits all findings');
+    await page.getByRole('button', { name: 'Not yet' }).click();
+    await finding(page, 'No test').getByRole('button', { name: 'Skip' }).click();
+    await page.getByRole('button', { name: 'Publish 2 findings' }).click();
+    const question = page.getByRole('dialog');
+    await question.getByText('The summary was written with 1 finding that is left out.').waitFor();
+    await question.getByRole('button', { name: 'Edit summary' }).click();
+    await page.getByRole('form', { name: 'Edit the summary' }).waitFor();
+    t.same(await axe(page), []);
+  },
+);
+
 scene('only accepted findings are published, with their edits', { prepare: withDraft }, async (t, here) => {
   const { page, backend } = here;
   await finding(page, 'No test').getByRole('button', { name: 'Skip' }).click();

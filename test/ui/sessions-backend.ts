@@ -19,6 +19,7 @@ import {
   PageInfo,
   type Problem,
   RecentEvent,
+  ServerExit,
   SessionDeleted,
   SessionPage,
   SessionsCleared,
@@ -61,6 +62,9 @@ export async function startBackend(
     records: [] as AppServerRecord[],
     hubProblems: [] as Problem[],
     hubEvents: [] as RecentEvent[],
+    exits: [] as ServerExit[],
+    /** Process of the Hub. */
+    hubPid: 77,
     condition: undefined as WorkspaceCondition | undefined,
     /** The next request to such a path is answered with this error. */
     failures: new Map<string, { readonly status: number; readonly code: string; readonly message: string }>(),
@@ -83,7 +87,9 @@ export async function startBackend(
     ...(kind === 'workspace' && { workspacePath: '/home/ada/projects/demo' }),
     ...(readOnly !== undefined && { readOnly }),
     views:
-      kind === 'hub' ? ['overview', 'actors', 'events', 'logs'] : ['overview', 'sessions', 'actors', 'events', 'logs'],
+      kind === 'hub'
+        ? ['now', 'overview', 'actors', 'events', 'logs']
+        : ['overview', 'sessions', 'actors', 'events', 'logs'],
   });
 
   function summary(): DashboardSummary {
@@ -208,7 +214,7 @@ export async function startBackend(
       () => [
         200,
         {
-          ...{ hubVersion: '0.1.0', pid: 77, startedAt: new Date(Date.now() - 60_000).toISOString() },
+          ...{ hubVersion: '0.1.0', pid: state.hubPid, startedAt: new Date(Date.now() - 60_000).toISOString() },
           ...{ statePath: '/home/ada/.oratorio/hub', apiBaseUrl: 'http://127.0.0.1:1' },
           capabilities: {
             appServerManagement: true,
@@ -232,6 +238,7 @@ export async function startBackend(
         v.array(RecentEvent),
       ],
     ],
+    [/^GET \/v1\/appservers\/exits$/, () => [200, state.exits, v.array(ServerExit)]],
     [/^GET \/v1\/appservers$/, () => [200, state.records, v.array(AppServerRecord)]],
     [
       /^GET \/v1\/appservers\/dashboard$/,

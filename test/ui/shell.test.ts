@@ -119,6 +119,25 @@ scene(
       await page.keyboard.press('Escape');
       await palette.waitFor({ state: 'detached' });
     },
+    'regression: what the palette finds by whole words stands before scattered letters, also for a fast Enter': async (
+      t,
+      { page, backend },
+    ) => {
+      await live(page);
+      backend.state.sessions = [sessionOf('thread_8', 'infra is down')];
+      const palette = page.getByRole('dialog', { name: 'Search and commands' });
+      await page.keyboard.press('Control+k');
+      await page.keyboard.type('infra');
+      await palette.getByRole('option', { name: 'infra is down' }).waitFor();
+      const titles = await palette.getByRole('option').allTextContents();
+      t.match(titles[0], 'infra is down');
+      t.match(titles.slice(1), [/Switch the density/], 'its letters are in the title, far apart');
+      await page.keyboard.press('Control+a');
+      await page.keyboard.insertText('infra');
+      await page.keyboard.press('Enter');
+      await palette.waitFor({ state: 'detached' });
+      t.match(page.url(), '#/sessions/thread_8');
+    },
     'a key pressed while a view appears is not lost': async (t, { page }) => {
       await goTo(page, '/events');
       await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();
@@ -342,8 +361,8 @@ scene(
     await page.getByRole('button', { name: 'Show it again' }).click();
     await page.getByRole('heading', { name: 'Nothing runs by itself yet' }).waitFor();
 
-    await context.route('**/assets/logs-*.js', (route) => route.abort());
-    await page.locator('.rail a[href="#/logs"]').click();
+    await context.route('**/assets/sessions-*.js', (route) => route.abort());
+    await page.locator('.rail a[href="#/sessions"]').click();
     await page.getByRole('heading', { name: 'This view could not be fetched' }).waitFor();
     await page.locator('.rail a[href="#/events"]').click();
     await page.getByRole('heading', { name: 'Events', exact: true }).waitFor();

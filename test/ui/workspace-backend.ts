@@ -193,7 +193,7 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
     ...(options.readOnly !== undefined && { readOnly: options.readOnly }),
     views:
       kind === 'hub'
-        ? ['overview', 'actors', 'events', 'logs']
+        ? ['now', 'overview', 'actors', 'events', 'logs']
         : ['overview', 'sessions', 'actors', 'automations', 'settings', 'events', 'logs'],
   };
   const state = {
@@ -304,6 +304,7 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
         { lines: state.logs.filter(({ seq }) => seq > Number(after ?? 0)), dropped: 0 },
       ],
       'GET /v1/appservers': () => [200, state.appservers],
+      'GET /v1/inbox': () => [200, []],
     };
     const known = simple[`${method} ${path.replace(/^\/dashboard/i, '/dashboard')}`];
     return known?.() ?? automationAnswer(method, path, body) ?? fail(404, 'notFound', 'There is no such route.');

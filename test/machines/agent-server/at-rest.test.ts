@@ -121,6 +121,18 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: 'stopped RESTORE → exited.givenUp',
+    proves: 'A workspace that an earlier supervisor gave up rests with its failures, and emits nothing.',
+    given: to.rest,
+    when: (world) =>
+      world.send({ type: 'RESTORE', failures: [-3, -2, -1], restartCount: 2, error: 'It was killed.', exitCode: null }),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.givenUp');
+      t.match(world.context, { failures: [-3, -2, -1], restartCount: 2, lastError: 'It was killed.', pid: null });
+      t.same(world.emitted, []);
+    },
+  },
+  {
     takes: 'stopped ADOPT → starting',
     proves: 'An adoption never starts a server that has ended.',
     given: to.rest,
@@ -129,6 +141,13 @@ const walks: Walk<Workspace>[] = [
       t.equal(world.state, 'starting.preparing');
       t.same(open(world.preparations).input, { workspacePath: '/w', incarnation: 1, mayStart: false, sidecar: null });
     },
+  },
+  {
+    takes: 'stopped ADOPT → starting',
+    proves: 'The failures under an earlier supervisor count for the adopted server.',
+    given: to.rest,
+    when: (world) => world.send({ type: 'ADOPT', sidecar: 'none', failures: [-2, -1] }),
+    shows: (t, world) => t.match(world.context, { failures: [-2, -1], attempt: 2, restartCount: 2 }),
   },
   {
     takes: '(any) ENSURE [not hasProcess] → starting',
