@@ -1,19 +1,21 @@
 /** Capabilities of each agent with its real package, found by a conversation on the scripted model: the table of docs/agents.md. */
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { presets } from '../../src/external/index.ts';
+import type { Turn } from '../../src/protocol/index.ts';
 import { agentPresets } from '../../src/protocol/index.ts';
-import { eventually, startTestHub } from '../hub/harness.ts';
+import { eventually, killIfThere, startTestHub } from '../hub/harness.ts';
 import { startModel } from './model.ts';
 import { record as recordFindings } from './results.ts';
-import { agentWorkspace, answerUntil, chosenSubjects, connectTurns, holdsTheLine, type InputPart } from './scene.ts';
+import { agentWorkspace, answerUntil, chosenSubjects, connectTurns, type InputPart, linesHeld } from './scene.ts';
 import { packagesOf } from './subjects.ts';
 
 t.setTimeout(1_200_000);
 
 const hub = await startTestHub(t);
+writeFileSync(join(hub.home, 'config.json'), JSON.stringify({ Turns: { ResumeAgents: true } }));
 const mcpServer = fileURLToPath(new URL('../../test/agents/mcp-server.mjs', import.meta.url));
 const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -48,14 +50,38 @@ for (const subject of chosenSubjects()) {
     t.equal(obeysDecline, asks);
 
     const held = await talk.start(thread.id, text('Please hold the line'));
-    const running = eventually(() => holdsTheLine(workspace) || undefined, 'the command runs');
+    const running = eventually(() => linesHeld(workspace) > 0 || undefined, 'the command runs');
     await answerUntil(hub, running);
     await talk.client.request('turn/interrupt', { threadId: thread.id, turnId: held.turnId });
     const canBeInterrupted = (await held.ended).status === 'cancelled';
     t.ok(canBeInterrupted, 'an interrupt ends the turn');
 
+    // An interrupted command of codex may live on.
+    const heldBefore = linesHeld(workspace);
+    const { thread: broken } = (await talk.client.request('thread/start', {})) as { thread: { id: string } };
+    const killed = await talk.start(broken.id, text('Please hold the line'));
+    await answerUntil(
+      hub,
+      eventually(() => linesHeld(workspace) > heldBefore || undefined, 'the command runs again'),
+    );
+    for (const pid of served) killIfThere(pid);
+    await eventually(async () => {
+      const { state, pid } = await hub.record(workspace);
+      return (state === 'running' && !served.has(pid ?? 0)) || undefined;
+    }, 'the next agent server runs');
+    const next = await serve();
+    await next.client.request('thread/subscribe', { threadId: broken.id, replayRecent: true });
+    const resumed = await eventually(async () => {
+      const read = await next.client.request('thread/read', { threadId: broken.id, includeTurns: true });
+      const { turns } = (read as { thread: { turns: Turn[] } }).thread;
+      const turn = turns.find(({ id }) => id === killed.turnId);
+      return turn?.completedAt === undefined ? undefined : turn;
+    }, 'the killed turn ends');
+    t.comment(JSON.stringify(resumed.error));
+    const resumes = resumed.status === 'completed' && resumed.resumes === 1;
+
     const before = model.requests.length;
-    const shown = await talk.start(thread.id, text('Please look at this'), { type: 'image', url: pixel });
+    const shown = await next.start(thread.id, text('Please look at this'), { type: 'image', url: pixel });
     await answerUntil(hub, shown.ended);
     const seesImages = model.requests.slice(before).some(({ hasImage }) => hasImage);
 
@@ -72,7 +98,7 @@ for (const subject of chosenSubjects()) {
     const reportsTokens = (tokenUsage?.inputTokens ?? 0) > 0;
     await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
 
-    const capabilities = { asks, takesMcpServers, canBeInterrupted, seesImages, remembers, reportsTokens };
+    const capabilities = { asks, takesMcpServers, canBeInterrupted, seesImages, remembers, resumes, reportsTokens };
     t.comment(JSON.stringify(capabilities));
     if (t.passing()) recordFindings(subject.name, packagesOf(subject).join(' '), { capabilities });
   });

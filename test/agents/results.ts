@@ -30,6 +30,8 @@ const Findings = v.strictObject({
       seesImages: v.boolean(),
       /** The model gets the conversation after a restart of the agent server. */
       remembers: v.boolean(),
+      /** With `Turns.ResumeAgents` it continues the turn in which its agent server was killed. */
+      resumes: v.optional(v.boolean()),
       reportsTokens: v.boolean(),
     }),
   ),

@@ -93,9 +93,9 @@ export async function connectTurns(t: Test, url: string) {
   };
 }
 
-/** Whether the command that never ends runs in the workspace. */
-export const holdsTheLine = (workspace: string): boolean =>
-  listPids().some((pid) => {
+/** Number of commands that never end and run in the workspace. */
+export const linesHeld = (workspace: string): number =>
+  listPids().filter((pid) => {
     if (!commandLine(pid).startsWith('tail -s 1234')) return false;
     try {
       return readlinkSync(`/proc/${pid}/cwd`) === workspace;
@@ -103,4 +103,4 @@ export const holdsTheLine = (workspace: string): boolean =>
       // The process has ended since.
       return false;
     }
-  });
+  }).length;
