@@ -1,5 +1,5 @@
 /** Ends of agent servers: on disk, in the log, and on the page of a workspace that is down, also under a later Hub. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { workspaceKey } from '../../src/config/index.ts';
@@ -109,8 +109,11 @@ t.test('the log has a line for each start and each end', async (t) => {
 
 t.test('regression: the history survives kill -9 and a stop of the Hub', async (t) => {
   await first.kill('SIGKILL');
+  const halfWritten = join(logDirectory(living), `.exits.json.${first.lock.pid}.0123456789ab.tmp`);
+  writeFileSync(halfWritten, '{"version":1,');
   const second = await startTestHub(t, { home, agentServer });
   await sameReport(t, second);
+  t.notOk(existsSync(halfWritten), 'a file that the killed Hub left half written is removed');
   await second.shutdown('detach');
   const third = await startTestHub(t, { home, agentServer });
   await sameReport(t, third);

@@ -5,6 +5,7 @@ import {
   childEnvironment,
   logFiles,
   orderHandOver,
+  removeStaleTemps,
   spawnManaged,
   withOutsideLibraries,
 } from '../../supervise/index.ts';
@@ -21,13 +22,19 @@ export function serverProcess(hub: HubServices, factsOf: FactsOf) {
   return processActor(({ workspacePath }) => serverSource(hub, factsOf(workspacePath), compileCache));
 }
 
+/** Makes the directory, and removes what a killed Hub left half written in it. */
+function prepareLogs(directory: string): void {
+  makeDirectory(directory, 0o700);
+  removeStaleTemps(directory);
+}
+
 function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: string | undefined): ProcessSource {
   const { stored, logDirectory } = facts;
   const reportSaveProblem = (error: unknown) => hub.logger.error('the state file could not be written', { error });
 
   return {
     async spawn() {
-      makeDirectory(logDirectory, 0o700);
+      prepareLogs(logDirectory);
       logStart(hub, facts);
       facts.stderrFrom = sizeOf(logFiles(logDirectory).stderr);
       const workspacePath = stored.canonicalWorkspacePath;
@@ -55,7 +62,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
       const identity = facts.external ?? stored.server?.identity;
       if (!identity) throw new Error('there is no process to adopt');
       facts.stderrFrom = 0;
-      makeDirectory(logDirectory, 0o700);
+      prepareLogs(logDirectory);
       return adoptManaged(identity, {
         logDirectory,
         marker: facts.external ? '' : (stored.server?.marker ?? ''),
