@@ -49,6 +49,8 @@ export class KeptDriver implements ProcessDriver {
   #release: (() => void) | undefined;
   #follower: OutputFollower | undefined;
   #input: number | undefined;
+  /** Absent once the exit was reported. */
+  #report: ((event: BackgroundDriverEvent) => void) | undefined;
 
   constructor(source: KeptSource, keep: KeepSettings, readers: OutputReaders) {
     this.#source = source;
@@ -58,6 +60,7 @@ export class KeptDriver implements ProcessDriver {
   }
 
   start(report: (event: BackgroundDriverEvent) => void): void {
+    this.#report = report;
     this.#run(report).catch((error: unknown) => {
       if (!(error instanceof HandOverError)) report({ type: 'COMMAND.REFUSED', error: messageOf(error) });
     });
@@ -80,6 +83,7 @@ export class KeptDriver implements ProcessDriver {
     await this.#follower?.end();
     this.#closeInput();
     this.#readers.onEnd();
+    this.#reportExit();
     forgetKept(this.#keep, this.#kept);
     return { survivors: report?.remaining.length ?? 0 };
   }
@@ -116,9 +120,15 @@ export class KeptDriver implements ProcessDriver {
       report({ type: 'COMMAND.SPAWNED', pid: keeper.pid });
       if (isAlive(keeper) !== 'gone') await keeperEnd(this.#kept, keeper, this.#keep, this.#handOver.signal);
     } else report({ type: 'COMMAND.SPAWNED', pid: 0 });
+    this.#reportExit();
+  }
+
+  /** Reads the exit from the record. The end of a stopped tree may be seen before that of its keeper, and removes the record. */
+  #reportExit(): void {
     const none = { cause: 'exited', exitCode: null, signal: null } as const;
-    const { exitCode, signal } = withReport(none, readKept(directory, id)?.lines ?? []);
-    report({ type: 'COMMAND.EXITED', exitCode, signal });
+    const { exitCode, signal } = withReport(none, readKept(this.#keep.directory, this.#kept.id)?.lines ?? []);
+    this.#report?.({ type: 'COMMAND.EXITED', exitCode, signal });
+    this.#report = undefined;
   }
 
   async #spawn({ begun, command }: Extract<KeptSource, { begun: BegunCommand }>): Promise<number> {
