@@ -7,7 +7,8 @@
  * 2. A server that is not ready in time is killed first. Then, and whenever a connection ends without a stop request, it is
  *    started again after a back-off.
  * 3. After too many failures, or when a restart cannot help, it stays in `failed` until the next `SERVER.START`.
- * 4. A stop closes the connection, then sends SIGTERM, then SIGKILL. It is over when the process group is empty.
+ * 4. A server that demands a log-in stays in `needsLogin` until a token for it is stored.
+ * 5. A stop closes the connection, then sends SIGTERM, then SIGKILL. It is over when the process group is empty.
  */
 import { assertEvent, assign, fromCallback, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import {
@@ -81,10 +82,17 @@ export type McpConnectionEvent =
       /** End of the server's standard error; may be empty. */
       readonly output: string;
       readonly isRetryable: boolean;
+      /** The server demands a log-in of the user, or a new one. */
+      readonly needsLogin: boolean;
       readonly at: number;
     };
 
-export type McpServerEvent = { readonly type: 'SERVER.START' } | { readonly type: 'SERVER.STOP' } | McpConnectionEvent;
+export type McpServerEvent =
+  | { readonly type: 'SERVER.START' }
+  | { readonly type: 'SERVER.STOP' }
+  /** A token that the server has not refused is stored. */
+  | { readonly type: 'LOGIN.STORED' }
+  | McpConnectionEvent;
 
 /** Commands to the driver: end the conversation; SIGTERM; SIGKILL. Each implies the ones before. */
 export type McpConnectionCommand =
@@ -97,6 +105,15 @@ export interface McpConnectionInput {
   readonly incarnation: number;
 }
 
+const afterClose = [
+  { guard: 'lacksLogin', target: '#mcp-server.needsLogin', actions: ['recordClose', 'releaseConnection'] },
+  {
+    guard: 'isThisIncarnation',
+    target: '#mcp-server.down',
+    actions: ['recordClose', 'recordFailureTime', 'releaseConnection'],
+  },
+] as const;
+
 const afterExit = restartStates({ start: '#mcp-server.starting', noRestart: 'failed', tooManyFailures: 'failed' });
 
 export const mcpServerMachine = setup({
@@ -104,10 +121,11 @@ export const mcpServerMachine = setup({
     input: {} as McpServerInput,
     context: {} as McpServerContext,
     events: {} as McpServerEvent,
-    tags: {} as 'disabled' | 'starting' | 'ready' | 'failed' | 'restarting' | 'stopped' | 'atRest',
+    tags: {} as 'disabled' | 'starting' | 'ready' | 'needsLogin' | 'failed' | 'restarting' | 'stopped' | 'atRest',
   },
   actors: {
     connection: fromCallback<McpConnectionCommand, McpConnectionInput>(() => {}),
+    loginWatch: fromCallback(() => {}),
   },
   delays: {
     ...supervisedDelays,
@@ -116,6 +134,10 @@ export const mcpServerMachine = setup({
   },
   guards: {
     ...supervisedGuards,
+    lacksLogin: ({ context, event }) => {
+      assertEvent(event, 'CONNECTION.CLOSED');
+      return event.needsLogin && event.incarnation === context.incarnation;
+    },
     mustNotRestart: ({ context }) => !context.isRetryable || context.policy.restart === 'never',
   },
   actions: {
@@ -199,11 +221,7 @@ export const mcpServerMachine = setup({
       on: {
         'SERVER.STOP': { target: 'stopping' },
         'CONNECTION.SPAWNED': { guard: 'isThisIncarnation', actions: 'recordPid' },
-        'CONNECTION.CLOSED': {
-          guard: 'isThisIncarnation',
-          target: 'down',
-          actions: ['recordClose', 'recordFailureTime', 'releaseConnection'],
-        },
+        'CONNECTION.CLOSED': afterClose,
       },
       states: {
         connecting: {
@@ -242,11 +260,18 @@ export const mcpServerMachine = setup({
       tags: 'restarting',
       on: {
         'SERVER.STOP': { target: 'stopping' },
-        'CONNECTION.CLOSED': {
-          guard: 'isThisIncarnation',
-          target: 'down',
-          actions: ['recordClose', 'recordFailureTime', 'releaseConnection'],
-        },
+        'CONNECTION.CLOSED': afterClose,
+      },
+    },
+    needsLogin: {
+      description: 'The server demands a log-in. It is started again when a token for it is stored.',
+      meta: { kind: 'asks', lane: 'exception', order: 3 },
+      tags: ['needsLogin', 'atRest'],
+      invoke: { src: 'loginWatch', id: 'loginWatch' },
+      on: {
+        'SERVER.START': { target: 'starting', actions: 'resetForManualStart' },
+        'SERVER.STOP': { target: 'stopped' },
+        'LOGIN.STORED': { target: 'starting', actions: 'resetForManualStart' },
       },
     },
     stopping: {

@@ -41,7 +41,12 @@ export interface EndedTurn {
 
 export interface ToolServers {
   readonly total: number;
-  readonly down: readonly { readonly name: string; readonly error: string | null }[];
+  readonly down: readonly {
+    readonly name: string;
+    readonly error: string | null;
+    /** Waits for a log-in of the user. */
+    readonly needsLogin?: boolean | undefined;
+  }[];
   /** Sentences about tools that are left out or offered in part. They do not impair the workspace. */
   readonly toolProblems: readonly string[];
 }

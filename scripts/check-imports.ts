@@ -60,6 +60,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
     'appserver',
     'review',
     'deploy',
+    'mcp',
     'external',
     'dashboard',
     'acp',

@@ -12,7 +12,7 @@ import { bundledForms, onLog } from './bundled-forms.ts';
 import { root } from './toolchain.mjs';
 
 const patterns = [
-  'test/fixtures/mcp/stdio-server.mjs',
+  'test/fixtures/mcp/{oauth-server,stdio-server}.mjs',
   'test/fixtures/process/{changes-settings,first-lock,holds-stack-lock,keeps-command,sandboxed-server,spawns-counter,takes-lock,trusts-workspaces}.mjs',
   'test/agent/store/{appender,counter,writer}.ts',
   'test/checkpoints/victim.ts',

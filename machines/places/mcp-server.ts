@@ -4,7 +4,7 @@ export const mcpServer: Places = {
   laptop: [
     'disabled connecting       .              ready            deciding',
     '.        aborting.killing aborting.stuck clearing         backingOff',
-    '.        .                .              .                failed',
+    '.        .                .              needsLogin       failed',
     'stopped  closing          terminating    stopping.killing stopping.stuck',
   ],
   phone: [
@@ -12,7 +12,7 @@ export const mcpServer: Places = {
     '.                aborting.killing aborting.stuck',
     'ready            clearing         deciding',
     '.                .                backingOff',
-    '.                .                failed',
+    '.                needsLogin       failed',
     'closing          terminating      stopped',
     'stopping.killing stopping.stuck   .',
   ],

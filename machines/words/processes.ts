@@ -160,7 +160,7 @@ export const apiProxy: MachineWords = {
 };
 
 export const mcpServer: MachineWords = {
-  guards: supervisedGuards,
+  guards: { ...supervisedGuards, lacksLogin: 'the server demands a log-in' },
   actions: {
     ...supervisedActions,
     recordClose: 'note how the connection ended',

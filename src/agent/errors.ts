@@ -24,6 +24,7 @@ export type AgentErrorName = Extract<
   | 'mcpServerNotFound'
   | 'mcpServerInvalid'
   | 'mcpServerReadOnly'
+  | 'mcpLoginFailed'
   | 'processNotFound'
   | 'skillNotFound'
   | 'commandNotFound'

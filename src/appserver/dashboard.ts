@@ -194,9 +194,13 @@ function sandboxModule({ state: found }: Assembly['sandbox'], mode: string): Mod
 function mcpModule({ total, byState }: ReturnType<Assembly['mcp']['describe']>): ModuleState {
   const facts = { total, ...byState };
   if (total === 0) return { name: 'mcp', state: 'disabled', reason: 'No MCP server is configured.', facts };
-  const failed = byState.failed ?? 0;
-  if (failed === 0) return { name: 'mcp', state: 'running', facts };
-  return { name: 'mcp', state: 'degraded', reason: `${failed} of ${total} servers have failed.`, facts };
+  const { failed = 0, needsLogin = 0 } = byState;
+  if (failed + needsLogin === 0) return { name: 'mcp', state: 'running', facts };
+  const reasons = [
+    ...(failed > 0 ? [`${failed} of ${total} servers have failed.`] : []),
+    ...(needsLogin > 0 ? [`${needsLogin} of ${total} want a log-in: oratorio mcp login.`] : []),
+  ];
+  return { name: 'mcp', state: 'degraded', reason: reasons.join(' '), facts };
 }
 
 function service(name: string, url: string | undefined, off: string): ModuleState {

@@ -175,14 +175,18 @@ function endedTurnOf({ status, error, completedAt, startedAt }: Turn): EndedTurn
   };
 }
 
+const downStates: ReadonlySet<McpServerStatus['startupState']> = new Set(['failed', 'restarting', 'needsLogin']);
+
 function toolServersOf(servers: readonly McpServerStatus[]): ToolServers {
   const enabled = servers.filter((server) => server.enabled && server.startupState !== 'stopped');
-  const down = enabled.filter(({ startupState }) => startupState === 'failed' || startupState === 'restarting');
+  const down = enabled.filter(({ startupState }) => downStates.has(startupState));
   return {
     total: enabled.length,
-    down: down
-      .slice(0, mostServers)
-      .map(({ name, lastError }) => ({ name, error: lastError?.slice(0, longestText) ?? null })),
+    down: down.slice(0, mostServers).map(({ name, lastError, startupState }) => ({
+      name,
+      error: lastError?.slice(0, longestText) ?? null,
+      ...(startupState === 'needsLogin' && { needsLogin: true }),
+    })),
     toolProblems: enabled
       .flatMap(({ name, toolProblems = [] }) =>
         toolProblems.map((problem) => `${name}: ${mcpToolProblemWords(problem)}`),

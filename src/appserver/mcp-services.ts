@@ -59,6 +59,18 @@ export class McpServices {
     return this.#isConfigured() ? (await this.#load()).settled() : [];
   }
 
+  /** See `McpServers.login`. @throws AgentError mcpServerNotFound, mcpLoginFailed */
+  async login(name: string): Promise<string> {
+    if (!this.#isConfigured()) throw new AgentError('mcpServerNotFound', { name });
+    return (await this.#load()).login(name);
+  }
+
+  /** @throws AgentError mcpServerNotFound */
+  async logout(name: string): Promise<void> {
+    if (!this.#isConfigured()) throw new AgentError('mcpServerNotFound', { name });
+    await (await this.#load()).logout(name);
+  }
+
   async test(what: string | McpServerSettings, name?: string): Promise<McpTestResult> {
     return (await this.#load()).test(what, name);
   }

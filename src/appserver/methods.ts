@@ -275,6 +275,11 @@ function mcpMethods(mcp: McpServices): Some<`mcp/${string}`> {
       return { result: {} };
     },
     'mcp/status/list': async () => ({ result: { data: [...(await mcp.status())] } }),
+    'mcp/login': async ({ server }) => ({ result: { url: await mcp.login(server) } }),
+    'mcp/logout': async ({ server }) => {
+      await mcp.logout(server);
+      return { result: {} };
+    },
     'mcp/test': async ({ name, settings }) => ({ result: await mcp.test(settings ?? name ?? '', name) }),
   };
 }

@@ -4,6 +4,7 @@ import type { CommandSpec, OptionSpec } from './command.ts';
 import { automationCommands } from './commands-automations.ts';
 import { fileCommands } from './commands-files.ts';
 import { inboxCommands } from './commands-inbox.ts';
+import { mcpCommands } from './commands-mcp.ts';
 import { modelCommands } from './commands-model.ts';
 import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
@@ -427,21 +428,7 @@ export const commands: readonly CommandSpec[] = [
     servesForeground: true,
     load: () => import('./commands/acp.ts'),
   },
-  {
-    name: 'mcp',
-    describe: [
-      'Serve the workspaces as MCP tools for another agent.',
-      'The agent starts it: protocol on standard input and output. Its rights are those of a scoped token; it never decides about a request of the workspace that it runs in.',
-    ],
-    options: [
-      { name: 'allow', value: 'scopes', describe: 'Set rights; default: list,read,start,prompt; also approve' },
-      { name: 'name', value: 'name', describe: 'Name this client in the record of decisions' },
-      noStart,
-    ],
-    examples: ['mcp', 'mcp --allow list,read,prompt,approve --name lead'],
-    servesForeground: true,
-    load: () => import('./commands/mcp.ts'),
-  },
+  ...mcpCommands,
   {
     name: 'tokens',
     describe: [

@@ -74,7 +74,7 @@ export function pageOpener(): { readonly command: string; readonly args: readonl
  *
  * @returns whether a browser could be asked
  */
-async function openPage(home: string, url: string): Promise<boolean> {
+export async function openPage(home: string, url: string): Promise<boolean> {
   const directory = join(home, 'hub');
   const file = join(directory, 'open-page.html');
   const target = JSON.stringify(url).replaceAll('<', '\\u003c');

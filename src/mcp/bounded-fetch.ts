@@ -6,14 +6,16 @@ type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
  * `fetch` that reads no message of more than `maxBytes`: of an event stream no longer line, of any other answer no more in
- * all. The body fails when it is too long. Of event streams it reads as many lines as the pace allows.
+ * all. The body fails when it is too long. Of event streams it reads as many lines as the pace allows; without a pace they are as any
+ * other answer.
  */
-export function boundedFetch(maxBytes: number, pace: MessagePace): Fetch {
+export function boundedFetch(maxBytes: number, pace?: MessagePace): Fetch {
   return async (url, init) => {
     const response = await outgoingFetch(url, init);
     if (response.status > 599) throw new Error(`it answers with HTTP ${response.status}`);
     if (response.body === null) return response;
-    const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
+    const isStream =
+      pace !== undefined && response.headers.get('content-type')?.startsWith('text/event-stream') === true;
     const { status, statusText, headers } = response;
     const body = response.body.pipeThrough(limitBytes(maxBytes, isStream ? pace : undefined));
     const bounded = new Response(body, { status, statusText, headers });

@@ -17,6 +17,7 @@ import { openHttpLink } from './http-link.ts';
 import { type CallToolResult, type Client, loadLibrary, type Tool } from './library.ts';
 import type { Link } from './link.ts';
 import { ListReview, type ToolProblem } from './list-review.ts';
+import type { LoginSession } from './oauth/index.ts';
 import { openStdioLink } from './stdio-link.ts';
 
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
@@ -38,6 +39,8 @@ export interface ConnectionOptions {
   readonly env: Environment;
   /** Files of the workspace that the server's command names, with their contents when its settings were read. */
   readonly files: NamedFiles;
+  /** Log-in of the user; undefined for a server that has another credential or none. */
+  readonly session?: LoginSession | undefined;
   /** The era is known: do not probe, for this server dies of it. */
   readonly isOlderEra: boolean;
   readonly onSpawned: (pid: number) => void;
@@ -106,8 +109,7 @@ export class Connection {
 
   /** @throws errors of the library: `failureOf` puts them into words */
   call(tool: Tool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallToolResult> {
-    if (!this.#client || !this.#isReady) throw new McpFailure('unreachable', 'The server is not connected.');
-    const client = this.#client;
+    const client = this.#ready();
     return this.#elicitations.during(options, (signal) =>
       client.callTool(
         { name: tool.name, arguments: { ...args } },
@@ -129,6 +131,11 @@ export class Connection {
     this.#requestEnd('kill');
   }
 
+  #ready(): Client {
+    if (!this.#client || !this.#isReady) throw new McpFailure('unreachable', 'The server is not connected.');
+    return this.#client;
+  }
+
   #requestEnd(request: 'close' | 'terminate' | 'kill'): void {
     this.#endRequest = request;
     this.#over.abort();
@@ -144,7 +151,7 @@ export class Connection {
     try {
       await this.#begin(await loadLibrary());
     } catch (error) {
-      failure = failureOf(error);
+      failure = failureOf(error, this.#options.session?.name);
       // The requester of the end has chosen its kind, too.
       // A broken pipe means that the process ends on its own: its exit explains the failure.
       if (!this.#endRequest && !(this.#link?.pid && isBrokenPipe(error))) this.#link?.kill();
@@ -238,7 +245,7 @@ export class Connection {
     if (settings.transport === 'streamableHttp') {
       const makeTransport = (...args: ConstructorParameters<Library['StreamableHTTPClientTransport']>) =>
         new library.StreamableHTTPClientTransport(...args);
-      return openHttpLink(settings, env, { makeTransport, lists });
+      return openHttpLink(settings, env, { makeTransport, lists, session: this.#options.session });
     }
     const { command, args, cwd, envVars } = settings;
     const [changed] = changedFiles(this.#options.files, filesOfServer(settings, workspacePath));
@@ -341,7 +348,7 @@ export class Connection {
       this.#notifyChange();
     } catch (error) {
       if (!this.#isReady || this.#endRequest) return;
-      const { code, message, isRetryable } = failureOf(error);
+      const { code, message, isRetryable } = failureOf(error, this.#options.session?.name);
       this.#link?.fail({ code, message, isRetryable });
     }
   }

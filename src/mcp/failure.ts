@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { messageOf } from '../lib/index.ts';
+import { mcpLoginCommand } from '../protocol/index.ts';
 
 /** Why a connection failed, for programs: `errorCode` of `mcp/test`. */
 export const failureCodes = [
@@ -9,6 +10,7 @@ export const failureCodes = [
   'exited',
   'unreachable',
   'unauthorized',
+  'needsLogin',
   'timeout',
   'protocol',
 ] as const;
@@ -40,10 +42,18 @@ const httpProblems: Readonly<Record<number, string>> = {
   403: 'The server denies access (HTTP 403): the credential does not allow this.',
 };
 
-/** Puts an error of the library, `fetch` or the system into words. */
-export function failureOf(error: unknown): McpFailure {
+/** The server wants the user to log in, for the first time or again. @param server its name */
+export const needsLogin = (server: string): McpFailure =>
+  new McpFailure('needsLogin', `The server wants you to log in: ${mcpLoginCommand(server)}`, { isRetryable: false });
+
+/**
+ * Puts an error of the library, `fetch` or the system into words.
+ * @param login name of a server to which the user can log in
+ */
+export function failureOf(error: unknown, login?: string): McpFailure {
   if (error instanceof McpFailure) return error;
   const { code, status } = error as LibraryError;
+  if (status === 401 && login !== undefined) return needsLogin(login);
   if (typeof status === 'number') return httpFailure(status, error);
   if (code === 'REQUEST_TIMEOUT')
     return new McpFailure('timeout', 'The server did not answer in time.', { cause: error });

@@ -5,6 +5,7 @@ import type { JSONRPCMessage, StreamableHTTPClientTransport, Transport, Transpor
 import type { Link, LinkEnd } from './link.ts';
 import type { ListReview } from './list-review.ts';
 import { MessagePace, UnreadAnswers } from './message-pace.ts';
+import type { LoginSession } from './oauth/index.ts';
 
 type HttpSettings = McpServerSettings & { readonly transport: 'streamableHttp' };
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -50,6 +51,8 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
 interface Watching {
   readonly lists: ListReview;
   readonly pace: MessagePace;
+  /** Name of the server, when the user can log in to it. */
+  readonly login: string | undefined;
   readonly onLost: (end: LinkEnd) => void;
 }
 
@@ -67,10 +70,12 @@ class WatchedTransport implements Transport {
   readonly #onLost: (end: LinkEnd) => void;
   readonly #waiting = new Set<string | number>();
   readonly #unread: UnreadAnswers;
+  readonly #login: string | undefined;
 
-  constructor(inner: StreamableHTTPClientTransport, { lists, pace, onLost }: Watching) {
+  constructor(inner: StreamableHTTPClientTransport, { lists, pace, login, onLost }: Watching) {
     this.#inner = inner;
     this.#lists = lists;
+    this.#login = login;
     this.#onLost = onLost;
     this.#unread = new UnreadAnswers(onLost);
     inner.onmessage = (message) => {
@@ -139,31 +144,44 @@ class WatchedTransport implements Transport {
     });
   }
 
-  /** A server that is not there, or that does not know our session any more, needs a new conversation. */
+  /** A server that is not there, that wants a log-in, or that does not know our session any more, needs a new conversation. */
   #judge(error: unknown): void {
     const { status } = error as { readonly status?: unknown };
-    if (networkCode(error) !== undefined) this.#onLost(lost(failureOf(error).message));
+    if (this.#login !== undefined && (status === 401 || error instanceof McpFailure)) {
+      const { code, message, isRetryable } = failureOf(error, this.#login);
+      // The call hears of the refusal before the end of the connection: it had no effect.
+      setImmediate(() => this.#onLost({ code, message, isRetryable }));
+    } else if (networkCode(error) !== undefined) this.#onLost(lost(failureOf(error).message));
     else if (status === 404 && this.sessionId !== undefined) this.#onLost(lost('The server has ended the session.'));
   }
 }
 
 const lost = (message: string): LinkEnd => ({ code: 'unreachable', message, isRetryable: true });
 
+interface HttpLinkOptions {
+  readonly makeTransport: MakeTransport;
+  readonly lists: ListReview;
+  /** Log-in of the user, for a server that has no other credential. */
+  readonly session?: LoginSession | undefined;
+}
+
 /** @throws McpFailure for settings that cannot work */
 export function openHttpLink(
   settings: HttpSettings,
   env: Environment,
-  { makeTransport, lists }: { readonly makeTransport: MakeTransport; readonly lists: ListReview },
+  { makeTransport, lists, session }: HttpLinkOptions,
 ): Link {
   const { url, headers } = addressOf(settings, env);
   checkHeaders(headers);
   const { promise: gone, resolve } = Promise.withResolvers<LinkEnd | undefined>();
   const pace = new MessagePace();
+  const bounded = boundedFetch(defaults.mcp.messageBytes, pace);
   const inner = makeTransport(url, {
     requestInit: { headers },
-    fetch: boundedFetch(defaults.mcp.messageBytes, pace),
+    fetch: session ? session.fetch(bounded) : bounded,
+    ...(session && { authProvider: session }),
   });
-  const transport = new WatchedTransport(inner, { lists, pace, onLost: end });
+  const transport = new WatchedTransport(inner, { lists, pace, login: session?.name, onLost: end });
   function end(how?: LinkEnd): void {
     void transport.close().finally(() => resolve(how));
   }

@@ -3,4 +3,14 @@
  * server has one `McpServers`; the faces bind its methods. Never here: who may ask, approvals (the runtime asks for those that a
  * tool needs), an MCP server of our own.
  */
+export { McpFailure } from './failure.ts';
 export { McpServers, type McpServersOptions, type McpSummary } from './mcp-servers.ts';
+export {
+  beginLogin,
+  endLogin,
+  type Login,
+  LoginFile,
+  type StoredLogin,
+  serverAddress,
+  usesLogin,
+} from './oauth/index.ts';

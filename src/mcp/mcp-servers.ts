@@ -14,6 +14,8 @@ import {
   mcpToolProblemWords,
 } from '../protocol/index.ts';
 import type { Environment } from './connection.ts';
+import { McpFailure } from './failure.ts';
+import { beginLogin, endLogin, type Login } from './oauth/index.ts';
 import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
 import { checkSettings, SettingsFiles } from './settings-files.ts';
@@ -60,6 +62,8 @@ export class McpServers {
   readonly #listeners = new Set<(status: McpServerStatus) => void>();
   readonly #reported = new Map<string, McpServerStatus>();
   readonly #tests = new Set<McpServer>();
+  /** Log-ins in progress, by server. */
+  readonly #logins = new Map<string, AbortController>();
   #tools: readonly Tool[] | undefined;
   #changes: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -172,6 +176,34 @@ export class McpServers {
   }
 
   /**
+   * Begins a log-in of the user; an earlier one at this server ends. The server starts when the token is stored.
+   *
+   * @returns address for a browser on this machine
+   * @throws AgentError `mcpServerNotFound`, `mcpLoginFailed`
+   */
+  async login(name: string): Promise<string> {
+    const { settings } = this.#find(name);
+    this.#logins.get(name)?.abort();
+    const ending = new AbortController();
+    this.#logins.set(name, ending);
+    try {
+      const login = await beginLogin({ home: this.#options.home, settings, signal: ending.signal });
+      void this.#finish(name, login, ending);
+      return login.url;
+    } catch (error) {
+      if (!(error instanceof McpFailure)) throw error;
+      throw new AgentError('mcpLoginFailed', { name, problem: error.message }, error.message);
+    }
+  }
+
+  /** Ends the log-in at a server. @throws AgentError `mcpServerNotFound` */
+  async logout(name: string): Promise<void> {
+    const { settings } = this.#find(name);
+    this.#logins.get(name)?.abort();
+    await endLogin(this.#options.home, settings);
+  }
+
+  /**
    * Resolves when every enabled server is ready, has failed or has exceeded its start timeout.
    *
    * @returns names of the servers that are not ready
@@ -196,13 +228,14 @@ export class McpServers {
   /** Stops everything. Resolves when nothing is left; changes that were under way are finished first. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const login of this.#logins.values()) login.abort();
     await this.#changes;
     await Promise.all([...this.#servers.values(), ...this.#tests].map((server) => server.stop()));
     this.#listeners.clear();
   }
 
   #create(name: string, settings: McpServerSettings, observe: McpServersOptions['observe'], isTest = false): McpServer {
-    const { workspacePath, env, logger, clock, restartPolicy = usualPolicy } = this.#options;
+    const { workspacePath, home, env, logger, clock, restartPolicy = usualPolicy } = this.#options;
     const { closeGraceMs, gracefulStopMs } = defaults.mcp;
     const policy: Omit<McpServerPolicy, 'startupTimeoutMs'> = {
       ...restartPolicy,
@@ -215,6 +248,7 @@ export class McpServers {
       name,
       settings,
       workspacePath,
+      home,
       env,
       logger,
       policy,
@@ -225,6 +259,18 @@ export class McpServers {
       },
     });
     return server;
+  }
+
+  async #finish(name: string, login: Login, ending: AbortController): Promise<void> {
+    const { logger } = this.#options;
+    try {
+      await login.finished();
+      logger.info('the user has logged in to an MCP server', { server: name });
+    } catch (error) {
+      if (!ending.signal.aborted) logger.warn('a log-in at an MCP server has failed', { server: name, error });
+    } finally {
+      if (this.#logins.get(name) === ending) this.#logins.delete(name);
+    }
   }
 
   #onChange(name: string): void {
@@ -249,7 +295,7 @@ export class McpServers {
       logger.warn('a tool of an MCP server is odd', { server: name, problem: mcpToolProblemWords(problem) });
     }
     if (startupState === 'ready') logger.info('an MCP server is ready', { server: name, toolCount });
-    if (startupState === 'failed' || startupState === 'restarting') {
+    if (startupState === 'failed' || startupState === 'restarting' || startupState === 'needsLogin') {
       logger.warn('an MCP server is down', { server: name, startupState, problem: lastError });
     }
   }

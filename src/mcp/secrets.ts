@@ -18,15 +18,24 @@ export interface ServerSecrets {
   readonly cleanUrl: (settings: McpServerSettings) => McpServerSettings;
 }
 
-export function secretsOf(settings: McpServerSettings, env: Environment): ServerSecrets {
+/** @param cleanLogin takes the tokens of the user's log-in out of a text */
+export function secretsOf(
+  settings: McpServerSettings,
+  env: Environment,
+  cleanLogin: (text: string) => string = (text) => text,
+): ServerSecrets {
   const entries = settings.transport === 'stdio' ? stdioValues(settings, env) : httpValues(settings, env);
   const isCertain = ({ name }: NamedValue) => secretName.test(name);
   const valuesOf = (named: readonly NamedValue[]) => named.map(({ value }) => value);
   const possible = entries.filter((entry) => isCertain(entry) || entry.value.length >= shortestUncertainSecret);
-  const clean = redactorFor(valuesOf(possible));
+  const cleanerOf = (named: readonly NamedValue[]) => {
+    const cleanValues = redactorFor(valuesOf(named));
+    return (text: string) => cleanLogin(cleanValues(text));
+  };
+  const clean = cleanerOf(possible);
   return {
     clean,
-    cleanResult: redactorFor(valuesOf(entries.filter(isCertain))),
+    cleanResult: cleanerOf(entries.filter(isCertain)),
     cleanUrl: (shown) => (shown.transport === 'stdio' ? shown : { ...shown, url: clean(shown.url) }),
   };
 }

@@ -13,6 +13,7 @@ import { monotonicMs } from '../supervise/index.ts';
 import { Connection, type Environment, filesOfServer } from './connection.ts';
 import type { FailureCode } from './failure.ts';
 import type { Tool as ServerTool } from './library.ts';
+import { LoginSession, serverAddress, usesLogin } from './oauth/index.ts';
 import { type ServerSecrets, secretsOf } from './secrets.ts';
 
 /** Time as XState wants it; a test may bring its own. */
@@ -25,6 +26,8 @@ export interface ServerOptions {
   readonly name: string;
   readonly settings: McpServerSettings;
   readonly workspacePath: string;
+  /** The user's home of Oratorio, which has the log-ins. */
+  readonly home: string;
   readonly env: Environment;
   readonly logger: Logger;
   readonly policy: Omit<McpServerPolicy, 'startupTimeoutMs'>;
@@ -46,6 +49,7 @@ export class McpServer {
   endCode: FailureCode | undefined;
   readonly #options: ServerOptions;
   readonly #files: ReturnType<typeof filesOfServer>;
+  readonly #session: LoginSession | undefined;
   readonly #actor: ActorRefFrom<typeof mcpServerMachine>;
   #connection: Connection | undefined;
   #isOlderEra = false;
@@ -55,19 +59,27 @@ export class McpServer {
     const { name, settings, env } = options;
     this.name = name;
     this.settings = settings;
-    this.secrets = secretsOf(settings, env);
+    this.#session = usesLogin(settings)
+      ? new LoginSession({ name, home: options.home, server: serverAddress(settings) })
+      : undefined;
+    this.secrets = secretsOf(settings, env, this.#session?.clean);
     this.#files = filesOfServer(settings, options.workspacePath);
     this.#options = options;
-    this.#actor = createActor(mcpServerMachine.provide({ actors: { connection: this.#connectionActor() } }), {
-      id: `mcp:${name}`,
-      input: {
-        name,
-        transport: settings.transport,
-        policy: { ...options.policy, startupTimeoutMs: settings.startupTimeoutSec * 1000 },
-        seed: Math.trunc(Math.random() * 2 ** 31),
+    this.#actor = createActor(
+      mcpServerMachine.provide({
+        actors: { connection: this.#connectionActor(), loginWatch: this.#loginWatchActor() },
+      }),
+      {
+        id: `mcp:${name}`,
+        input: {
+          name,
+          transport: settings.transport,
+          policy: { ...options.policy, startupTimeoutMs: settings.startupTimeoutSec * 1000 },
+          seed: Math.trunc(Math.random() * 2 ** 31),
+        },
+        ...(options.clock && { clock: options.clock }),
       },
-      ...(options.clock && { clock: options.clock }),
-    });
+    );
     this.#actor.subscribe({
       next: () => options.onChange(),
       error: (error) => options.logger.error('the supervisor of an MCP server has failed', { server: name, error }),
@@ -157,6 +169,19 @@ export class McpServer {
     });
   }
 
+  /** The actor behind the machine's `loginWatch`: reports a stored token that the server has not refused. */
+  #loginWatchActor() {
+    const { logger, name: server } = this.#options;
+    return fromCallback(({ sendBack }) => {
+      try {
+        return this.#session?.watch(() => sendBack({ type: 'LOGIN.STORED' }));
+      } catch (error) {
+        logger.warn('log-ins cannot be watched; restart the agent server after a log-in', { server, error });
+        return undefined;
+      }
+    });
+  }
+
   /** The actor behind the machine's `connection`: reports the events of one incarnation and obeys the machine's commands. */
   #connectionActor() {
     const { settings, secrets } = this;
@@ -169,6 +194,7 @@ export class McpServer {
         workspacePath,
         env,
         files: this.#files,
+        session: this.#session,
         isOlderEra: this.#isOlderEra,
         onSpawned: (pid) => report({ type: 'CONNECTION.SPAWNED', incarnation, pid }),
         onReady: (facts) => report({ type: 'CONNECTION.READY', incarnation, facts, at: monotonicMs() }),
@@ -179,7 +205,8 @@ export class McpServer {
         },
         onEnd: ({ code, error, output, isRetryable }) => {
           this.endCode = code;
-          const end = { error: sayable(error, secrets), output: secrets.clean(output), isRetryable };
+          const said = { error: sayable(error, secrets), output: secrets.clean(output) };
+          const end = { ...said, isRetryable, needsLogin: code === 'needsLogin' };
           report({ type: 'CONNECTION.CLOSED', incarnation, ...end, at: monotonicMs() });
         },
         onTrouble: (what, error) => {

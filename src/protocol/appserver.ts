@@ -355,6 +355,17 @@ export const rpcMethods = {
     params: empty,
     result: v.object({ data: v.array(McpServerStatus) }),
   },
+  'mcp/login': {
+    summary:
+      'Begins a log-in at a server, for a browser on this machine. The server starts when the user has logged in; an earlier log-in at it ends.',
+    params: v.object({ server: McpServerName }),
+    result: v.object({ url: v.string() }),
+  },
+  'mcp/logout': {
+    summary: 'Ends the log-in at a server and removes its token.',
+    params: v.object({ server: McpServerName }),
+    result: empty,
+  },
   'mcp/test': {
     summary: 'Starts one aside, asks for its tools, and stops it again.',
     params: v.object({ name: v.optional(McpServerName), settings: v.optional(McpServerSettings) }),

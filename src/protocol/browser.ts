@@ -5,6 +5,7 @@ export * from './checkpoint-words.ts';
 export * from './cut-text.ts';
 export * from './diff-names.ts';
 export * from './incident-words.ts';
+export * from './mcp-words.ts';
 export * from './places.ts';
 export * from './proof.ts';
 export * from './question-fields.ts';

@@ -346,6 +346,16 @@ export const defaults = {
     images: 8,
     /** Limit of all images of one result, in base64. */
     imageChars: 8 * mebibyte,
+    oauth: {
+      /** For one request to an authorization server. */
+      requestMs: 30_000,
+      /** Limit of one answer of an authorization server. */
+      answerBytes: mebibyte / 4,
+      /** For the user, from the start of a log-in to its end in the browser. */
+      loginMs: 10 * 60_000,
+      /** For another process that renews or stores the same token. */
+      lockMs: 60_000,
+    },
   },
   inspect: { ringRecords: 4_096, actorRingRecords: 64, endedActors: 100, coalesceMs: 16 },
   dashboard: {

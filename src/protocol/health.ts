@@ -96,7 +96,13 @@ export const HealthReport = v.object({
   mcpServers: v.object({
     total: count,
     down: v.pipe(
-      v.array(v.object({ name: text('Name of the server.', 100), error: v.nullable(text('Why it is down.')) })),
+      v.array(
+        v.object({
+          name: text('Name of the server.', 100),
+          error: v.nullable(text('Why it is down.')),
+          needsLogin: v.pipe(v.optional(v.boolean()), v.description('Whether it waits for a log-in of the user.')),
+        }),
+      ),
       v.maxLength(64),
     ),
     toolProblems: v.pipe(

@@ -94,6 +94,11 @@ export const rpcErrors = {
   },
   mcpServerNotFound: { code: -32070, message: 'MCP server not found', when: 'There is no server with this name.' },
   mcpServerInvalid: { code: -32072, message: 'MCP server invalid', when: 'Its settings cannot work; `data` says why.' },
+  mcpLoginFailed: {
+    code: -32090,
+    message: 'Log-in failed',
+    when: 'The log-in at an MCP server cannot begin; `data.problem` says why.',
+  },
   mcpServerReadOnly: {
     code: -32074,
     message: 'MCP server read-only',

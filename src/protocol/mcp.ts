@@ -13,6 +13,18 @@ const common = {
   trusted: v.optional(v.boolean(), false),
 };
 
+/** Scope of OAuth (RFC 6749, section 3.3). */
+const scope = v.pipe(v.string(), v.regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'a scope without spaces'));
+
+/** Log-in of a server by OAuth. Without it a server that demands a log-in gets one with its own scopes. */
+export const McpServerAuth = v.object({
+  type: v.literal('oauth'),
+  /** Client that is registered at the authorization server, or the address of a client metadata document. */
+  clientId: v.optional(v.pipe(v.string(), v.nonEmpty(), v.maxLength(2_000))),
+  scopes: v.optional(v.pipe(v.array(scope), v.maxLength(100))),
+});
+export type McpServerAuth = v.InferOutput<typeof McpServerAuth>;
+
 /** One MCP server without its name: `command` makes it a process (stdio), `url` a streamable HTTP endpoint. */
 export const McpServerSettings = v.variant(
   'transport',
@@ -36,6 +48,7 @@ export const McpServerSettings = v.variant(
       httpHeaders: v.optional(texts, {}),
       /** Header name to name of an environment variable. */
       envHttpHeaders: v.optional(texts, {}),
+      auth: v.optional(McpServerAuth),
     }),
   ],
   '"stdio" with a command, or "streamableHttp" with a url',
@@ -55,7 +68,16 @@ export type McpToolProblem = v.InferOutput<typeof McpToolProblem>;
 export const mcpToolProblemWords = ({ tool, problem, isOffered }: McpToolProblem): string =>
   tool === '' ? problem : `tool ${tool} is ${isOffered ? 'offered in part' : 'left out'}: ${problem}`;
 
-export const mcpStartupStates = ['disabled', 'starting', 'ready', 'failed', 'restarting', 'stopped'] as const;
+export const mcpStartupStates = [
+  'disabled',
+  'starting',
+  'ready',
+  'needsLogin',
+  'failed',
+  'restarting',
+  'stopped',
+] as const;
+
 export const McpServerStatus = v.object({
   name,
   enabled: v.boolean(),

@@ -4,6 +4,7 @@
  */
 import type { HealthReport, HealthState, LastTurn, ModelInUse, Problem, Remedy } from './health.ts';
 import { incidentLine, type RestFailure } from './incident-words.ts';
+import { mcpLoginCommand } from './mcp-words.ts';
 import { blamedSettings, remedied, remedyOfFailure, type SettingPlaces } from './remedies.ts';
 
 /** Words for people, each with how good it is. */
@@ -252,19 +253,28 @@ function sandboxProblems({ report }: ProblemFacts): Problem[] {
 }
 
 function toolProblems({ report, workspace, places }: ProblemFacts): Problem[] {
-  const { total, down, toolProblems } = report?.mcpServers ?? { total: 0, down: [], toolProblems: [] };
+  const { total, down: all, toolProblems } = report?.mcpServers ?? { total: 0, down: [], toolProblems: [] };
+  const down = all.filter(({ needsLogin }) => needsLogin !== true);
   const left =
     toolProblems.length === 0
       ? []
       : [{ code: 'mcpTool', what: toolProblems.join(' ').slice(0, 4_000), where: null, next: seeLogs(workspace) }];
-  if (down.length === 0) return left;
+  const logins = all
+    .filter(({ needsLogin }) => needsLogin === true)
+    .map(({ name }) => ({
+      code: 'mcpServerNeedsLogin',
+      what: `The MCP server ${name} wants you to log in.`,
+      where: `McpServers.${name}`,
+      next: `${mcpLoginCommand(name)} --workspace ${workspace}`,
+    }));
+  if (down.length === 0) return [...logins, ...left];
   const reasons = down.map(({ name, error }) => (error === null ? name : `${name}: ${reasonIn(error)}`));
   const what = `${down.length} of ${total} MCP servers ${down.length === 1 ? 'is' : 'are'} down (${reasons.join('; ')})`;
   const keyPath = `McpServers.${down[0]?.name}`;
   const place = places[keyPath];
   const remedy: Remedy | undefined = place && { act: 'editSetting', file: place.file, line: place.line, keyPath };
   const step = remedy ? remedied(remedy, workspace) : { next: seeLogs(workspace) };
-  return [{ code: 'mcpServerDown', what, where: keyPath, ...step }, ...left];
+  return [{ code: 'mcpServerDown', what, where: keyPath, ...step }, ...logins, ...left];
 }
 
 const portProblem = (what: string): Problem => ({ code: 'portMoved', what, where: null, next: 'ss -ltnp' });

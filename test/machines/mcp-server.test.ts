@@ -50,6 +50,8 @@ class World {
   readonly taken: string[] = [];
   readonly errors: unknown[] = [];
   readonly connections: FakeConnection[] = [];
+  /** Reports a stored token; undefined while no log-in is watched. */
+  storeLogin: (() => void) | undefined;
   readonly actor: ActorRefFrom<typeof mcpServerMachine>;
 
   constructor(changes: Partial<McpServerPolicy> = {}) {
@@ -69,7 +71,13 @@ class World {
         fake.isReleased = true;
       };
     });
-    this.actor = createActor(mcpServerMachine.provide({ actors: { connection } }), {
+    const loginWatch = fromCallback(({ sendBack }) => {
+      this.storeLogin = () => sendBack({ type: 'LOGIN.STORED' });
+      return () => {
+        this.storeLogin = undefined;
+      };
+    });
+    this.actor = createActor(mcpServerMachine.provide({ actors: { connection, loginWatch } }), {
       clock: this.clock,
       input: { name: 'fake', transport: 'stdio', policy: { ...policy, ...changes }, seed: 1 },
       inspect: transitionLog(this.taken, (actor) => actor === this.actor),
@@ -119,12 +127,12 @@ class World {
     await flush();
   }
 
-  async closed(isRetryable = true, output = ''): Promise<void> {
+  async closed(isRetryable = true, output = '', needsLogin = false): Promise<void> {
     const { last } = this;
     last.isOpen = false;
     const at = this.clock.now();
     const error = 'It ended (code 1).';
-    last.send({ type: 'CONNECTION.CLOSED', incarnation: last.incarnation, error, output, isRetryable, at });
+    last.send({ type: 'CONNECTION.CLOSED', incarnation: last.incarnation, error, output, isRetryable, needsLogin, at });
     await flush();
   }
 }
@@ -167,6 +175,10 @@ const to = {
   async failed(world: World) {
     await to.connecting(world);
     await world.closed(false);
+  },
+  async needsLogin(world: World) {
+    await to.connecting(world);
+    await world.closed(false, '', true);
   },
 };
 
@@ -220,6 +232,18 @@ const walks: Walk<World>[] = [
       t.equal(world.state, 'down.backingOff');
       t.equal(world.context.lastError, 'It ended (code 1).\nno such module');
       isClean(t, world);
+    },
+  },
+  {
+    takes: 'starting CONNECTION.CLOSED [lacksLogin] → needsLogin',
+    proves: 'A start that lacks a log-in is not a failure, and waits for a token.',
+    given: to.connecting,
+    when: (world) => world.closed(false, '', true),
+    shows: (t, world) => {
+      t.match(world.context, { failures: [], lastError: 'It ended (code 1).' });
+      t.ok(world.actor.getSnapshot().hasTag('needsLogin'));
+      t.ok(world.storeLogin, 'log-ins are watched');
+      t.notOk(world.last.isOpen);
     },
   },
   {
@@ -302,6 +326,41 @@ const walks: Walk<World>[] = [
       t.ok(world.actor.getSnapshot().hasTag('restarting'));
       isClean(t, world);
     },
+  },
+  {
+    takes: 'clearing CONNECTION.CLOSED [lacksLogin] → needsLogin',
+    proves: 'A server that refuses its token while it is used waits for a log-in.',
+    given: to.clearing,
+    when: (world) => world.closed(false, '', true),
+    shows: (t, world) => t.match(world.context, { failures: [], hasProcess: false }),
+  },
+  {
+    takes: 'needsLogin LOGIN.STORED → starting',
+    proves: 'A stored token starts the server again.',
+    given: to.needsLogin,
+    when: (world) => {
+      world.storeLogin?.();
+      return flush();
+    },
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.connecting');
+      t.match(world.context, { lastError: null });
+      t.equal(world.storeLogin, undefined, 'log-ins are not watched');
+    },
+  },
+  {
+    takes: 'needsLogin SERVER.START → starting',
+    proves: 'A start tries without a log-in.',
+    given: to.needsLogin,
+    when: (world) => world.send('SERVER.START'),
+    shows: (t, world) => t.equal(world.last.incarnation, 2),
+  },
+  {
+    takes: 'needsLogin SERVER.STOP → stopped',
+    proves: 'A stop ends the watch for a log-in.',
+    given: to.needsLogin,
+    when: (world) => world.send('SERVER.STOP'),
+    shows: (t, world) => isClean(t, world),
   },
   {
     takes: 'stopping CONNECTION.CLOSED [isThisIncarnation] → stopped',
@@ -442,7 +501,7 @@ t.test('an event of an earlier incarnation is ignored', async (t) => {
     world.actor.send({ type: 'CONNECTION.READY', incarnation: 0, facts, at: 0 });
     world.actor.send({ type: 'CONNECTION.CHANGED', incarnation: 0, facts });
     world.actor.send({ type: 'CONNECTION.LOST', incarnation: 0 });
-    const end = { error: 'no', output: '', isRetryable: false, at: 0 };
+    const end = { error: 'no', output: '', isRetryable: false, needsLogin: true, at: 0 };
     world.actor.send({ type: 'CONNECTION.CLOSED', incarnation: 0, ...end });
     t.equal(world.actor.getSnapshot().context, before.context, name);
     t.same(world.actor.getSnapshot().value, before.value, name);
@@ -450,17 +509,20 @@ t.test('an event of an earlier incarnation is ignored', async (t) => {
 });
 
 type Step =
-  | { readonly do: 'start' | 'stop' | 'spawn' | 'ready' | 'lose' | 'obey' }
-  | { readonly do: 'close'; readonly isRetryable: boolean }
+  | { readonly do: 'start' | 'stop' | 'spawn' | 'ready' | 'lose' | 'obey' | 'login' }
+  | { readonly do: 'close'; readonly isRetryable: boolean; readonly needsLogin: boolean }
   | { readonly do: 'advance'; readonly ms: number };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('start' as const, 'stop' as const) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('start' as const, 'stop' as const, 'login' as const) }) },
   {
     weight: 6,
     arbitrary: fc.record({ do: fc.constantFrom('spawn' as const, 'ready' as const, 'lose' as const, 'obey' as const) }),
   },
-  { weight: 3, arbitrary: fc.record({ do: fc.constant('close' as const), isRetryable: fc.boolean() }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('close' as const), isRetryable: fc.boolean(), needsLogin: fc.boolean() }),
+  },
   {
     weight: 4,
     arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.constantFrom(100, 1_000, 5_000, 30_000) }),
@@ -473,11 +535,13 @@ async function take(world: World, step: Step): Promise<void> {
   if (step.do === 'start') await world.send('SERVER.START');
   if (step.do === 'stop') await world.send('SERVER.STOP');
   if (step.do === 'advance') await world.pass(step.ms);
+  if (step.do === 'login') world.storeLogin?.();
+  await flush();
   if (!open) return;
   if (step.do === 'spawn') await world.spawned();
   if (step.do === 'ready') await world.ready();
   if (step.do === 'lose' && world.state === 'ready') await world.lost();
-  if (step.do === 'close' && world.state !== 'ready') await world.closed(step.isRetryable);
+  if (step.do === 'close' && world.state !== 'ready') await world.closed(step.isRetryable, '', step.needsLogin);
   if (step.do === 'obey' && open.commands.length > 0) await world.closed();
 }
 
@@ -487,13 +551,15 @@ function broken(world: World): string[] {
   const problems: string[] = [];
   const open = world.connections.filter(({ isOpen }) => isOpen);
   if (open.length > 1) problems.push(`${open.length} connections in ${state}`);
-  if (/^(disabled|stopped|down)/.test(state) && open.length > 0) problems.push(`a connection is open in ${state}`);
+  if (/^(disabled|stopped|down|needsLogin)/.test(state) && open.length > 0)
+    problems.push(`a connection is open in ${state}`);
   if (open.some(({ isReleased }) => isReleased)) problems.push(`an open connection was released in ${state}`);
-  if (/^(disabled|stopped|down)/.test(state) && 'connection' in snapshot.children)
+  if (/^(disabled|stopped|down|needsLogin)/.test(state) && 'connection' in snapshot.children)
     problems.push(`an actor in ${state}`);
   if ((snapshot.context.facts !== null) !== (state === 'ready')) problems.push(`facts in ${state}`);
   if (snapshot.context.hasProcess !== open.length > 0) problems.push(`hasProcess lies in ${state}`);
-  const tags = ['disabled', 'starting', 'ready', 'failed', 'restarting', 'stopped'] as const;
+  const tags = ['disabled', 'starting', 'ready', 'needsLogin', 'failed', 'restarting', 'stopped'] as const;
+  if ((world.storeLogin !== undefined) !== (state === 'needsLogin')) problems.push(`log-ins and ${state}`);
   const shown = tags.filter((tag) => snapshot.hasTag(tag));
   if (shown.length !== 1) problems.push(`${state} is shown as ${shown.join(' and ') || 'nothing'}`);
   if (snapshot.status !== 'active' || world.errors.length > 0) problems.push(`status ${snapshot.status}`);

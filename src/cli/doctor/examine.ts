@@ -65,7 +65,7 @@ export async function* examine(
     if (!own.loaded) continue;
     yield shown(path, await workspaceSandbox(context, own.loaded, path));
     yield shown(path, await models.check(own.loaded, path));
-    for (const seen of await mcp(context, own.loaded, record)) yield shown(path, seen);
+    for (const seen of await mcp(context, own.loaded, record, path)) yield shown(path, seen);
   }
 }
 

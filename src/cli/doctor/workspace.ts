@@ -7,6 +7,7 @@ import { messageOf } from '../../lib/index.ts';
 import {
   lastTurnWords,
   McpServerStatus,
+  mcpLoginCommand,
   mcpToolProblemWords,
   modelWords,
   stateWordOf,
@@ -67,6 +68,7 @@ const checkedElsewhere: ReadonlySet<string> = new Set([
   'invalidConfig',
   'configUnusable',
   'mcpServerDown',
+  'mcpServerNeedsLogin',
   'mcpTool',
   'historyLost',
 ]);
@@ -111,6 +113,7 @@ export async function mcp(
   { signal }: DoctorContext,
   { config }: WithConfig,
   record: RecordAnswer | undefined,
+  workspace: string,
 ): Promise<readonly Seen[]> {
   const id = 'mcp';
   const configured = Object.keys(config.McpServers);
@@ -123,12 +126,17 @@ export async function mcp(
       const { data } = v.parse(McpAnswer, await connection.request('mcp/status/list', {}, { signal }));
       return data.map(({ name, startupState, lastError, toolCount, toolProblems = [] }) => {
         const facts = `${startupState}, ${toolCount} tools`;
+        const where = `McpServers.${name}`;
+        if (startupState === 'needsLogin') {
+          const next = `${mcpLoginCommand(name)} --workspace ${quoted(workspace)}`;
+          return fail(`${id}.${name}`, 'it wants you to log in', { where, next });
+        }
         if (startupState !== 'failed' && toolProblems.length === 0) return ok(`${id}.${name}`, facts);
         if (startupState !== 'failed') {
           const problems = toolProblems.map(mcpToolProblemWords).join(' ');
-          return warn(`${id}.${name}`, `${facts}; ${problems}`, { where: `McpServers.${name}`, next: null });
+          return warn(`${id}.${name}`, `${facts}; ${problems}`, { where, next: null });
         }
-        return fail(`${id}.${name}`, lastError ?? 'it cannot be started', { where: `McpServers.${name}`, next: null });
+        return fail(`${id}.${name}`, lastError ?? 'it cannot be started', { where, next: null });
       });
     } finally {
       connection.close();

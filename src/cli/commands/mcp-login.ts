@@ -1,0 +1,134 @@
+import {
+  beginLogin,
+  endLogin,
+  type Login,
+  LoginFile,
+  McpFailure,
+  type StoredLogin,
+  serverAddress,
+  usesLogin,
+} from '../../mcp/index.ts';
+import { type McpServerSettings, mcpLoginCommand } from '../../protocol/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, usageError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { effective } from '../model/index.ts';
+import { openPage } from '../page.ts';
+import { columns } from '../render.ts';
+
+/** `oratorio mcp login` */
+export async function login(context: CommandContext): Promise<number> {
+  const { home, output, signal } = context;
+  const { name, settings } = serverOf(context, 'mcp login');
+  let begun: Login | undefined;
+  try {
+    begun = await beginLogin({ home, settings, signal });
+    output.note(`Log in to ${name} at ${new URL(begun.issuer).host}:\n  ${begun.url}`);
+    if (opensBrowser(context) && !(await openPage(home, begun.url))) {
+      output.warn('No browser could be opened: open the address above yourself.');
+    }
+    output.note('Waiting for the browser; Ctrl-C ends the log-in.');
+    const stored = await begun.finished();
+    if (output.json) output.document(viewOf(name, settings, stored));
+    output.line(`Logged in to ${name}.`);
+    return exitCodes.ok.code;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof McpFailure)) throw error;
+    throw new CliError('credentials', error.message, `Try again: ${mcpLoginCommand(name)}`, 'mcpLoginFailed');
+  } finally {
+    await begun?.close();
+  }
+}
+
+const opensBrowser = ({ options, output }: CommandContext): boolean =>
+  options['open'] === true || (options['open'] === undefined && output.isTTY);
+
+/** `oratorio mcp logout` */
+export async function logout(context: CommandContext): Promise<number> {
+  const { home, output, signal } = context;
+  const { name, settings } = serverOf(context, 'mcp logout');
+  const { wasLoggedIn, isRevoked } = await endLogin(home, settings, signal);
+  if (output.json) output.document({ server: name, wasLoggedIn, isRevoked });
+  output.line(wasLoggedIn ? `Logged out of ${name}.` : `There is no log-in at ${name}.`);
+  if (wasLoggedIn && !isRevoked) output.note('The authorization server did not end the token: it expires by itself.');
+  return exitCodes.ok.code;
+}
+
+/** `oratorio mcp status` */
+export async function status(context: CommandContext): Promise<number> {
+  const { home, output, argument } = context;
+  const servers = argument === undefined ? networkServers(context) : [serverOf(context, 'mcp status')];
+  const views = servers.map(({ name, settings }) => viewOf(name, settings, fileOf(home, settings)?.read()));
+  if (output.json) output.document(views);
+  else if (views.length === 0) output.line('No MCP server on the network is configured.');
+  const rows = views.map(({ server, state, issuer, expiresAt, next }) => [
+    server,
+    words[state],
+    issuer ?? '',
+    expiresAt ?? '',
+    next ?? '',
+  ]);
+  if (rows.length > 0) {
+    for (const row of columns(['SERVER', 'STATE', 'ISSUER', 'TOKEN UNTIL', 'NEXT'], rows, output)) output.line(row);
+  }
+  return exitCodes.ok.code;
+}
+
+type LoginState = 'loggedIn' | 'loggedOut' | 'ownCredential' | 'program';
+
+const words: Readonly<Record<LoginState, string>> = {
+  loggedIn: 'logged in',
+  loggedOut: 'no log-in',
+  ownCredential: 'has its own credential',
+  program: 'is a program',
+};
+
+function stateOf(settings: McpServerSettings, stored: StoredLogin | undefined): LoginState {
+  if (settings.transport === 'stdio') return 'program';
+  if (!usesLogin(settings)) return 'ownCredential';
+  return stored ? 'loggedIn' : 'loggedOut';
+}
+
+/** Log-in as it may be shown: without tokens. */
+function viewOf(server: string, settings: McpServerSettings, stored: StoredLogin | undefined) {
+  const state = stateOf(settings, stored);
+  const { issuer = null, scope = null, expiresAt = null } = stored ?? {};
+  return {
+    server,
+    state,
+    ...{ issuer, scope, expiresAt },
+    isRenewed: stored?.refreshToken !== undefined,
+    next: state === 'loggedOut' ? mcpLoginCommand(server) : null,
+  };
+}
+
+const fileOf = (home: string, settings: McpServerSettings): LoginFile | undefined =>
+  usesLogin(settings) ? new LoginFile(home, serverAddress(settings)) : undefined;
+
+interface NamedServer {
+  readonly name: string;
+  readonly settings: McpServerSettings;
+}
+
+/** @throws CliError for a name that no settings in force have */
+function serverOf(context: CommandContext, command: string): NamedServer {
+  const { argument: name } = context;
+  if (name === undefined) throw usageError(`${command} needs the name of a server.`, command);
+  const { McpServers: servers } = effective(context).config;
+  const settings = Object.hasOwn(servers, name) ? servers[name] : undefined;
+  if (settings) return { name, settings };
+  const names = Object.keys(servers);
+  const hint =
+    names.length === 0
+      ? 'Add it to McpServers of your config.json. In a workspace: oratorio trust.'
+      : `There is: ${names.join(', ')}. Servers of a workspace need: oratorio trust.`;
+  throw new CliError('failure', `There is no MCP server ${name}.`, hint, 'mcpServerNotFound');
+}
+
+function networkServers(context: CommandContext): NamedServer[] {
+  const { McpServers: servers } = effective(context).config;
+  return Object.entries(servers)
+    .map(([name, settings]) => ({ name, settings }))
+    .filter(({ settings }) => settings.transport === 'streamableHttp');
+}

@@ -1,0 +1,44 @@
+import { failureOf, McpFailure, networkCode } from '../failure.ts';
+
+/** Codes by which an authorization server refuses for now (RFC 6749, sections 4.1.2.1 and 5.2). */
+const temporaryCodes: ReadonlySet<string> = new Set(['server_error', 'temporarily_unavailable', 'too_many_requests']);
+
+/** Codes by which it refuses a refresh token, or the client that got it, for good. */
+const endedCodes: ReadonlySet<string> = new Set(['invalid_grant', 'invalid_client', 'unauthorized_client']);
+
+/** Code of an OAuth error; undefined: another error. */
+export function oauthCode(error: unknown): string | undefined {
+  const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
+  return name === 'OAuthError' && typeof code === 'string' ? code : undefined;
+}
+
+export const endsLogin = (error: unknown): boolean => endedCodes.has(oauthCode(error) ?? '');
+
+/**
+ * Puts an error of a log-in or renewal into words. Texts of the authorization server are left out: they may repeat a token.
+ */
+export function authFailureOf(error: unknown): McpFailure {
+  if (error instanceof McpFailure) return error;
+  if (networkCode(error) !== undefined) {
+    const { code, message } = failureOf(error);
+    return new McpFailure(code, message.replace('The server', 'The authorization server'), { cause: error });
+  }
+  const { name, status } = error as { readonly name?: unknown; readonly status?: unknown };
+  if (name === 'TimeoutError') {
+    return new McpFailure('timeout', 'The authorization server did not answer in time. Try again later.');
+  }
+  if (name === 'AbortError') return new McpFailure('timeout', 'The log-in was ended.');
+  if (name === 'IssuerMismatchError') return refused('another server has answered in its name (issuer mismatch)');
+  if (name === 'RegistrationRejectedError') {
+    return refused(`it registers no client (HTTP ${Number(status)}). Register one there and set auth.clientId`);
+  }
+  const code = oauthCode(error);
+  if (code === undefined) return new McpFailure('protocol', 'The answer of the authorization server is invalid.');
+  const shown = /^[a-z_]{1,60}$/.test(code) ? code : 'an unknown error';
+  if (!temporaryCodes.has(code)) return refused(shown);
+  return new McpFailure('unreachable', `The authorization server cannot do it now: ${shown}. Try again later.`);
+}
+
+/** @param reason with the next step, where there is one */
+export const refused = (reason: string): McpFailure =>
+  new McpFailure('unauthorized', `The authorization server cannot be used: ${reason}.`, { isRetryable: false });

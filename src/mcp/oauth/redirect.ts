@@ -1,0 +1,93 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+const path = '/callback';
+
+/** Answer of the authorization server, which the browser brings. */
+export interface RedirectAnswer {
+  readonly params: URLSearchParams;
+  /** Answers the browser. */
+  reply(isLoggedIn: boolean): void;
+}
+
+/** Listener on 127.0.0.1 for the one redirect that carries its state (RFC 8252). */
+export class RedirectListener {
+  readonly state = randomBytes(32).toString('base64url');
+  readonly #server = createServer((request, response) => this.#handle(request, response));
+  readonly #answer = Promise.withResolvers<RedirectAnswer>();
+  #isAnswered = false;
+
+  static async open(): Promise<RedirectListener> {
+    const listener = new RedirectListener();
+    // A log-in that is ended before its redirect leaves no rejection behind.
+    listener.#answer.promise.catch(() => {});
+    listener.#server.listen(0, '127.0.0.1');
+    await once(listener.#server, 'listening');
+    return listener;
+  }
+
+  get url(): string {
+    return `http://${this.#host}${path}`;
+  }
+
+  /** The first redirect with the right state. @throws the reason of the signal */
+  async answer(signal: AbortSignal): Promise<RedirectAnswer> {
+    signal.throwIfAborted();
+    const end = () => this.#answer.reject(signal.reason);
+    signal.addEventListener('abort', end, { once: true });
+    try {
+      return await this.#answer.promise;
+    } finally {
+      signal.removeEventListener('abort', end);
+    }
+  }
+
+  /** Answers in progress are sent first. */
+  async close(): Promise<void> {
+    if (!this.#server.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeIdleConnections();
+    await closed;
+  }
+
+  get #host(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  #handle({ method, url = '/', headers }: IncomingMessage, response: ServerResponse): void {
+    response.setHeader('connection', 'close');
+    const { pathname, searchParams: params } = new URL(url, 'http://127.0.0.1');
+    if (method !== 'GET' || pathname !== path || headers.host !== this.#host) send(response, 404, 'Not found.');
+    else if (this.#isAnswered || !this.#isOwnState(params)) {
+      send(response, 400, 'This address belongs to no log-in that is in progress. Start the log-in again.');
+    } else {
+      this.#isAnswered = true;
+      this.#answer.resolve({
+        params,
+        reply(isLoggedIn) {
+          if (isLoggedIn) send(response, 200, 'Logged in. You can close this page.');
+          else send(response, 400, 'The log-in failed. Oratorio shows the reason.');
+        },
+      });
+    }
+  }
+
+  #isOwnState(params: URLSearchParams): boolean {
+    const [own, given] = [this.state, params.getAll('state').join(' ')].map((text) => Buffer.from(text));
+    return own !== undefined && given !== undefined && own.length === given.length && timingSafeEqual(own, given);
+  }
+}
+
+/** Fixed texts only: the address of the request is not repeated. */
+function send(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, {
+    'content-type': 'text/plain; charset=utf-8',
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(`${text}\n`);
+}

@@ -1,0 +1,125 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { basename } from 'node:path';
+import { redactorFor } from '../../lib/index.ts';
+import { ensurePrivateDirectory } from '../../supervise/index.ts';
+import { McpFailure, needsLogin } from '../failure.ts';
+import { type AuthProvider, type FetchLike, loadLibrary } from '../library.ts';
+import { authFailureOf, endsLogin } from './auth-failure.ts';
+import { authFetch } from './auth-fetch.ts';
+import { LoginFile, loginDirectory, type StoredLogin, tokenFields } from './login-file.ts';
+import { requireSecure } from './subject.ts';
+
+type Refusal = Parameters<NonNullable<AuthProvider['onUnauthorized']>>[0];
+
+/** Tokens that are taken out of texts, and tokens that the server has refused: the latest. */
+const rememberedTokens = 12;
+
+/**
+ * Log-in at one server as its connections use it. The token is read from the file for each request, so a log-in in another process
+ * holds at once. It is renewed when the server refuses it, not by a clock.
+ */
+export class LoginSession implements AuthProvider {
+  /** Name of the server in the settings. */
+  readonly name: string;
+  readonly #home: string;
+  readonly #server: URL;
+  readonly #file: LoginFile;
+  /** Token of each refused request. */
+  readonly #sent = new WeakMap<Response, string>();
+  #tokens: readonly string[] = [];
+  #refused: readonly string[] = [];
+
+  constructor({ name, home, server }: { readonly name: string; readonly home: string; readonly server: URL }) {
+    this.name = name;
+    this.#home = home;
+    this.#server = server;
+    this.#file = new LoginFile(home, server);
+  }
+
+  /** Takes the tokens of this log-in out of a text. */
+  readonly clean = (text: string): string => (this.#tokens.length === 0 ? text : redactorFor(this.#tokens)(text));
+
+  async token(): Promise<string | undefined> {
+    const login = this.#read();
+    if (login) requireSecure(this.#server, this.#server);
+    return login?.accessToken;
+  }
+
+  /** Notes the token of each request of `base` that is refused. */
+  fetch(base: FetchLike): FetchLike {
+    return async (url, init) => {
+      const response = await base(url, init);
+      const token = /^Bearer (.+)$/.exec(new Headers(init?.headers).get('authorization') ?? '')?.[1];
+      if (response.status === 401 && token !== undefined) {
+        this.#sent.set(response, token);
+        this.#refused = latest([token], this.#refused);
+      }
+      return response;
+    };
+  }
+
+  /** Renews a refused token, unless another call or process has done it. @throws McpFailure */
+  async onUnauthorized({ response }: Refusal): Promise<void> {
+    if (!this.#read()) throw needsLogin(this.name);
+    try {
+      await this.#file.withLock(() => this.#renew(this.#sent.get(response)));
+    } catch (error) {
+      if (endsLogin(error)) throw needsLogin(this.name);
+      throw authFailureOf(error);
+    }
+  }
+
+  /** Calls `onStored` when a token is stored that the server has not refused. @returns ends the watch */
+  watch(onStored: () => void): () => void {
+    const check = () => {
+      const token = this.#read()?.accessToken;
+      if (token !== undefined && !this.#refused.includes(token)) onStored();
+    };
+    const directory = loginDirectory(this.#home);
+    ensurePrivateDirectory(directory);
+    const watcher: FSWatcher = watch(directory, { persistent: false }, (_event, name) => {
+      if (name === null || name === basename(this.#file.path)) check();
+    });
+    watcher.on('error', () => watcher.close());
+    check();
+    return () => watcher.close();
+  }
+
+  #read(): StoredLogin | undefined {
+    const login = this.#file.read();
+    const { accessToken, refreshToken, client } = login ?? {};
+    const secrets = [accessToken, refreshToken, client?.client_secret].filter((secret) => secret !== undefined);
+    if (secrets.some((secret) => !this.#tokens.includes(secret))) this.#tokens = latest(secrets, this.#tokens);
+    return login;
+  }
+
+  async #renew(rejected: string | undefined): Promise<void> {
+    const login = this.#read();
+    if (login && login.accessToken !== rejected) return;
+    if (login?.refreshToken === undefined) throw needsLogin(this.name);
+    const { issuer, client, refreshToken, resource } = login;
+    const library = await loadLibrary();
+    const fetchFn = authFetch(this.#server);
+    const metadata = await library.discoverAuthorizationServerMetadata(issuer, { fetchFn });
+    if (!metadata) throw new McpFailure('unreachable', 'The authorization server has no metadata now.');
+    try {
+      const tokens = await library.refreshAuthorization(issuer, {
+        metadata,
+        clientInformation: client,
+        refreshToken,
+        fetchFn,
+        ...(resource !== undefined && { resource }),
+      });
+      const { version: _version, serverUrl: _serverUrl, expiresAt: _expiresAt, ...kept } = login;
+      this.#file.write({ ...kept, ...tokenFields(tokens) });
+      this.#read();
+    } catch (error) {
+      // A second use of the same refresh token may count as theft.
+      if (endsLogin(error)) this.#file.remove();
+      throw error;
+    }
+  }
+}
+
+const latest = (added: readonly string[], known: readonly string[]): readonly string[] =>
+  [...new Set([...added, ...known])].slice(0, rememberedTokens);

@@ -1,0 +1,36 @@
+import { isLoopback } from '../../lib/index.ts';
+import type { McpServerSettings } from '../../protocol/index.ts';
+import { McpFailure } from '../failure.ts';
+
+type HttpSettings = McpServerSettings & { readonly transport: 'streamableHttp' };
+
+/** Whether a server gets the token of a log-in: one on the network whose settings name no credential. */
+export function usesLogin(settings: McpServerSettings): settings is HttpSettings {
+  if (settings.transport !== 'streamableHttp' || settings.bearerTokenEnvVar !== undefined) return false;
+  const { username, password } = new URL(settings.url);
+  if (username !== '' || password !== '') return false;
+  const headers = [...Object.keys(settings.httpHeaders), ...Object.keys(settings.envHttpHeaders)];
+  return !headers.some((name) => name.toLowerCase() === 'authorization');
+}
+
+/** Address of a server in the spelling to which its tokens are bound. */
+export function serverAddress({ url }: HttpSettings): URL {
+  const address = new URL(url);
+  address.hash = '';
+  return address;
+}
+
+/**
+ * Refuses an address to which no token may go: plain HTTP, and this machine for a server elsewhere, which would choose a port here.
+ *
+ * @param server address of the MCP server
+ * @throws McpFailure
+ */
+export function requireSecure(address: URL, server: URL): void {
+  const isLocal = isLoopback(address.hostname);
+  if (isLocal ? isLoopback(server.hostname) : address.protocol === 'https:') return;
+  const problem = isLocal ? 'is on this machine, but the server is not' : 'does not use https';
+  throw new McpFailure('misconfigured', `${address.origin} ${problem}: nothing is sent there. Correct the url.`, {
+    isRetryable: false,
+  });
+}
