@@ -240,6 +240,8 @@ function blockOf(part: InputPart): ContentBlock {
       return { type: 'resource_link', uri: `file://${encodeURI(part.path)}`, name: part.fileName ?? part.path };
     case 'commandRef':
       return text(part.rawText ?? `/${part.name} ${part.argsText ?? ''}`.trim());
+    case 'resourceRef':
+      return text(`@${part.server}:${part.uri}`);
     case 'skillRef':
       return text(`$${part.name}`);
   }

@@ -25,6 +25,7 @@ export type AgentErrorName = Extract<
   | 'mcpServerInvalid'
   | 'mcpServerReadOnly'
   | 'mcpLoginFailed'
+  | 'mcpReferenceFailed'
   | 'processNotFound'
   | 'skillNotFound'
   | 'commandNotFound'

@@ -15,6 +15,8 @@ function partText(part: InputPart): string {
       return part.text ?? part.rawText ?? `/${part.name} ${part.argsText ?? ''}`.trim();
     case 'skillRef':
       return part.text === undefined ? `$${part.name}` : `<skill name="${part.name}">\n${part.text}\n</skill>`;
+    case 'resourceRef':
+      return resourceText(part);
     case 'fileRef':
       return `@${part.displayPath ?? part.path}`;
     case 'image':
@@ -22,6 +24,11 @@ function partText(part: InputPart): string {
     case 'localImage':
       return `[image ${part.fileName ?? part.path}]`;
   }
+}
+
+function resourceText({ server, uri, text }: InputPart & { type: 'resourceRef' }): string {
+  if (text === undefined) return `@${server}:${uri}`;
+  return `<resource server="${server}" uri=${JSON.stringify(uri)}>\n${text}\n</resource>`;
 }
 
 /** Images that messages name by their paths, by path. */

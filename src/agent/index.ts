@@ -18,7 +18,14 @@ export {
   promptParts,
   type Surroundings,
 } from './instructions/index.ts';
-export { createSkillTool, Library, listDescribed, type PromptCommand, type Skill } from './library/index.ts';
+export {
+  createSkillTool,
+  Library,
+  listDescribed,
+  type PromptCommand,
+  type Skill,
+  splitWords,
+} from './library/index.ts';
 export * from './model.ts';
 export { pictureFor } from './pictures.ts';
 export { parserAdvice, printedCall } from './printed-call.ts';

@@ -1,6 +1,13 @@
 import { AgentError, type Tool } from '../agent/index.ts';
 import type { McpServers, McpServersOptions, McpSummary } from '../mcp/index.ts';
-import type { McpServerConfig, McpServerSettings, McpServerStatus, McpTestResult } from '../protocol/index.ts';
+import type {
+  InputPart,
+  McpServerConfig,
+  McpServerSettings,
+  McpServerStatus,
+  McpTestResult,
+  PromptCommandInfo,
+} from '../protocol/index.ts';
 
 /**
  * The MCP servers of this process, loaded when there are any, or when a client makes one: most workspaces have none, and
@@ -69,6 +76,21 @@ export class McpServices {
   async logout(name: string): Promise<void> {
     if (!this.#isConfigured()) throw new AgentError('mcpServerNotFound', { name });
     await (await this.#load()).logout(name);
+  }
+
+  /** See `McpServers.prompts`. */
+  async prompts(): Promise<readonly PromptCommandInfo[]> {
+    return (await this.#loaded?.prompts()) ?? [];
+  }
+
+  /** See `McpServers.expand`. @throws AgentError mcpReferenceFailed */
+  async expand(command: string, argumentsText: string): Promise<string | undefined> {
+    return this.#loaded?.expand(command, argumentsText);
+  }
+
+  /** The input itself, at once, when it names no prompt and no resource of a server. @throws AgentError mcpReferenceFailed */
+  resolve(input: readonly InputPart[]): readonly InputPart[] | Promise<readonly InputPart[]> {
+    return this.#loaded?.resolve(input) ?? input;
   }
 
   async test(what: string | McpServerSettings, name?: string): Promise<McpTestResult> {

@@ -16,6 +16,7 @@ import {
   type Checkpoint,
   type FileDiff,
   type Frozen,
+  type InputPart,
   type PromptCommandInfo,
   protocolVersion,
   type RestoredFiles,
@@ -88,9 +89,9 @@ export function methodsOf(
 ): Methods {
   return {
     ...threadMethods(runtime),
-    ...turnMethods(runtime),
+    ...turnMethods(runtime, mcp),
     ...fileMethods(runtime),
-    ...libraryMethods(library, agentCommands),
+    ...libraryMethods(library, agentCommands, mcp),
     'agent/read': () => ({
       result: {
         ...{ agent: agent(), modes: [...agentModes()], limits: agentLimits(agent()) },
@@ -159,6 +160,7 @@ function threadMethods(runtime: Runtime): Some<'initialize' | `thread/${string}`
 
 function turnMethods(
   runtime: Runtime,
+  mcp: McpServices,
 ): Omit<
   Some<`turn/${string}` | `approval/${string}` | `question/${string}` | 'process/stop' | 'model/list'>,
   'turn/diff'
@@ -166,22 +168,28 @@ function turnMethods(
   return {
     'turn/start': ({ threadId, input, approvalPolicy, mode, unattended: isUnattended }, asker) => {
       const options = { approvalPolicy, mode, isUnattended };
-      const { turn, begin } = runtime.turns.start(threadId, input, asker.hear, options);
-      return { result: { turn }, after: begin };
+      return withReferences(mcp, input, (resolved) => {
+        const { turn, begin } = runtime.turns.start(threadId, resolved, asker.hear, options);
+        return { result: { turn }, after: begin };
+      });
     },
     'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: runtime.turns.interrupt(threadId, turnId) }),
     'turn/enqueue': ({ threadId, input, sender, messageId }, asker) => {
       const marks = { sender, messageId };
-      const { queuedInput, queuedInputs, begin } = runtime.turns.enqueue(threadId, input, marks, asker.hear);
-      return { result: { queuedInput, queuedInputs: [...queuedInputs] }, after: begin };
+      return withReferences(mcp, input, (resolved) => {
+        const { queuedInput, queuedInputs, begin } = runtime.turns.enqueue(threadId, resolved, marks, asker.hear);
+        return { result: { queuedInput, queuedInputs: [...queuedInputs] }, after: begin };
+      });
     },
     'turn/queue/remove': ({ threadId, queuedInputId }) => ({
       result: { queuedInputs: [...runtime.turns.dequeue(threadId, queuedInputId)] },
     }),
-    'turn/steer': ({ threadId, expectedTurnId, queuedInputId, input }) => {
-      const { turnId, queuedInputs } = runtime.turns.steer(threadId, expectedTurnId, { queuedInputId, input });
-      return { result: { turnId, queuedInputs: [...queuedInputs] } };
-    },
+    'turn/steer': ({ threadId, expectedTurnId, queuedInputId, input }) =>
+      withReferences(mcp, input ?? [], (resolved) => {
+        const words = { queuedInputId, input: input && resolved };
+        const { turnId, queuedInputs } = runtime.turns.steer(threadId, expectedTurnId, words);
+        return { result: { turnId, queuedInputs: [...queuedInputs] } };
+      }),
     'approval/list': ({ threadId }) => ({
       result: { data: runtime.turns.approvals(threadId).filter(({ question }) => !question) },
     }),
@@ -206,6 +214,16 @@ function turnMethods(
     },
     'model/list': async () => ({ result: await runtime.models() }),
   };
+}
+
+/** Calls `use` with the texts of prompts and resources of MCP servers, at once when the input names none. @throws AgentError */
+function withReferences<T>(
+  mcp: McpServices,
+  input: readonly InputPart[],
+  use: (resolved: readonly InputPart[]) => T,
+): T | Promise<T> {
+  const resolved = mcp.resolve(input);
+  return resolved instanceof Promise ? resolved.then(use) : use(resolved);
 }
 
 /** Casts a frozen result: it is only sent, so its arrays may belong to its maker. */
@@ -235,6 +253,7 @@ export interface WorkspaceLibrary {
 function libraryMethods(
   { library, paths, workspacePath }: WorkspaceLibrary,
   agentCommands: () => readonly PromptCommandInfo[],
+  mcp: McpServices,
 ): Some<`skills/${string}` | `command/${string}` | 'file/search'> {
   return {
     'file/search': async ({ query, limit }) => {
@@ -250,15 +269,15 @@ function libraryMethods(
       if (body === undefined) throw new AgentError('skillNotFound', { name });
       return { result: { name, body } };
     },
-    'command/list': () => {
+    'command/list': async () => {
       const { data, problems } = library.commands(workspacePath);
       const own = new Set(data.map(({ name }) => name));
       // A command of the user hides one of the agent: the prompt would be expanded before the agent sees it.
       const others = agentCommands().filter(({ name }) => !own.has(name));
-      return { result: { data: [...data, ...others], problems: [...problems] } };
+      return { result: { data: [...data, ...others, ...(await mcp.prompts())], problems: [...problems] } };
     },
-    'command/expand': ({ name, arguments: argumentsText }) => {
-      const text = library.expand(name, argumentsText, workspacePath);
+    'command/expand': async ({ name, arguments: argumentsText }) => {
+      const text = library.expand(name, argumentsText, workspacePath) ?? (await mcp.expand(name, argumentsText));
       if (text === undefined) throw new AgentError('commandNotFound', { name });
       return { result: { text } };
     },

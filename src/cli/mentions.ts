@@ -9,7 +9,7 @@ const imageName = /\.(png|jpe?g|gif|webp)$/i;
 /** Paths of images as terminals type them when a file is dropped or pasted: absolute, in quotes or with backslashes before blanks. */
 const dropped =
   /(?<=^|\s)(?:'(\/[^'\n]+)'|"(\/[^"\n]+)"|(\/(?:\\.|[^\s\\'"])+?\.(?:png|jpe?g|gif|webp)))(?=$|[\s.,;:!?)])/gi;
-const commandLine = /^\/[A-Za-z0-9][\w-]*(?:\s|$)/;
+const commandLine = /^\/[A-Za-z0-9][\w-]*(?::[\w.-]+)?(?:\s|$)/;
 
 /**
  * Parts of a prompt: files of the workspace that it mentions become references, images become parts of the message. Everything else

@@ -14,7 +14,15 @@ import { childEnvironment, markerVariable } from '../supervise/index.ts';
 import { Elicitations, longestMs } from './elicitations.ts';
 import { type FailureCode, failureOf, isBrokenPipe, McpFailure } from './failure.ts';
 import { openHttpLink } from './http-link.ts';
-import { type CallToolResult, type Client, loadLibrary, type Tool } from './library.ts';
+import {
+  type CallToolResult,
+  type Client,
+  type GetPromptResult,
+  loadLibrary,
+  type Prompt,
+  type ReadResourceResult,
+  type Tool,
+} from './library.ts';
 import type { Link } from './link.ts';
 import { ListReview, type ToolProblem } from './list-review.ts';
 import type { LoginSession } from './oauth/index.ts';
@@ -90,6 +98,7 @@ export class Connection {
   #endRequest: 'close' | 'terminate' | 'kill' | undefined;
   #tools: readonly Tool[] = [];
   #toolProblems: readonly ToolProblem[] = [];
+  #prompts: Promise<readonly Prompt[]> | undefined;
   #listing: Promise<void> = Promise.resolve();
   #isRelisting = false;
   #counts = { resourceCount: 0, resourceTemplateCount: 0 };
@@ -117,6 +126,30 @@ export class Connection {
         { signal, timeout: longestMs, maxTotalTimeout: longestMs, onprogress: options.onProgress },
       ),
     );
+  }
+
+  /** The prompts that the server offers now. @throws errors of the library */
+  prompts(): Promise<readonly Prompt[]> {
+    const client = this.#ready();
+    if (!client.getServerCapabilities()?.prompts) return Promise.resolve([]);
+    // One list at a time: their pages would mix.
+    this.#prompts ??= client
+      .listPrompts(undefined, { timeout: defaults.mcp.referenceMs })
+      .then(({ prompts }) => prompts)
+      .finally(() => {
+        this.#prompts = undefined;
+      });
+    return this.#prompts;
+  }
+
+  /** @throws errors of the library */
+  getPrompt(name: string, args: Record<string, string>): Promise<GetPromptResult> {
+    return this.#ready().getPrompt({ name, arguments: args }, { timeout: defaults.mcp.referenceMs });
+  }
+
+  /** @throws errors of the library */
+  readResource(uri: string): Promise<ReadResourceResult> {
+    return this.#ready().readResource({ uri }, { timeout: defaults.mcp.referenceMs });
   }
 
   close(): void {

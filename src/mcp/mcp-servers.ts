@@ -7,15 +7,18 @@ import { AgentError, type Tool } from '../agent/index.ts';
 import type { Logger } from '../log/index.ts';
 import {
   defaults,
+  type InputPart,
   type McpServerConfig,
   McpServerSettings,
   type McpServerStatus,
   type McpTestResult,
   mcpToolProblemWords,
+  type PromptCommandInfo,
 } from '../protocol/index.ts';
 import type { Environment } from './connection.ts';
 import { McpFailure } from './failure.ts';
 import { beginLogin, endLogin, type Login } from './oauth/index.ts';
+import { expandPrompt, hasReferences, promptCommands, type ReferredServer, resolveReferences } from './references.ts';
 import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
 import { checkSettings, SettingsFiles } from './settings-files.ts';
@@ -201,6 +204,32 @@ export class McpServers {
     const { settings } = this.#find(name);
     this.#logins.get(name)?.abort();
     await endLogin(this.#options.home, settings);
+  }
+
+  /** Prompts of the servers that are ready, as commands `server:prompt`. */
+  prompts(): Promise<PromptCommandInfo[]> {
+    const names = [...this.#servers.keys()].sort();
+    return promptCommands(names.flatMap((name) => this.#referred(name) ?? []).filter(({ connection }) => connection));
+  }
+
+  /** Text of a prompt command; undefined: no configured server has this name. @throws AgentError `mcpReferenceFailed` */
+  async expand(command: string, argumentsText: string): Promise<string | undefined> {
+    const [, serverName = '', name = ''] = /^([^:]+):(.+)$/s.exec(command) ?? [];
+    const server = this.#referred(serverName);
+    return server && expandPrompt(server, name, argumentsText);
+  }
+
+  /** An input with the texts of the prompts and resources that it names. @throws AgentError `mcpReferenceFailed` */
+  resolve(input: readonly InputPart[]): readonly InputPart[] | Promise<readonly InputPart[]> {
+    if (!hasReferences(input)) return input;
+    return resolveReferences(input, (name) => this.#referred(name));
+  }
+
+  #referred(name: string): ReferredServer | undefined {
+    const server = this.#servers.get(name);
+    if (!server?.settings.enabled) return undefined;
+    const { connection, secrets } = server;
+    return { name, connection, stateText: stateText(server), cleanResult: secrets.cleanResult };
   }
 
   /**

@@ -335,6 +335,11 @@ export const defaults = {
     errorChars: 500,
     /** Limit for one server. */
     maxTools: 512,
+    /** Prompts of one server that are commands, and resources that one message may name. */
+    maxPrompts: 100,
+    maxMentions: 8,
+    /** For the list of the prompts of a server, and for one prompt or resource. */
+    referenceMs: 15_000,
     /** Pages of one list of a server; fewer than the library reads. */
     maxPages: 50,
     /** Tools of one server whose problems are listed. */

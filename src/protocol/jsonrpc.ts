@@ -99,6 +99,11 @@ export const rpcErrors = {
     message: 'Log-in failed',
     when: 'The log-in at an MCP server cannot begin; `data.problem` says why.',
   },
+  mcpReferenceFailed: {
+    code: -32092,
+    message: 'Reference to an MCP server failed',
+    when: 'A prompt or resource that the input names cannot be read; `data.problem` says why. Nothing was sent to the model.',
+  },
   mcpServerReadOnly: {
     code: -32074,
     message: 'MCP server read-only',

@@ -30,6 +30,14 @@ export const InputPart = v.variant('type', [
     text: v.optional(v.string()),
   }),
   v.object({ type: v.literal('skillRef'), name: v.string(), text: v.optional(v.string()) }),
+  v.object({
+    type: v.literal('resourceRef'),
+    /** Name of the MCP server. */
+    server: v.string(),
+    uri: v.string(),
+    /** Text of the resource; the server sets it. */
+    text: v.optional(v.string()),
+  }),
   v.object({ type: v.literal('fileRef'), path: v.string(), displayPath: v.optional(v.string()) }),
   v.object({ type: v.literal('image'), url: v.string() }),
   v.object({

@@ -87,7 +87,7 @@ export function expand(template: string, argumentsText: string): string {
 }
 
 /** Words as a shell would read them: quotes hold blanks, a backslash holds the next character. An open quote ends with the text. */
-function splitWords(text: string): readonly string[] {
+export function splitWords(text: string): readonly string[] {
   const words: string[] = [];
   for (const [word] of text.matchAll(/(?:"(?:\\.|[^"\\])*"?|'[^']*'?|\\.|[^\s"'\\])+/gs)) {
     words.push(

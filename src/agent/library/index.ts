@@ -3,7 +3,7 @@
  * grant nothing. Never here: conversations, approvals.
  */
 export { type AgentType, builtinAgentTypes } from './agents.ts';
-export type { PromptCommand } from './commands.ts';
+export { type PromptCommand, splitWords } from './commands.ts';
 export { Library } from './library.ts';
 export { createSkillTool, skillToolName } from './skill-tool.ts';
 export { type LibraryProblem, listDescribed, type Skill } from './skills.ts';

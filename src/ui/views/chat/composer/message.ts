@@ -1,3 +1,4 @@
+import { mcpMentionsIn } from '../../../../protocol/browser.ts';
 import type { InputPart } from '../../../../protocol/index.ts';
 import type { PromptCommand } from '../data/rpc.ts';
 
@@ -39,7 +40,8 @@ export function messageOf(
 function filesOf(text: string): readonly InputPart[] {
   const paths = [...text.matchAll(mention)].map(([, quoted, plain]) => quoted ?? plain ?? '');
   // A word without a dot or a slash is as often the name of a person as of a file.
-  const files = paths.filter((path) => /[./]/.test(path) && !path.includes('..'));
+  const isFile = (path: string) => /[./]/.test(path) && !path.includes('..') && mcpMentionsIn(`@${path}`).length === 0;
+  const files = paths.filter(isFile);
   return [...new Set(files)].map((path) => ({ type: 'fileRef', path, displayPath: path }) as const);
 }
 

@@ -69,6 +69,12 @@ export function Part({ part }: { readonly part: InputPart }): ComponentChildren 
       return <p class="mono">{visible(part.rawText ?? `/${part.name} ${part.argsText ?? ''}`)}</p>;
     case 'skillRef':
       return <p class="mono">{visible(part.name)}</p>;
+    case 'resourceRef':
+      return (
+        <p class="mono">
+          @{visible(part.server)}:{visible(part.uri)}
+        </p>
+      );
     case 'fileRef':
       return <p class="mono">@{visible(part.displayPath ?? part.path)}</p>;
     case 'image':
