@@ -1,11 +1,11 @@
 import {
   type AgentContext,
+  type AuthenticateRequest,
   type ClientCapabilities,
   type InitializeRequest,
   type InitializeResponse,
   type ListSessionsRequest,
   type ListSessionsResponse,
-  type McpServer,
   type NewSessionRequest,
   type NewSessionResponse,
   PROTOCOL_VERSION,
@@ -16,12 +16,13 @@ import {
   type SessionConfigOption,
   type SessionModeState,
   type SessionNotification,
+  type SessionUpdate,
   type SetSessionConfigOptionRequest,
   type SetSessionConfigOptionResponse,
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { JsonRpcError } from '../client/index.ts';
-import { messageOf } from '../lib/index.ts';
+import { messageOf, visible } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import {
   type ApprovalDecision,
@@ -31,11 +32,14 @@ import {
   rpcErrors,
   version,
 } from '../protocol/index.ts';
+import { authenticate, authMethodsFor } from './authentication.ts';
+import { type BroughtServers, broughtServers } from './editor-servers.ts';
 import { askedCall, decisionOf, permissionOptions } from './permission.ts';
 import { inputOf } from './prompt.ts';
 import { askQuestion } from './questions.ts';
 import { type Connect, type Link, Servers } from './servers.ts';
 import { Session } from './session.ts';
+import { SessionServers } from './session-servers.ts';
 import { SeenThread, threadOf } from './thread-events.ts';
 import { workspaceOf } from './workspace.ts';
 
@@ -44,6 +48,8 @@ export interface AcpAgentOptions {
   /** User home, absolute. */
   readonly home: string;
   readonly log: Logger;
+  /** Whether a model is connected. */
+  readonly isLoggedIn: () => Promise<boolean>;
   /** The editor does not read its input. */
   readonly onUnread: () => void;
 }
@@ -56,8 +62,25 @@ interface Question {
   readonly answer: Promise<ApprovalDecision>;
 }
 
+/** Capabilities of requests that are not stable yet. */
+const drafts = { fork: {} };
+
+/** Characters of an editor's name that are shown. */
+const longestName = 100;
+
+/** Place of a session, and the MCP servers that its editor has named. */
+interface SessionPlace {
+  readonly cwd: string;
+  readonly workspacePath: string;
+  readonly servers: BroughtServers;
+}
+
 /** A thread that is opened again. */
-type OpenRequest = Pick<NewSessionRequest, 'cwd'> & { readonly sessionId: string; readonly mcpServers?: McpServer[] };
+interface OpenRequest {
+  readonly sessionId: string;
+  readonly cwd: string;
+  readonly mcpServers?: readonly unknown[] | null | undefined;
+}
 
 /** Serves the requests of one editor with agent servers; `client` is the connection to the editor. */
 export class AcpAgent {
@@ -69,6 +92,8 @@ export class AcpAgent {
   readonly #withdrawals = new Map<string, AbortController>();
   #client: AgentContext | undefined;
   #capabilities: ClientCapabilities = {};
+  /** Name that the editor gives itself. */
+  #editor = 'The editor';
   #unread = 0;
 
   constructor(options: AcpAgentOptions) {
@@ -91,28 +116,47 @@ export class AcpAgent {
     this.#client = client;
   }
 
-  initialize({ clientCapabilities }: InitializeRequest): InitializeResponse {
+  initialize({ clientCapabilities, clientInfo }: InitializeRequest): InitializeResponse {
     this.#capabilities = clientCapabilities ?? {};
+    const name = clientInfo?.title ?? clientInfo?.name ?? '';
+    this.#editor = visible(name, { multiline: false }).slice(0, longestName) || 'The editor';
     return {
       protocolVersion: PROTOCOL_VERSION,
       agentInfo: { name: 'oratorio', title: 'Oratorio', version },
       agentCapabilities: {
         loadSession: true,
         promptCapabilities: { image: true, audio: false, embeddedContext: true },
-        mcpCapabilities: { http: false, sse: false },
-        sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {} },
+        mcpCapabilities: { http: true, sse: false },
+        sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, ...drafts },
       },
-      authMethods: [],
+      authMethods: authMethodsFor(this.#capabilities),
     };
+  }
+
+  authenticate(request: AuthenticateRequest): Promise<Record<string, never>> {
+    return authenticate(request, this.#options.isLoggedIn);
   }
 
   async newSession({ cwd, mcpServers }: NewSessionRequest): Promise<NewSessionResponse> {
     const workspacePath = workspaceOf(cwd, this.#options.home);
-    this.#noteMcp(mcpServers);
+    const servers = broughtServers(mcpServers ?? []);
     const { client } = await this.#servers.of(workspacePath);
     const identity = { channelName: 'acp', userId: 'local', channelContext: `acp:${cwd}`, workspacePath };
     const { thread } = parse(ThreadResult, await client.request('thread/start', { identity }), 'thread/start');
-    const session = this.#add(thread, cwd, workspacePath);
+    return this.#begin(thread, { cwd, workspacePath, servers });
+  }
+
+  /** Copies a thread of the workspace around `cwd`, open or not, into a session of its own. */
+  async forkSession({ sessionId, cwd, mcpServers }: OpenRequest): Promise<NewSessionResponse> {
+    const workspacePath = workspaceOf(cwd, this.#options.home);
+    const servers = broughtServers(mcpServers ?? []);
+    const { client } = await this.#servers.of(workspacePath);
+    const { thread } = parse(ThreadResult, await client.request('thread/fork', { threadId: sessionId }), 'thread/fork');
+    return this.#begin(thread, { cwd, workspacePath, servers });
+  }
+
+  async #begin(thread: SeenThread, place: SessionPlace): Promise<NewSessionResponse> {
+    const session = this.#add(thread, place);
     await session.open(false);
     const choices = await session.choices();
     // An editor knows the session once it has the answer.
@@ -122,15 +166,16 @@ export class AcpAgent {
 
   /** @param hasHistory sends the editor the earlier messages first */
   async openSession(
-    { sessionId, cwd, mcpServers = [] }: OpenRequest,
+    { sessionId, cwd, mcpServers }: OpenRequest,
     hasHistory: boolean,
   ): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
     const workspacePath = workspaceOf(cwd, this.#options.home);
-    this.#noteMcp(mcpServers);
+    const servers = broughtServers(mcpServers ?? []);
     const { client } = await this.#servers.of(workspacePath);
     const answer = await client.request('thread/read', { threadId: sessionId });
     await this.#sessions.get(sessionId)?.close();
-    const session = this.#add(parse(ThreadResult, answer, 'thread/read').thread, cwd, workspacePath);
+    const { thread } = parse(ThreadResult, answer, 'thread/read');
+    const session = this.#add(thread, { cwd, workspacePath, servers });
     try {
       await session.open(hasHistory);
       const choices = await session.choices();
@@ -211,13 +256,23 @@ export class AcpAgent {
     await this.#servers.close();
   }
 
-  #add(thread: SeenThread, cwd: string, workspacePath: string): Session {
+  #add(thread: SeenThread, { cwd, workspacePath, servers }: SessionPlace): Session {
+    const { home, log } = this.#options;
+    const emit = (update: SessionUpdate) => this.#notify({ sessionId: thread.id, update });
+    const shared = { workspacePath, emit };
     const session = new Session({
-      thread,
-      cwd,
-      workspacePath,
+      ...{ ...shared, thread, cwd },
       link: (): Promise<Link> => this.#servers.of(workspacePath),
-      emit: (update) => this.#notify({ sessionId: thread.id, update }),
+      hasSwitches: this.#capabilities.session?.configOptions?.boolean != null,
+      servers:
+        servers.size > 0 && this.#client
+          ? new SessionServers({
+              ...{ ...shared, servers, home, log },
+              sessionId: thread.id,
+              editor: this.#editor,
+              client: this.#client,
+            })
+          : undefined,
       notice: (title) => {
         if (!this.#capabilities.session?.notices) return;
         this.#notify({ sessionId: thread.id, update: { sessionUpdate: 'notice', severity: 'info', title } });
@@ -330,14 +385,6 @@ export class AcpAgent {
       if (parentId !== undefined) return this.#sessionOf(parentId);
     }
     return undefined;
-  }
-
-  #noteMcp(mcpServers: readonly McpServer[]): void {
-    if (mcpServers.length === 0) return;
-    const names = mcpServers.map(({ name }) => name).join(', ');
-    this.#options.log.warn(
-      `MCP servers of the editor are not used (${names}); put them under McpServers in the configuration`,
-    );
   }
 }
 

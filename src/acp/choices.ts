@@ -1,7 +1,7 @@
 import { RequestError, type SessionConfigOption, type SessionModeState } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { type AppServerClient, JsonRpcError } from '../client/index.ts';
-import { AgentInUse, AgentMode, ownAgent, reasoningEfforts } from '../protocol/index.ts';
+import { AgentInUse, AgentMode, AgentOption, ownAgent, reasoningEfforts } from '../protocol/index.ts';
 import { settingsOf } from './modes.ts';
 
 type Config = Readonly<Record<string, unknown>>;
@@ -12,13 +12,16 @@ export interface Offered {
   readonly agent: string | undefined;
   readonly models: readonly string[];
   readonly agentModes: readonly AgentMode[];
+  /** Further choices of an external agent. */
+  readonly options: readonly AgentOption[];
 }
 
-export const nothingOffered: Offered = { agent: undefined, models: [], agentModes: [] };
+export const nothingOffered: Offered = { agent: undefined, models: [], agentModes: [], options: [] };
 
 const AgentResult = v.looseObject({
   agent: v.pick(AgentInUse, ['kind', 'name']),
   modes: v.optional(v.array(AgentMode), []),
+  options: v.optional(v.array(AgentOption), []),
 });
 const ModelsResult = v.looseObject({ models: v.optional(v.array(v.looseObject({ id: v.string() })), []) });
 
@@ -39,6 +42,7 @@ export async function readOffered(client: AppServerClient, config: Config, withM
     agent: isOther ? main.agent.name : undefined,
     models: models?.models.map(({ id }) => id) ?? [],
     agentModes: isOther ? main.modes : [],
+    options: isOther ? main.options : [],
   };
 }
 
@@ -95,8 +99,39 @@ const presentOf = (config: Config, { key }: Choice): string => {
   return typeof present === 'string' ? present : unset;
 };
 
-/** Options of a session: its mode, and the choices of the thread's agent. */
-export function configOptionsOf(modes: SessionModeState, config: Config, offered: Offered): SessionConfigOption[] {
+const AgentOptions = v.fallback(v.record(v.string(), v.union([v.string(), v.boolean()])), {});
+
+/** Id of an agent's option in the editor: no option of ours has such an id. */
+const agentOptionPrefix = 'agent_option_';
+
+/** Further choices of an external agent. An editor without switches gets them as selections. */
+function agentOptionsOf(config: Config, { options }: Offered, hasSwitches: boolean): SessionConfigOption[] {
+  const chosen = v.parse(AgentOptions, config['agentOptions']);
+  return options.map(({ id, name, description, category, value, values = switchValues }): SessionConfigOption => {
+    const current = chosen[id] ?? value;
+    const about = {
+      ...{ id: `${agentOptionPrefix}${id}`, name },
+      ...(description !== undefined && { description }),
+      ...(category !== undefined && { category }),
+    };
+    if (typeof current === 'boolean' && hasSwitches) return { ...about, type: 'boolean', currentValue: current };
+    const selectable = values.map((each) => ({ value: each.id, name: each.name }));
+    return { ...about, type: 'select', currentValue: String(current), options: selectable };
+  });
+}
+
+const switchValues = [
+  { id: 'true', name: 'On' },
+  { id: 'false', name: 'Off' },
+];
+
+/** Options of a session: its mode, and the choices of the thread's agent. @param hasSwitches the editor shows boolean options */
+export function configOptionsOf(
+  modes: SessionModeState,
+  config: Config,
+  offered: Offered,
+  hasSwitches: boolean,
+): SessionConfigOption[] {
   const mode: SessionConfigOption = {
     ...{ id: 'mode', category: 'mode', name: 'Mode', type: 'select', currentValue: modes.currentModeId },
     options: modes.availableModes.map(({ id, name, description }) => ({
@@ -108,12 +143,14 @@ export function configOptionsOf(modes: SessionModeState, config: Config, offered
     const { id, category, name, values } = choice;
     return { id, category, name, type: 'select', currentValue: presentOf(config, choice), options: [...values] };
   });
-  return [mode, ...others];
+  return [mode, ...others, ...agentOptionsOf(config, offered, hasSwitches)];
 }
 
 /** Settings of a thread with an option set. @throws RequestError -32602 for one that is not offered */
 export function withOption(config: Config, id: string, value: unknown, offered: Offered): Config {
-  if (typeof value !== 'string') throw RequestError.invalidParams({ value }, 'every option is a selection');
+  if (id.startsWith(agentOptionPrefix))
+    return withAgentOption(config, id.slice(agentOptionPrefix.length), value, offered);
+  if (typeof value !== 'string') throw RequestError.invalidParams({ configId: id }, 'this option is a selection');
   if (id === 'mode') return { ...config, ...settingsOf(value) };
   const choices = choicesOf(offered, config);
   const choice = choices.find((each) => each.id === id);
@@ -126,3 +163,16 @@ export function withOption(config: Config, id: string, value: unknown, offered: 
   }
   return value === unset ? config : { ...config, [choice.key]: value };
 }
+
+function withAgentOption(config: Config, id: string, value: unknown, { options }: Offered): Config {
+  const option = options.find((each) => each.id === id);
+  if (!option) throw RequestError.invalidParams({ configId: id }, 'the agent offers no such option');
+  const chosen = option.values ? value : booleanOf(value);
+  const isOffered = option.values ? option.values.some((each) => each.id === chosen) : typeof chosen === 'boolean';
+  if (!isOffered) throw RequestError.invalidParams({ value }, `${option.name} has no such value`);
+  return { ...config, agentOptions: { ...v.parse(AgentOptions, config['agentOptions']), [id]: chosen } };
+}
+
+/** Value of a switch, also in an editor that shows a selection. */
+const booleanOf = (value: unknown): unknown =>
+  value === 'true' || value === 'false' ? value === 'true' : typeof value === 'boolean' ? value : undefined;

@@ -1,5 +1,6 @@
 import { Readable, Writable } from 'node:stream';
-import { agent, ndJsonStream } from '@agentclientprotocol/sdk';
+import { agent, ndJsonStream, RequestError } from '@agentclientprotocol/sdk';
+import * as v from 'valibot';
 import type { Logger } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { AcpAgent } from './acp-agent.ts';
@@ -12,6 +13,8 @@ export interface AcpOptions {
   /** Where the editor reads: messages of the protocol and nothing else. */
   readonly output: Writable;
   readonly connect: Connect;
+  /** Whether a model is connected. */
+  readonly isLoggedIn: () => Promise<boolean>;
   /** User home, absolute. */
   readonly home: string;
   /** Must not write to `output`. */
@@ -23,9 +26,10 @@ export interface AcpOptions {
  * Serves one editor: ACP v1 (https://agentclientprotocol.com) as lines of JSON. Resolves when the editor has gone, or
  * `signal` has aborted, and everything that was done for it has ended.
  */
-export async function runAcp({ input, output, connect, home, log, signal }: AcpOptions): Promise<void> {
+export async function runAcp({ input, output, connect, isLoggedIn, home, log, signal }: AcpOptions): Promise<void> {
   const acp = new AcpAgent({
     connect,
+    isLoggedIn,
     home,
     log,
     onUnread: () => connection.close(new Error('The editor does not read its input.')),
@@ -43,9 +47,11 @@ export async function runAcp({ input, output, connect, home, log, signal }: AcpO
       acp.client = client;
     })
     .onRequest('initialize', ({ params }) => acp.initialize(params))
+    .onRequest('authenticate', ({ params }) => answered(() => acp.authenticate(params)))
     .onRequest('session/new', ({ params }) => answered(() => acp.newSession(params)))
     .onRequest('session/load', ({ params }) => answered(() => acp.openSession(params, true), params.sessionId))
     .onRequest('session/resume', ({ params }) => answered(() => acp.openSession(params, false), params.sessionId))
+    .onRequest('session/fork', parseFork, ({ params }) => answered(() => acp.forkSession(params), params.sessionId))
     .onRequest('session/list', ({ params }) => answered(() => acp.listSessions(params)))
     .onRequest('session/prompt', ({ params, signal: cancelled }) =>
       answered(() => acp.prompt(params, cancelled), params.sessionId),
@@ -70,4 +76,17 @@ export async function runAcp({ input, output, connect, home, log, signal }: AcpO
   await connection.closed;
   signal?.removeEventListener('abort', onAbort);
   await acp.close();
+}
+
+const Fork = v.object({
+  sessionId: v.string(),
+  cwd: v.string(),
+  mcpServers: v.nullish(v.array(v.unknown())),
+});
+
+/** Parameters of a request that only the unstable schema has. @throws RequestError -32602 */
+function parseFork(params: unknown) {
+  const parsed = v.safeParse(Fork, params);
+  if (parsed.success) return parsed.output;
+  throw RequestError.invalidParams(undefined, `${v.getDotPath(parsed.issues[0]) ?? 'params'} is invalid`);
 }

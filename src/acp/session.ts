@@ -13,6 +13,7 @@ import { fileCommandOf, fileCommands, runFileCommand } from './file-commands.ts'
 import { modesOf } from './modes.ts';
 import { reopen } from './reopen.ts';
 import type { Link } from './servers.ts';
+import type { SessionServers } from './session-servers.ts';
 import { stopReasonOf } from './stop-reason.ts';
 import { eventOf, SeenThread, type SeenTurn, type SessionEvent } from './thread-events.ts';
 import type { ShownCall } from './tool-calls.ts';
@@ -29,6 +30,10 @@ export interface SessionOptions {
   readonly notice: (message: string) => void;
   /** This approval has been decided. */
   readonly onResolved: (requestId: string) => void;
+  /** MCP servers of the editor; undefined: none. */
+  readonly servers: SessionServers | undefined;
+  /** Whether the editor shows boolean options. */
+  readonly hasSwitches: boolean;
 }
 
 /** A prompt on its way through the agent server. */
@@ -38,6 +43,8 @@ interface Prompt {
   /** Newest turn before the request to start one, whose answer is awaited; null: the thread had none. */
   after?: string | null | undefined;
   isCancelled: boolean;
+  /** Resolves when it is cancelled. */
+  readonly cancelled: PromiseWithResolvers<void>;
 }
 
 const ThreadResult = v.looseObject({ thread: SeenThread });
@@ -108,6 +115,7 @@ export class Session {
   async offer(): Promise<void> {
     const link = this.#joined;
     if (!link) return;
+    void this.#options.servers?.startAt(link);
     await this.#offerCommands(link);
     await this.#offerOptions(link);
   }
@@ -186,7 +194,7 @@ export class Session {
 
   /** Options that the editor knows from now on. */
   #configOptions(modes: SessionModeState): SessionConfigOption[] {
-    const configOptions = configOptionsOf(modes, this.#config, this.#choices);
+    const configOptions = configOptionsOf(modes, this.#config, this.#choices, this.#options.hasSwitches);
     this.#knownOptions = JSON.stringify(configOptions);
     return configOptions;
   }
@@ -200,7 +208,8 @@ export class Session {
   /** Runs a turn to its end, or a command about files. @throws RequestError, JsonRpcError, AppServerConnectionError */
   async prompt(input: readonly InputPart[], signal: AbortSignal): Promise<PromptResponse> {
     if (this.#prompt) throw RequestError.invalidRequest(undefined, 'a prompt of this session is being answered');
-    const prompt: Prompt = { ended: Promise.withResolvers(), turnId: undefined, isCancelled: false };
+    const [ended, cancelled] = [Promise.withResolvers<SeenTurn>(), Promise.withResolvers<void>()];
+    const prompt: Prompt = { ended, cancelled, turnId: undefined, isCancelled: false };
     // Nothing may be waiting yet when the connection breaks.
     prompt.ended.promise.catch(() => undefined);
     this.#prompt = prompt;
@@ -213,6 +222,8 @@ export class Session {
         await runFileCommand(client, this.id, command, (text) => this.#say(text));
         return { stopReason: prompt.isCancelled ? 'cancelled' : 'end_turn' };
       }
+      await Promise.race([this.#options.servers?.startAt(await this.#ready()), prompt.cancelled.promise]);
+      if (prompt.isCancelled) return { stopReason: 'cancelled' };
       const link = await this.#start(prompt, input);
       const turn = await prompt.ended.promise;
       await this.#sendUsage(link);
@@ -230,6 +241,7 @@ export class Session {
   async cancel(): Promise<void> {
     const prompt = this.#prompt;
     if (prompt) prompt.isCancelled = true;
+    prompt?.cancelled.resolve();
     const turnId = prompt ? prompt.turnId : this.#running;
     if (turnId !== undefined) await this.#interrupt(turnId);
   }
@@ -255,6 +267,7 @@ export class Session {
     const open = async () => {
       if (this.#isStopped) throw RequestError.internalError({ reason: 'stop' }, stoppedMessage);
       await this.open(false);
+      if (this.#joined) void this.#options.servers?.startAt(this.#joined);
       // The editor may have cancelled while no server heard it.
       if (this.#prompt?.isCancelled) await this.cancel();
       // In the same step, so that no later loss is missed.
@@ -271,6 +284,7 @@ export class Session {
 
   /** The thread is not heard of any more. */
   async close(): Promise<void> {
+    this.#options.servers?.close();
     await this.cancel();
     this.#updates.close();
     const link = this.#joined;

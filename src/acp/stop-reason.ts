@@ -1,6 +1,9 @@
 import { RequestError, type StopReason } from '@agentclientprotocol/sdk';
 import type { SeenTurn } from './thread-events.ts';
 
+/** Errors of turns after which a user logs in, at the provider or at an external agent. */
+const loginCodes: ReadonlySet<string> = new Set(['upstreamUnauthorized', 'agentLoginRequired']);
+
 /** A turn with this end was not cancelled. */
 const serverEnds: ReadonlySet<string> = new Set(['shutdown', 'crash']);
 
@@ -22,6 +25,7 @@ export function stopReasonOf({
   }
   if (status === 'failed') {
     const { code, message } = error ?? { code: 'internalError', message: 'The turn failed.' };
+    if (loginCodes.has(code)) throw RequestError.authRequired({ code }, message);
     throw RequestError.internalError({ code }, message);
   }
   const isLimited = items.some((item) => item.type === 'systemNotice' && item.kind === 'callLimitReached');

@@ -1,4 +1,11 @@
-import type { ApprovalDecision, PlanStep, QuestionAnswer, QuestionForm, ToolOutcome } from '../protocol/index.ts';
+import type {
+  AgentOption,
+  ApprovalDecision,
+  PlanStep,
+  QuestionAnswer,
+  QuestionForm,
+  ToolOutcome,
+} from '../protocol/index.ts';
 import type { ContentPart } from './model.ts';
 import type { ApprovalNeed } from './tool.ts';
 
@@ -50,8 +57,8 @@ export interface DelegatedReport {
   readonly prompting: () => Promise<void>;
   /** Bytes of any message of the agent: they count against the limits of the turn. */
   readonly received: (bytes: number) => void;
-  /** Text of an answer or of thoughts, as it comes. */
-  readonly text: (type: 'agentMessage' | 'reasoningContent', text: string) => void;
+  /** Text of an answer or of thoughts, as it comes. Another id begins another message. */
+  readonly text: (type: 'agentMessage' | 'reasoningContent', text: string, messageId?: string) => void;
   /** A call begins. */
   readonly begin: (call: DelegatedCall) => void;
   /** Output of a command as it comes. */
@@ -87,6 +94,8 @@ export interface DelegatedOrder {
   readonly effort: string | undefined;
   /** Mode of the agent; undefined: the one that it is in. */
   readonly mode: string | undefined;
+  /** Further choices, by the id of the agent's option. */
+  readonly options: Readonly<Record<string, string | boolean>>;
   readonly isPlanning: boolean;
   /** Session of the thread at the agent, as `keep` has stored it. */
   readonly session: DelegatedSession | undefined;
@@ -108,6 +117,8 @@ export interface DelegateOffers {
   readonly models: readonly string[];
   /** Ways of working; the `mode` of an order may be the id of one. */
   readonly modes: readonly { readonly id: string; readonly name: string }[];
+  /** Further choices. */
+  readonly options: readonly AgentOption[];
   /** Commands that a prompt may begin with, after `/`. */
   readonly commands: readonly {
     readonly name: string;
@@ -117,7 +128,7 @@ export interface DelegateOffers {
 }
 
 /** Offers of an agent that has opened no session. */
-export const noOffers: DelegateOffers = { models: [], modes: [], commands: [] };
+export const noOffers: DelegateOffers = { models: [], modes: [], options: [], commands: [] };
 
 /** Why a thread cannot have an agent, as far as this can be seen without a start. */
 export type AgentProblem = 'unknown' | 'notInstalled' | 'restricted';

@@ -1,4 +1,5 @@
 import { basename, join } from 'node:path';
+import type { AnyActorRef } from 'xstate';
 import {
   type ChatRequestStore,
   DayLedger,
@@ -24,7 +25,6 @@ import type { Automations } from '../automations/index.ts';
 import { type Config, homeDirectory, restartPolicyOf } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { Secrets } from '../log/index.ts';
-import type { AgentChoice, AgentInUse, AgentMode, PromptCommandInfo } from '../protocol/index.ts';
 import { outsideEnvironment, ownIdentity } from '../supervise/index.ts';
 import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
 import { automationsOf } from './announced-automations.ts';
@@ -33,18 +33,23 @@ import { agentInUse, commandsOfAgent } from './delegated-agent.ts';
 import { LazyCheckpoints } from './file-checkpoints.ts';
 import { turnTitle } from './inspection.ts';
 import { McpServices } from './mcp-services.ts';
+import type { AgentViews } from './methods.ts';
 import { checkBudget, type ModelAccess, openModel, ownModel } from './model-access.ts';
 import { runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
 import type { SandboxReport } from './sandbox-report.ts';
+import { isSecretName } from './secrets.ts';
 import { faultOf, openStorage, spendingOf } from './storage.ts';
+import { ThreadServers } from './thread-servers.ts';
 import { openTools, type ToolParts } from './tool-parts.ts';
 import { withHiddenForks } from './workspace.ts';
 import { agentsOfWorkspace, type WorkspaceAgents } from './workspace-agents.ts';
 
 /** The runtime with all its parts, and further resources to close. */
-export interface Assembly {
+export interface Assembly extends AgentViews {
   readonly runtime: Runtime;
   readonly mcp: McpServices;
+  /** MCP servers that clients bring for single threads. */
+  readonly threadServers: ThreadServers;
   readonly automations: Automations;
   readonly traces: TraceStore;
   readonly chatRequests: ChatRequestStore;
@@ -55,13 +60,6 @@ export interface Assembly {
   readonly paths: PathSearch;
   /** Known state of the sandbox of commands. */
   readonly sandbox: SandboxReport;
-  /** Current agent that does the turns. */
-  readonly agent: () => AgentInUse;
-  /** Prompt commands of that agent. */
-  readonly agentCommands: () => readonly PromptCommandInfo[];
-  readonly agentModes: () => readonly AgentMode[];
-  /** Agents that threads may name. */
-  readonly agentChoices: () => readonly AgentChoice[];
   /** Prepares, once the server answers, the parts that the first turn would wait for. */
   readonly warmUp: () => void;
   /** Whether a turn or a background process runs, which a restart would end. */
@@ -117,11 +115,22 @@ export function assemble(options: AssemblyOptions): Assembly {
   if (config.Tools.Shell.Sandbox === 'off') void sandbox.try().catch(onBug);
   const spending = spendingOf(ledger, logger);
   const checkpoints = checkpointsOf(options, env, () => runtime);
-  const { delegate, agents } = agentsOfWorkspace({ ...options, env }, tools.settings, protect);
+  const threadServers: ThreadServers = new ThreadServers({
+    common: (threadId) => mcpOptionsOf(options, env, `${threadId}/`),
+    configured: new Set(Object.keys(config.McpServers)),
+    isDelegated: (threadId) => runtime.threads.isDelegated(threadId),
+    serve: (threadId, serverTools) =>
+      runtime.threads.serve(threadId, serverTools && (() => selectTools(serverTools(), config.EnabledTools))),
+    protect,
+    onBug,
+  });
+  const { delegate, agents } = agentsOfWorkspace({ ...options, env }, tools.settings, protect, (threadId) =>
+    threadServers.of(threadId),
+  );
   for (const [name, value] of Object.entries(config.Agent.Env)) {
-    if (/key|token|secret|password/i.test(name)) cleaner.protect(value);
+    if (isSecretName(name)) cleaner.protect(value);
   }
-  const parts = { env, cleaner, store, mcp, tools, model, spending, checkpoints, delegate, agents };
+  const parts = { env, cleaner, store, mcp, threadServers, tools, model, spending, checkpoints, delegate, agents };
   const runtime = new Runtime(runtimeOptionsOf(options, parts));
   void tools.adopt().catch(onBug);
   if (!config.Tracing.Enabled) {
@@ -139,13 +148,14 @@ export function assemble(options: AssemblyOptions): Assembly {
   });
   retention.start();
   return {
-    ...{ runtime, library, paths, mcp, automations, telemetry, spending, sandbox },
+    ...{ runtime, library, paths, mcp, threadServers, automations, telemetry, spending, sandbox },
     traces: store.traces,
     chatRequests: store.chatRequests,
     responses: store.responses,
     agent: () => agentInUse(delegate),
     agentCommands: () => commandsOfAgent(delegate),
     agentModes: () => delegate?.offers().modes ?? [],
+    agentOptions: () => delegate?.offers().options ?? [],
     agentChoices: () => agents.choices(options.isTrusted),
     warmUp() {
       delegate?.warmUp();
@@ -167,7 +177,7 @@ export function assemble(options: AssemblyOptions): Assembly {
       await tools.close();
       await ended;
       await agents.close();
-      await mcp.close();
+      await Promise.all([mcp.close(), threadServers.close()]);
       await model.close();
       retention.stop();
       // Threads in memory end here.
@@ -185,6 +195,7 @@ interface RuntimeParts extends WorkspaceAgents {
   readonly cleaner: Secrets;
   readonly store: ReturnType<typeof openStorage>;
   readonly mcp: McpServices;
+  readonly threadServers: ThreadServers;
   readonly tools: ToolParts;
   readonly model: ModelAccess;
   readonly spending: DaySpending;
@@ -193,7 +204,7 @@ interface RuntimeParts extends WorkspaceAgents {
 
 function runtimeOptionsOf(
   options: AssemblyOptions,
-  { env, cleaner, store, mcp, tools, model, spending, checkpoints, delegate, agents }: RuntimeParts,
+  { env, cleaner, store, mcp, threadServers, tools, model, spending, checkpoints, delegate, agents }: RuntimeParts,
 ): RuntimeOptions {
   const { workspacePath, config, secrets, logger, observe, onTurnEnd } = options;
   const { library, sandbox, processes } = tools;
@@ -247,6 +258,7 @@ function runtimeOptionsOf(
     onDeleted(threadId) {
       tools.forget(threadId);
       agents.forget(threadId);
+      threadServers.release(threadId);
       void checkpoints?.forget(threadId).catch((error: unknown) => {
         logger.warn('checkpoints of a deleted conversation stay', { threadId, reason: messageOf(error) });
       });
@@ -254,24 +266,24 @@ function runtimeOptionsOf(
   };
 }
 
-function openMcp(
-  { workspacePath, config, logger, observe }: AssemblyOptions,
+const openMcp = (
+  options: AssemblyOptions,
   env: AssemblyOptions['env'],
   onStatus: ConstructorParameters<typeof McpServices>[1],
-): McpServices {
-  return new McpServices(
-    {
-      workspacePath,
-      servers: config.McpServers,
-      home: homeDirectory(env),
-      env,
-      logger,
-      restartPolicy: restartPolicyOf(config),
-      observe: (actor, name) => observe(actor, { id: `mcp/${name}`, machine: 'mcp-server', title: name }),
-    },
-    onStatus,
-  );
-}
+): McpServices => new McpServices({ ...mcpOptionsOf(options, env, ''), servers: options.config.McpServers }, onStatus);
+
+/** @param place ends with `/` where not empty: the thread of the servers */
+const mcpOptionsOf = (
+  { workspacePath, config, logger, observe }: AssemblyOptions,
+  env: AssemblyOptions['env'],
+  place: string,
+) => ({
+  ...{ workspacePath, env, logger },
+  home: homeDirectory(env),
+  restartPolicy: restartPolicyOf(config),
+  observe: (actor: AnyActorRef, name: string) =>
+    observe(actor, { id: `mcp/${place}${name}`, machine: 'mcp-server', title: name }),
+});
 
 /** @param runtime is asked only after the start */
 function checkpointsOf(

@@ -68,6 +68,7 @@ export class Connection {
   readonly #questions: Questions;
   readonly #asker: Asker;
   readonly #deltas: MergedDeltas | undefined;
+  readonly #gone = new AbortController();
   #stage: 'new' | 'introduced' | 'ready' | 'closed' = 'new';
   #answersApprovals = true;
   /** Name in `initialize`. */
@@ -96,6 +97,7 @@ export class Connection {
       hear: this.#hear,
       callTool: (call, signal) => this.#questions.callTool(call, signal),
       client: () => this.#client,
+      gone: this.#gone.signal,
     };
   }
 
@@ -107,6 +109,7 @@ export class Connection {
   /** The client has gone. Work that it started continues. */
   close(): void {
     this.#stage = 'closed';
+    this.#gone.abort();
     this.#leave();
     this.#deltas?.close();
     this.#peer.close(new ClientGone('the client that brought the tool has gone'));

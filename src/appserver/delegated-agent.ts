@@ -61,8 +61,7 @@ export class DelegatedAgent implements Delegate {
   /** Before its first session those that were stored last. */
   offers(): DelegateOffers {
     const offers = this.#loaded?.offers() ?? noOffers;
-    const { models, modes, commands } = offers;
-    const isKnown = models.length + modes.length + commands.length > 0;
+    const isKnown = Object.values(offers).some((each: readonly unknown[]) => each.length > 0);
     return isKnown ? offers : (this.#stored?.offers ?? noOffers);
   }
 
@@ -116,10 +115,10 @@ export function commandsOfAgent(delegate: DelegatedAgent | undefined): PromptCom
 
 /** Enabled MCP servers in the words of ACP. Only those on pipes are handed on: those on the network keep their secrets. */
 export function mcpServersForAgents(
-  { McpServers }: Pick<Config, 'McpServers'>,
+  servers: Config['McpServers'],
   env: Readonly<Record<string, string | undefined>>,
-) {
-  return Object.entries(McpServers).flatMap(([name, settings]) => {
+): unknown[] {
+  return Object.entries(servers).flatMap(([name, settings]) => {
     if (!settings.enabled || settings.transport !== 'stdio') return [];
     const passed = settings.envVars.flatMap((variable) => {
       const value = env[variable];

@@ -12,6 +12,7 @@ import {
   type AgentChoice,
   type AgentInUse,
   type AgentMode,
+  type AgentOption,
   agentLimits,
   type Checkpoint,
   type FileDiff,
@@ -26,6 +27,7 @@ import {
   version,
 } from '../protocol/index.ts';
 import type { McpServices } from './mcp-services.ts';
+import type { ThreadServers } from './thread-servers.ts';
 
 /** Answer to a request, and the work right after the answer was sent. */
 export interface Handled<M extends RpcMethod> {
@@ -39,6 +41,8 @@ export interface Asker {
   readonly callTool: DynamicTools['call'];
   /** Name of the client in `initialize`. */
   readonly client?: () => string | undefined;
+  /** Aborts when the connection has ended. */
+  readonly gone: AbortSignal;
 }
 
 type Params<M extends RpcMethod> = v.InferOutput<(typeof rpcMethods)[M]['params']>;
@@ -76,25 +80,32 @@ function toolsOf(tools: DynamicTools['tools'] | undefined, { callTool }: Asker):
   return tools && { tools, call: callTool };
 }
 
+/** Current agent that does the turns, its offers, and the agents that threads may name. */
+export interface AgentViews {
+  readonly agent: () => AgentInUse;
+  readonly agentCommands: () => readonly PromptCommandInfo[];
+  readonly agentModes: () => readonly AgentMode[];
+  readonly agentOptions: () => readonly AgentOption[];
+  readonly agentChoices: () => readonly AgentChoice[];
+}
+
 /** Every method onto the runtime. That `initialize` comes first, and once, is the connection's business. */
 export function methodsOf(
   runtime: Runtime,
   mcp: McpServices,
+  threadServers: ThreadServers,
   automations: Automations,
   library: WorkspaceLibrary,
-  agent: () => AgentInUse,
-  agentCommands: () => readonly PromptCommandInfo[],
-  agentModes: () => readonly AgentMode[],
-  agentChoices: () => readonly AgentChoice[],
+  { agent, agentCommands, agentModes, agentOptions, agentChoices }: AgentViews,
 ): Methods {
   return {
-    ...threadMethods(runtime),
+    ...threadMethods(runtime, threadServers),
     ...turnMethods(runtime, mcp),
     ...fileMethods(runtime),
     ...libraryMethods(library, agentCommands, mcp),
     'agent/read': () => ({
       result: {
-        ...{ agent: agent(), modes: [...agentModes()], limits: agentLimits(agent()) },
+        ...{ agent: agent(), modes: [...agentModes()], options: [...agentOptions()], limits: agentLimits(agent()) },
         agents: [...agentChoices()],
       },
     }),
@@ -106,7 +117,7 @@ export function methodsOf(
 
 type Some<Prefix extends string> = Pick<Methods, Extract<RpcMethod, Prefix>>;
 
-function threadMethods(runtime: Runtime): Some<'initialize' | `thread/${string}`> {
+function threadMethods(runtime: Runtime, servers: ThreadServers): Some<'initialize' | `thread/${string}`> {
   return {
     initialize: () => ({ result: introduction }),
     'thread/start': ({ identity, displayName, config, dynamicTools }, asker) => {
@@ -128,8 +139,12 @@ function threadMethods(runtime: Runtime): Some<'initialize' | `thread/${string}`
     },
     'thread/unsubscribe': ({ threadId }, asker) => {
       runtime.threads.unsubscribe(threadId, asker.hear);
+      servers.release(threadId, asker.gone);
       return { result: {} };
     },
+    'thread/mcp/set': async ({ threadId, servers: wanted }, { gone }) => ({
+      result: { data: [...(await servers.set(threadId, gone, wanted))] },
+    }),
     'thread/rename': ({ threadId, displayName }) => ({
       result: {},
       after: runtime.threads.rename(threadId, displayName),

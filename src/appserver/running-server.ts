@@ -140,7 +140,7 @@ export class RunningServer implements AppServer {
       assembly: this.#assembly,
       onChange: () => this.#inbox.reportChange(),
     });
-    const { runtime, mcp, automations, library, paths } = this.#assembly;
+    const { runtime, mcp, threadServers, automations, library, paths } = this.#assembly;
     runtime.feed.join(this.#active.hear);
     this.#inbox = new Inbox(runtime, { examine: () => this.#examine(), report: () => this.#health.report() });
     this.#activity = new Activity(() => runtime.turns.count > 0 || automations.isExpecting);
@@ -149,12 +149,10 @@ export class RunningServer implements AppServer {
         methodsOf(
           runtime,
           mcp,
+          threadServers,
           automations,
           { library, paths, workspacePath: this.workspacePath },
-          this.#assembly.agent,
-          this.#assembly.agentCommands,
-          this.#assembly.agentModes,
-          this.#assembly.agentChoices,
+          this.#assembly,
         ),
       ),
       feed: runtime.feed,

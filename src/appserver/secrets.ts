@@ -70,3 +70,6 @@ export function secretsOf(config: Config, launch: LaunchDocument | undefined, to
     launch?.upstream?.apiKey ?? '',
   ].filter((secret) => secret !== '');
 }
+
+/** Whether the name of a variable says that its value is a secret. */
+export const isSecretName = (name: string): boolean => /key|token|secret|password/i.test(name);

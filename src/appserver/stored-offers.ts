@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { type DelegateOffers, noOffers } from '../agent/index.ts';
 import { AtomicFile, messageOf, readUntrustedJson } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
-import { defaults } from '../protocol/index.ts';
+import { AgentOption, defaults } from '../protocol/index.ts';
 
 const { offers: most, offerChars } = defaults.externalAgent;
 const words = v.pipe(v.string(), v.maxLength(offerChars));
@@ -15,6 +15,7 @@ const OffersFile = v.object({
   offers: v.object({
     models: listOf(words),
     modes: listOf(v.object({ id: words, name: words })),
+    options: v.optional(listOf(AgentOption), []),
     commands: listOf(v.object({ name: words, description: words, argumentHint: v.exactOptional(words) })),
   }),
 });

@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import { delegateCommands, delegateFiles } from '../agent/index.ts';
-import { homeDirectory, restartPolicyOf, workspaceStateDirectory } from '../config/index.ts';
+import { type Config, homeDirectory, restartPolicyOf, workspaceStateDirectory } from '../config/index.ts';
 import { processRecords } from '../supervise/index.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
 import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
@@ -20,12 +20,14 @@ export interface WorkspaceAgents {
  *
  * @param toolSettings of our own tools, which these agents may ask for
  * @param protect takes a secret out of everything that is written from now on
+ * @param serversOf MCP servers that a client has brought for a thread
  * @throws StartupError (config) for an agent without a name and a command
  */
 export function agentsOfWorkspace(
   { workspacePath, config, env, logger, observe }: AssemblyOptions,
   toolSettings: Parameters<typeof delegateCommands>[0],
   protect: (secret: string) => void,
+  serversOf: (threadId: string) => Config['McpServers'],
 ): WorkspaceAgents {
   const { Kind, Name, Command } = config.Agent;
   const isDelegated = Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
@@ -38,7 +40,7 @@ export function agentsOfWorkspace(
     records: processRecords(homeDirectory(env), workspacePath),
     passEnvironment: config.Supervision.PassEnvironment,
     restartPolicy: restartPolicyOf(config),
-    mcpServers: () => mcpServersForAgents(config, env),
+    mcpServers: (threadId: string) => mcpServersForAgents({ ...serversOf(threadId), ...config.McpServers }, env),
     files: delegateFiles({ ...toolSettings, maxFileBytes: config.Tools.File.MaxFileBytes }),
     commands: delegateCommands(toolSettings),
   };

@@ -15,6 +15,14 @@ export {
 } from './change.ts';
 export { type PlannedUserChange, planUserChange, type UserChange } from './change-user.ts';
 export { chooseAgent } from './choose-agent.ts';
+export {
+  type EditorServer,
+  EditorServersError,
+  editorServerAnswer,
+  filesOfEditorServer,
+  forgetEditorServers,
+  storeEditorServerAnswer,
+} from './editor-servers.ts';
 export { ConfigError, type ConfigProblem, TrustError } from './error.ts';
 export {
   directoryName,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { realPathOr } from '../lib/index.ts';
 import { type AgreementChanges, agreementTo, changesSince } from './agreement.ts';
+import { forgetEditorServers } from './editor-servers.ts';
 import { ConfigError, TrustError } from './error.ts';
 import { directoryName, userConfigFile, workspaceConfigFile } from './home.ts';
 import { canonical, type Trust } from './layers.ts';
@@ -204,10 +205,11 @@ export function changesSinceTrust({
   return { ...changes, trustedAt: decision.trustedAt };
 }
 
-/** Takes the user's agreement back. @returns whether there was one */
+/** Takes the user's agreement back, that to MCP servers of editors too. @returns whether there was one */
 export function revokeTrust({ home, workspace }: TrustPlace): boolean {
   const path = realPathOr(workspace);
-  if (!readTrustFile(home).decisions.some((each) => each.path === path)) return false;
+  const hadServers = forgetEditorServers(home, path);
+  if (!readTrustFile(home).decisions.some((each) => each.path === path)) return hadServers;
   changeTrustFile(home, (decisions) => decisions.filter((each) => each.path !== path));
   return true;
 }

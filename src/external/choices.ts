@@ -9,10 +9,18 @@ import type { Session } from './session.ts';
 
 /** Has the agent use the model, effort and mode of the turn, where it offers them. @throws JsonRpcError; the reason of `signal` */
 export async function useChoices(
-  { name: agent, mayUse }: { readonly name: string; readonly mayUse: (mode: string) => boolean },
+  {
+    name: agent,
+    mayUse,
+    maySet,
+  }: {
+    readonly name: string;
+    readonly mayUse: (mode: string) => boolean;
+    readonly maySet: (category: string | undefined) => boolean;
+  },
   peer: Peer,
   session: Session,
-  { model, effort, mode, report }: DelegatedOrder,
+  { model, effort, mode, options, report }: DelegatedOrder,
   signal: AbortSignal,
 ): Promise<void> {
   const { sessionId, offers } = session;
@@ -30,6 +38,14 @@ export async function useChoices(
     report.notice('agentModelUnknown', `${agent} does not offer the model ${model} and ${uses}.`);
   }
   if (effort !== undefined) await set('thought_level', effort);
+  const settable = new Set(offers.all.options.filter(({ category }) => maySet(category)).map(({ id }) => id));
+  for (const [id, value] of Object.entries(options)) {
+    const change = settable.has(id) ? offers.changeOption(id, value) : undefined;
+    // An agent drops an option with another model, for example.
+    if (change === undefined || change === 'current') continue;
+    const answer = await peer.request('session/set_config_option', { sessionId, ...change }, { signal });
+    offers.take(v.parse(SessionState, answer ?? {}));
+  }
   if (mode === undefined) return;
   const change = mayUse(mode) ? offers.changeMode(mode) : undefined;
   if (change === undefined) {

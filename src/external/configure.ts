@@ -14,17 +14,37 @@ export interface AgentConfiguration {
   readonly Env: Readonly<Record<string, string>>;
 }
 
-export interface ConfigureOptions
-  extends Pick<
-    ExternalAgentOptions,
-    'workspacePath' | 'records' | 'protect' | 'observe' | 'mcpServers' | 'files' | 'commands'
-  > {
+export interface AgentProcessOptions {
   readonly agent: AgentConfiguration;
   /** Our environment, with the marker of this start; the agent's process inherits part of it. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly passEnvironment: readonly string[];
+}
+
+export interface ConfigureOptions
+  extends AgentProcessOptions,
+    Pick<
+      ExternalAgentOptions,
+      'workspacePath' | 'records' | 'protect' | 'observe' | 'mcpServers' | 'files' | 'commands'
+    > {
   readonly restartPolicy: RestartPolicy;
   readonly logger: Logger;
+}
+
+/** Program, arguments and whole environment of an agent's process. */
+export function agentProcess({ agent, env, passEnvironment }: AgentProcessOptions) {
+  const preset = presetFor(agent.Name);
+  const [program = preset?.program ?? agent.Name, ...ownArgs] = agent.Command;
+  const args = agent.Command.length > 0 ? ownArgs : (preset?.args ?? []);
+  return {
+    name: agent.Name || program,
+    preset,
+    command: [...(findAgentCommand(program, env['PATH'] ?? '') ?? [program]), ...args],
+    env: childEnvironment(env, {
+      pass: [...passEnvironment, ...(preset?.passes ?? [])],
+      add: { ...preset?.env, ...agent.Env },
+    }),
+  };
 }
 
 /** The configured agent of a workspace. It is started with the first turn. */
@@ -35,29 +55,23 @@ export function configuredAgent({
   restartPolicy,
   ...rest
 }: ConfigureOptions): ExternalAgent {
-  const preset = presetFor(agent.Name);
-  const [program = preset?.program ?? agent.Name, ...ownArgs] = agent.Command;
-  const args = agent.Command.length > 0 ? ownArgs : (preset?.args ?? []);
+  const { name, preset, command, env: own } = agentProcess({ agent, env, passEnvironment });
   const { handshakeMs, closeGraceMs, cancelGraceMs } = defaults.externalAgent;
-  const own = childEnvironment(env, {
-    pass: [...passEnvironment, ...(preset?.passes ?? [])],
-    add: { ...preset?.env, ...agent.Env },
-  });
   const dialect = preset && dialects[agent.Name as PresetName];
   return new ExternalAgent({
     ...rest,
-    name: agent.Name || program,
-    command: [...(findAgentCommand(program, env['PATH'] ?? '') ?? [program]), ...args],
-    env: own,
+    ...{ name, command, env: own },
     isRefused: (session) => preset?.hosted !== undefined && isUnasked(preset.hosted, session, own),
     // Without a preset nothing shows that it asks at all.
     mayUse: (mode) => !preset?.askingModes || preset.askingModes.includes(mode),
+    // Any other option may switch the questions off.
+    maySet: (category) => !preset?.askingModes || category === 'model_config',
     parentMarker: env[markerVariable],
     dialect: () =>
       dialect && !exportsElsewhere(dialect, own, [own['HOME'] ?? '', rest.workspacePath]) ? dialect : undefined,
     worker: preset?.worker,
     mcpServers: preset?.takesMcpServers === false ? () => [] : rest.mcpServers,
-    loginHint: preset?.login ?? 'see its documentation',
+    loginHint: preset?.login,
     installHint: preset ? `${installHintOf(preset)}.` : '',
     policy: {
       ...restartPolicy,

@@ -12,7 +12,7 @@ import { approvalsOfAgent } from '../protocol/index.ts';
 import { ProcessRecord } from '../supervise/index.ts';
 import { Connection } from './connection.ts';
 import { AgentFailure } from './failure.ts';
-import { type AgentSettings, Sessions } from './sessions.ts';
+import { type AgentSettings, clientCapabilities, Sessions } from './sessions.ts';
 import type { Dialect } from './telemetry/dialects.ts';
 import { AgentExport } from './telemetry/exported.ts';
 
@@ -195,7 +195,7 @@ export class ExternalAgent implements Delegate {
         ...{ command, env, parentMarker, worker, incarnation, record },
         cwd: workspacePath,
         exported: this.#exportOf(incarnation),
-        clientCapabilities: this.#sessions.clientCapabilities,
+        clientCapabilities,
         report: sendBack,
         onRequest: (method, params, signal) => this.#sessions.request(method, params, signal),
         onNotification: (...notice) => this.#sessions.notification(...notice),

@@ -22,7 +22,8 @@ export function isUnasked(
 ): boolean {
   const models = configOptions.find(({ category }) => category === 'model');
   const names = [models?.currentValue, ...valuesOf(models)];
-  const isHostedOnly = models !== undefined && names.every((name) => name === undefined || name.startsWith(prefix));
+  const isHostedOnly =
+    models !== undefined && names.every((name) => typeof name !== 'string' || name.startsWith(prefix));
   if (!isHostedOnly || env[key]) return false;
   const data = env['XDG_DATA_HOME'] ?? join(userHome(env), '.local', 'share');
   const logins = readUntrustedJson(join(data, login.file), v.record(v.string(), v.unknown()));

@@ -6,6 +6,7 @@
 export { type AgentConfiguration, type ConfigureOptions, configuredAgent } from './configure.ts';
 export { ExternalAgent, type ExternalAgentOptions } from './external-agent.ts';
 export { type AgentFailureCode, agentFailureCodes } from './failure.ts';
+export { type AgentLogin, AgentLoginError, logInToAgent } from './log-in.ts';
 export {
   findAgentCommand,
   installHintOf,

@@ -20,9 +20,21 @@ const loose = <T extends v.GenericSchema>(schema: T) => v.fallback(v.optional(sc
 const text = loose(v.string());
 const words = loose(v.record(v.string(), v.unknown()));
 
+/** Way to log in. Without a type, the agent does it itself when it is asked to `authenticate`. */
+const AuthMethod = v.object({
+  id: text,
+  name: text,
+  type: text,
+  /** Arguments of the agent's program for a log-in in a terminal. */
+  args: loose(v.pipe(v.array(v.string()), v.maxLength(100))),
+  env: loose(v.record(v.string(), v.string())),
+});
+export type AuthMethod = v.InferOutput<typeof AuthMethod>;
+
 export const InitializeResult = v.object({
   protocolVersion: v.number(),
   agentInfo: loose(v.object({ name: text, version: text })),
+  authMethods: loose(v.array(v.fallback(AuthMethod, {}))),
   agentCapabilities: v.fallback(
     v.object({
       loadSession: loose(v.boolean()),
@@ -38,8 +50,12 @@ export type InitializeResult = v.InferOutput<typeof InitializeResult>;
 const Choice = v.object({ value: text, name: text });
 const ConfigOption = v.object({
   id: text,
+  name: text,
+  description: text,
   category: text,
-  currentValue: text,
+  type: text,
+  /** A boolean for a switch. */
+  currentValue: loose(v.union([v.string(), v.boolean()])),
   /** Choices, or groups of them. */
   options: loose(
     v.array(v.fallback(v.object({ ...Choice.entries, options: loose(v.array(v.fallback(Choice, {}))) }), {})),
@@ -132,7 +148,7 @@ export const AvailableCommands = v.object({
   ),
 });
 
-export const MessageChunk = v.object({ content: v.object({ type: v.string(), text }) });
+export const MessageChunk = v.object({ content: v.object({ type: v.string(), text }), messageId: text });
 
 export const UsageUpdate = v.object({ cost: loose(v.object({ amount: v.number(), currency: text })) });
 

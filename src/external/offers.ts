@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { DelegateOffers } from '../agent/index.ts';
 import { plainText } from '../lib/index.ts';
-import { defaults } from '../protocol/index.ts';
+import { type AgentOption, defaults } from '../protocol/index.ts';
 import { AvailableCommands, type ConfigOption, CurrentMode, SessionState } from './messages.ts';
 
 const { offers: most, offerChars } = defaults.externalAgent;
@@ -45,8 +45,21 @@ export class SessionOffers {
       modes: modes.slice(0, most).flatMap(({ id, name }) => {
         return id !== undefined && isShort(id) ? [{ id, name: shown(name ?? id) }] : [];
       }),
+      options: this.#options
+        .filter(({ category }) => !ownCategories.has(category ?? ''))
+        .slice(0, most)
+        .flatMap((each) => offeredOption(each)),
       commands: this.#commands,
     };
+  }
+
+  /** @returns the parameters that set a further option; `current`: nothing is to be done; undefined: it is not offered */
+  changeOption(id: string, value: string | boolean): object | 'current' | undefined {
+    const option = this.#options.find((each) => each.id === id && !ownCategories.has(each.category ?? ''));
+    if (!option) return undefined;
+    if (option.currentValue === value) return 'current';
+    if (typeof value === 'boolean') return isSwitch(option) ? { configId: id, type: 'boolean', value } : undefined;
+    return valuesOf(option).includes(value) ? { configId: id, value } : undefined;
   }
 
   /** @returns the option to set; `current`: nothing is to be done; undefined: it is not offered */
@@ -79,12 +92,36 @@ export class SessionOffers {
   }
 
   get model(): string | undefined {
-    return this.#option('model')?.currentValue;
+    const model = this.#option('model')?.currentValue;
+    return typeof model === 'string' ? model : undefined;
   }
 
   #option(category: string): ConfigOption | undefined {
     return this.#options.find((option) => option.category === category);
   }
+}
+
+/** Options that the thread has settings of its own for. */
+const ownCategories: ReadonlySet<string> = new Set(['model', 'mode', 'thought_level']);
+
+const isSwitch = ({ type, currentValue }: ConfigOption): boolean =>
+  type === 'boolean' || typeof currentValue === 'boolean';
+
+/** An option for people: words are bounded. One without a usable id or value is left out. */
+function offeredOption(option: ConfigOption): AgentOption[] {
+  const { id, name, description, category, currentValue: value } = option;
+  if (id === undefined || value === undefined || !isShort(id) || (typeof value === 'string' && !isShort(value)))
+    return [];
+  const about = {
+    ...{ id, value, name: shown(name ?? id) },
+    ...(description !== undefined && { description: shown(description) }),
+    ...(category !== undefined && isShort(category) && { category }),
+  };
+  if (isSwitch(option)) return typeof value === 'boolean' ? [about] : [];
+  const values = choicesOf(option).flatMap(({ value: given, name: called }) =>
+    given !== undefined && isShort(given) ? [{ id: given, name: shown(called ?? given) }] : [],
+  );
+  return typeof value === 'string' ? [{ ...about, values: values.slice(0, most) }] : [];
 }
 
 /** Values of an option, those in groups too. */

@@ -103,7 +103,7 @@ export class PromptTurn {
   #text(type: 'agentMessage' | 'reasoningContent', update: unknown): boolean {
     const parsed = v.safeParse(MessageChunk, update);
     if (!parsed.success || parsed.output.content.text === undefined) return false;
-    this.#options.report.text(type, parsed.output.content.text);
+    this.#options.report.text(type, parsed.output.content.text, parsed.output.messageId);
     return true;
   }
 

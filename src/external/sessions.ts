@@ -16,6 +16,7 @@ import type { Connection } from './connection.ts';
 import { AgentFailure, PeerClosedError } from './failure.ts';
 import { FileService } from './file-service.ts';
 import type { KnownCall } from './known-call.ts';
+import { loginWords } from './login-words.ts';
 import {
   AboutSession,
   ElicitationScope,
@@ -37,14 +38,16 @@ export interface AgentSettings {
   readonly name: string;
   /** Program and arguments. */
   readonly command: readonly string[];
-  /** MCP servers for new sessions, in the form of the protocol. */
-  readonly mcpServers: () => readonly unknown[];
-  /** Completes "log in: …" for an agent that needs a log-in. */
-  readonly loginHint: string;
+  /** MCP servers for sessions of a thread, in the form of the protocol. */
+  readonly mcpServers: (threadId: string) => readonly unknown[];
+  /** Completes "log in: …" for an agent that needs a log-in; undefined: as the agent says. */
+  readonly loginHint: string | undefined;
   /** Whether a session would use a model that the user has not chosen. */
   readonly isRefused: (session: SessionState) => boolean;
   /** Whether an agent that asks at all asks before it acts in this mode. */
   readonly mayUse: (mode: string) => boolean;
+  /** Whether an option of this category leaves it asking. */
+  readonly maySet: (category: string | undefined) => boolean;
   /** Sentence for an agent that is missing. */
   readonly installHint: string;
   /** Reads and writes files for the agent. */
@@ -52,6 +55,15 @@ export interface AgentSettings {
   /** Runs commands for the agent. */
   readonly commands: DelegateCommands;
 }
+
+/** Services that an agent may ask for, and the forms that it may use. */
+export const clientCapabilities = {
+  fs: { readTextFile: true, writeTextFile: true },
+  terminal: true,
+  elicitation: { form: {}, url: {} },
+  session: { configOptions: { boolean: {} } },
+  auth: { terminal: true },
+};
 
 const authRequired = -32_000;
 const notFound = -32_002;
@@ -75,13 +87,6 @@ export class Sessions {
     this.#settings = settings;
     this.#send = send;
   }
-
-  /** Services that the agent may ask for. */
-  readonly clientCapabilities = {
-    fs: { readTextFile: true, writeTextFile: true },
-    terminal: true,
-    elicitation: { form: {}, url: {} },
-  };
 
   /** Runs one turn. @throws AgentFailure; the reason of `signal` when it has aborted */
   async run(connection: Connection, order: DelegatedOrder, signal: AbortSignal) {
@@ -110,7 +115,12 @@ export class Sessions {
   /** Offers of the session that was opened last, also after its end. */
   get offers(): DelegateOffers {
     const offers = this.#latest?.offers.all ?? noOffers;
-    return { ...offers, modes: offers.modes.filter(({ id }) => this.#settings.mayUse(id)) };
+    const { mayUse, maySet } = this.#settings;
+    return {
+      ...offers,
+      modes: offers.modes.filter(({ id }) => mayUse(id)),
+      options: offers.options.filter(({ category }) => maySet(category)),
+    };
   }
 
   forget(threadId: string): void {
@@ -214,7 +224,7 @@ export class Sessions {
 
   async #create(connection: Connection, order: DelegatedOrder, signal: AbortSignal): Promise<Session> {
     const { workspacePath: cwd, threadId } = order;
-    const mcpServers = this.#settings.mcpServers();
+    const mcpServers = this.#settings.mcpServers(threadId);
     const made = v.parse(
       NewSessionResult,
       await connection.peer.request('session/new', { cwd, mcpServers }, { signal }),
@@ -236,7 +246,7 @@ export class Sessions {
     const { sessionCapabilities, loadSession } = info?.agentCapabilities ?? {};
     const hasResume = sessionCapabilities?.resume !== undefined && sessionCapabilities.resume !== null;
     if (!hasResume && !loadSession) return undefined;
-    const mcpServers = this.#settings.mcpServers();
+    const mcpServers = this.#settings.mcpServers(order.threadId);
     try {
       const method = hasResume ? 'session/resume' : 'session/load';
       const answer = await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, { signal });
@@ -255,7 +265,7 @@ export class Sessions {
     if (!isRefused(state)) return;
     throw new AgentFailure(
       'agentLoginRequired',
-      `${name} has no provider of yours and would send your files to a model that it chose itself. Log in: ${loginHint}.`,
+      `${name} has no provider of yours and would send your files to a model that it chose itself. Log in: ${loginHint ?? 'see its documentation'}.`,
     );
   }
 
@@ -324,8 +334,8 @@ export class Sessions {
     }
   }
 
-  #failureOf(error: unknown, { stderr, exit, incarnation }: Connection): unknown {
-    const { name, loginHint } = this.#settings;
+  #failureOf(error: unknown, { stderr, exit, incarnation, info }: Connection): unknown {
+    const { name, command, loginHint } = this.#settings;
     if (error instanceof PeerClosedError) {
       const words = stderr === '' ? '' : ` It wrote: ${stderr}`;
       return new AgentFailure(
@@ -339,7 +349,8 @@ export class Sessions {
     if (!(error instanceof JsonRpcError)) return error;
     if (error.code === authRequired || error.code === 401) {
       this.#send({ type: 'AUTH.REQUIRED', incarnation });
-      return new AgentFailure('agentLoginRequired', `${name} wants you to log in: ${loginHint}.`);
+      const hint = loginHint ?? loginWords(name, command, info?.authMethods ?? []);
+      return new AgentFailure('agentLoginRequired', `${name} wants you to log in: ${hint}.`);
     }
     const words = plainText(error.message).slice(0, defaults.externalAgent.errorChars);
     const limit = agentLimit(words, error.data, Date.now());
@@ -349,7 +360,7 @@ export class Sessions {
   }
 }
 
-const unknownMethod = (method: string): JsonRpcError =>
+export const unknownMethod = (method: string): JsonRpcError =>
   new JsonRpcError({ code: rpcCodes.methodNotFound, message: `There is no method ${method}.` });
 
 /** Whether the agent no longer knows the session of a prompt. */

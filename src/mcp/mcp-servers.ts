@@ -37,6 +37,8 @@ export interface McpServersOptions {
   /** When a server that has ended by itself is started again; default: as for agent servers. */
   readonly restartPolicy?: RestartPolicy | undefined;
   readonly clock?: Clock | undefined;
+  /** Server in lasting approvals; default: its name. */
+  readonly scopeOf?: ((name: string, settings: McpServerSettings) => string) | undefined;
   /** Called with the root actor of every server before it starts. */
   readonly observe?: ((actor: AnyActorRef, name: string) => void) | undefined;
 }
@@ -336,6 +338,7 @@ export class McpServers {
       server.tools.map((tool) =>
         createTool(names.nameOf(server.name, tool.name), tool, {
           serverName: server.name,
+          scope: this.#options.scopeOf?.(server.name, server.settings),
           isTrusted: server.settings.trusted,
           toolTimeoutSec: server.settings.toolTimeoutSec,
           // By name: a tool that a turn still holds finds the server that has taken the place of the one it came from.

@@ -10,6 +10,8 @@ import { toToolResult } from './result.ts';
 /** The server of a tool, as the tool uses it. */
 export interface ToolHost {
   readonly serverName: string;
+  /** Server in lasting approvals; default: its name. */
+  readonly scope?: string | undefined;
   /** By the user's word nothing of it needs approval. */
   readonly isTrusted: boolean;
   readonly toolTimeoutSec: number;
@@ -28,7 +30,7 @@ export function createTool(name: string, tool: ServerTool, host: ToolHost): Tool
   const { serverName } = host;
   // Any server may claim it, and the tool then runs in plans, too: only the user's word makes it true.
   const isReadOnly = host.isTrusted && tool.annotations?.readOnlyHint === true;
-  const scopeKey = `mcp:${serverName}:${tool.name}:${fingerprintOf(tool)}`;
+  const scopeKey = `mcp:${host.scope ?? serverName}:${tool.name}:${fingerprintOf(tool)}`;
   return {
     name,
     source: 'mcp',

@@ -23,4 +23,17 @@ export type AgentChoice = v.InferOutput<typeof AgentChoice>;
 /** A way of working that an external agent offers. */
 export const AgentMode = v.object({ id: text('Value of `agentMode` of a thread.'), name: text('Name for people.') });
 export type AgentMode = v.InferOutput<typeof AgentMode>;
+/** A further choice that an external agent offers: an on/off switch, or one of `values`. */
+export const AgentOption = v.object({
+  id: text('Key of `agentOptions` of a thread.'),
+  name: text('Name for people.'),
+  description: v.optional(text('Description for people.')),
+  category: v.optional(text('Category of the Agent Client Protocol, such as model_config.')),
+  value: v.pipe(v.union([v.string(), v.boolean()]), v.description('Value of the agent; true or false for a switch.')),
+  values: v.pipe(
+    v.optional(v.array(v.object({ id: text('A value.'), name: text('Name for people.') }))),
+    v.description('Possible values; absent for a switch.'),
+  ),
+});
+export type AgentOption = v.InferOutput<typeof AgentOption>;
 export type AgentInUse = v.InferOutput<typeof AgentInUse>;

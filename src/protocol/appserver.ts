@@ -3,9 +3,10 @@
  * unknown fields, times are ISO 8601 in UTC, unknown values are left out rather than null.
  */
 import * as v from 'valibot';
-import { AgentChoice, AgentInUse, AgentMode } from './agents.ts';
+import { AgentChoice, AgentInUse, AgentMode, AgentOption } from './agents.ts';
 import { Automation, AutomationInput, AutomationRun, AutomationsState } from './automations.ts';
 import { Checkpoint, diffFormats, FileDiff, RestoredFiles } from './checkpoints.ts';
+import { defaults } from './defaults.ts';
 import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
 import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
 import { ModelPrice } from './models.ts';
@@ -143,6 +144,15 @@ export const rpcMethods = {
       'Reads a conversation with its newest turns and subscribes to it; pending approvals are requested again. `dynamicTools` replace the tools of an earlier connection: a turn whose agent server ended waits for them and repeats its open `item/tool/call` with the same `callId`.',
     params: v.object({ threadId: id, dynamicTools: v.optional(v.array(DynamicTool)) }),
     result: v.object({ thread: Thread }),
+  },
+  'thread/mcp/set': {
+    summary:
+      'Starts MCP servers for one conversation, in place of those that this method has started for it. They end when this connection leaves the conversation (`thread/unsubscribe`) or ends. Answered when each is ready or has failed. A configured server of the same name takes their place; an external agent starts them itself, with its next session.',
+    params: v.object({
+      threadId: id,
+      servers: v.pipe(v.record(McpServerName, McpServerSettings), v.maxEntries(defaults.mcp.threadServers)),
+    }),
+    result: v.object({ data: v.array(McpServerStatus) }),
   },
   'thread/rename': {
     summary: 'Gives a conversation a name.',
@@ -493,6 +503,10 @@ export const rpcMethods = {
         v.description(
           'Ways of working that it offered last and in which it asks before it acts; empty before its very first turn; absent: an older server.',
         ),
+      ),
+      options: v.pipe(
+        v.optional(v.array(AgentOption)),
+        v.description('Further choices that it offered last; absent: an older server.'),
       ),
       limits: v.pipe(v.array(v.string()), v.description('Limits of the agent, in sentences for people.')),
       agents: v.pipe(

@@ -251,6 +251,11 @@ export const defaults = {
     /** Wait for running turns after the editor disconnected. */
     leaveMs: 2_000,
     sessionsPerPage: 100,
+    /** Limits of the MCP servers of one session: all of them, and arguments, variables or headers of one. */
+    serverBytes: 262_144,
+    serverWords: 500,
+    /** Longest start of these servers. */
+    serverStartMs: 120_000,
   },
   externalAgent: {
     /** Agents of some makers take over 20 s to introduce themselves on a busy machine. */
@@ -333,6 +338,8 @@ export const defaults = {
     /** Limit of standard error that an error text quotes. */
     quotedStderrChars: 1_000,
     errorChars: 500,
+    /** Servers that a client brings for one conversation. */
+    threadServers: 32,
     /** Limit for one server. */
     maxTools: 512,
     /** Prompts of one server that are commands, and resources that one message may name. */

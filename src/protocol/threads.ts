@@ -310,6 +310,17 @@ export const ThreadConfig = v.object({
       'Mode of the external agent that does the turns, one of `modes` of `agent/read`. Absent: the mode that the agent is in.',
     ),
   ),
+  agentOptions: v.pipe(
+    v.optional(
+      v.pipe(
+        v.record(v.pipe(id, v.maxLength(200)), v.union([v.pipe(v.string(), v.maxLength(200)), v.boolean()])),
+        v.maxEntries(50),
+      ),
+    ),
+    v.description(
+      'Further choices at the external agent that does the turns, by `id` of `options` of `agent/read`. Absent: its own.',
+    ),
+  ),
   /** Names of tools; a subset of the tools that the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
   requireApprovalOutsideWorkspace: v.optional(v.boolean()),

@@ -2,8 +2,9 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PassThrough, Readable, Writable } from 'node:stream';
+import { Readable, Transform, Writable } from 'node:stream';
 import {
+  type ClientCapabilities,
   type ClientConnection,
   client,
   ndJsonStream,
@@ -16,6 +17,7 @@ import type { ModelProvider } from '../../src/agent/index.ts';
 import { type AppServer, startAppServer } from '../../src/appserver/index.ts';
 import { AppServerClient } from '../../src/client/index.ts';
 import { createLogger } from '../../src/log/index.ts';
+import { SchemaCheck, type Side } from '../acp-schema.ts';
 import { enginesOfServer } from '../appserver/shared-engines.ts';
 import { configureWorkspace } from '../workspace-config.ts';
 
@@ -98,30 +100,49 @@ export function editorOn(
   };
 }
 
-export interface Attached extends Editor {
+export interface StartedAgent {
   /** Resolves when the agent's side has ended. */
   readonly ended: Promise<void>;
   /** Bytes from the editor, and bytes from the agent. */
-  readonly input: PassThrough;
-  readonly output: PassThrough;
+  readonly input: Transform;
+  readonly output: Transform;
   readonly log: string[];
+  /** Valid messages of both sides, see `SchemaCheck`. */
+  readonly seen: ReadonlySet<string>;
 }
+
+/** A stream to a side. A message of ours that breaks the official schema fails the test at once. */
+const checked = (check: SchemaCheck, to: Side): Transform =>
+  new Transform({
+    transform(chunk: Buffer, _, done) {
+      check.write(to, chunk.toString('utf8'));
+      const [problem] = check.problems.client;
+      if (problem !== undefined) throw new Error(`the official schema refuses a message of ours: ${problem}`);
+      done(null, chunk);
+    },
+  });
+
+export interface Attached extends Editor, StartedAgent {}
 
 export interface AttachOptions {
   readonly permit?: Permit;
+  readonly isLoggedIn?: boolean;
+  readonly capabilities?: ClientCapabilities;
   /** Called with each connection that is made to the agent server. */
   readonly onConnect?: (client: AppServerClient) => void;
 }
 
-/** An editor attached to an agent in this process. It has not said anything yet. */
-export function attach(t: Teardown, { home, server }: Surroundings, options: AttachOptions = {}): Attached {
-  const input = new PassThrough();
-  const output = new PassThrough();
+/** An agent in this process, on two streams. */
+export function startAgent(t: Teardown, { home, server }: Surroundings, options: AttachOptions = {}): StartedAgent {
+  const check = new SchemaCheck();
+  const input = checked(check, 'agent');
+  const output = checked(check, 'client');
   const log: string[] = [];
   const ended = runAcp({
     input,
     output,
     home,
+    isLoggedIn: async () => options.isLoggedIn ?? true,
     log: createLogger({ name: 'acp', pretty: false, stream: { write: (line) => log.push(line) } }),
     connect: async ({ onRequest, signal }) => {
       const connected = await AppServerClient.connect(server.webSocketUrl, { onRequest, signal });
@@ -129,21 +150,27 @@ export function attach(t: Teardown, { home, server }: Surroundings, options: Att
       return { client: connected, approvalPolicy: 'default' };
     },
   });
-  const editor = editorOn(Writable.toWeb(input), Readable.toWeb(output) as ReadableStream<Uint8Array>, options.permit);
   t.teardown(async () => {
     input.end();
     await ended;
   });
-  return { ...editor, ended, input, output, log };
+  return { ended, input, output, log, seen: check.seen };
 }
 
-export const introduce = (editor: Editor) =>
-  editor.agent.request('initialize', { protocolVersion: 1, clientCapabilities: {} });
+/** An editor attached to an agent in this process. It has not said anything yet. */
+export function attach(t: Teardown, where: Surroundings, options: AttachOptions = {}): Attached {
+  const started = startAgent(t, where, options);
+  const fromAgent = Readable.toWeb(started.output) as ReadableStream<Uint8Array>;
+  return { ...editorOn(Writable.toWeb(started.input), fromAgent, options.permit), ...started };
+}
+
+export const introduce = (editor: Editor, clientCapabilities: ClientCapabilities = {}) =>
+  editor.agent.request('initialize', { protocolVersion: 1, clientCapabilities });
 
 /** An editor that has begun a session in the workspace. */
 export async function inSession(t: Teardown, where: Surroundings, options: AttachOptions = {}) {
   const editor = attach(t, where, options);
-  await introduce(editor);
+  await introduce(editor, options.capabilities);
   const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers: [] });
   const prompt = (text: string) =>
     editor.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });

@@ -25,7 +25,7 @@ async function editorIn(t: Test, home: string, permit: Permit) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const log = createLogger({ name: 'acp', level: 'silent' });
   const connect = throughHub({ home, env: {}, autoStart: false, onWarning: () => undefined });
-  const ended = runAcp({ input, output, home, log, connect });
+  const ended = runAcp({ input, output, home, log, connect, isLoggedIn: async () => true });
   t.teardown(async () => {
     input.end();
     await ended;

@@ -4,7 +4,6 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import type { McpServer } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { ModelError } from '../../src/agent/index.ts';
 import { AppServerClient, AppServerConnectionError } from '../../src/client/index.ts';
@@ -665,21 +664,4 @@ t.test('a turn of another client in the thread is shown and can be cancelled', a
   });
   await editor.agent.notify('session/cancel', { sessionId });
   t.equal(await ended, 'turn/cancelled');
-});
-
-t.test('MCP servers of the editor are ignored with a notice, and the session works', async (t) => {
-  const where = await surroundings(t, scripted(says('hello')));
-  const editor = attach(t, where);
-  await introduce(editor);
-  const mcpServers: McpServer[] = [
-    { name: 'notes', command: '/bin/false', args: [], env: [{ name: 'TOKEN', value: 'hush-hush' }] },
-  ];
-  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers });
-  const prompt = [{ type: 'text' as const, text: 'hi' }];
-  t.match(await editor.agent.request('session/prompt', { sessionId, prompt }), { stopReason: 'end_turn' });
-  t.match(
-    editor.log.filter((line) => line.includes('"level":"warn"')),
-    [/notes/],
-  );
-  t.notMatch(editor.log.join(''), /hush-hush/);
 });

@@ -1,10 +1,17 @@
 /** Test agent that speaks the Agent Client Protocol and follows its prompt, a word a line. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+/** Stores each message for the test that names a file for them. */
+const { STUB_RECORD } = process.env;
+const record = (to, line) => STUB_RECORD && appendFileSync(STUB_RECORD, `${to} ${line}\n`);
+const send = (message) => {
+  const line = JSON.stringify({ jsonrpc: '2.0', ...message });
+  record('client', line);
+  return process.stdout.write(`${line}\n`);
+};
 const waiting = new Map();
 let lastId = 1000;
 const ask = (method, params) =>
@@ -24,6 +31,8 @@ const flags = new Set((process.env.STUB_FLAGS ?? '').split(' '));
 
 const update = (sessionId, sessionUpdate, rest) =>
   send({ method: 'session/update', params: { sessionId, update: { sessionUpdate, ...rest } } });
+const saying = (sessionId, messageId, text) =>
+  update(sessionId, 'agent_message_chunk', { messageId, content: { type: 'text', text } });
 const say = (sessionId, text) => update(sessionId, 'agent_message_chunk', { content: { type: 'text', text } });
 
 /** `@` begins a path that is used unchanged. */
@@ -51,7 +60,7 @@ const options = [
   { optionId: 'x3', name: 'Once', kind: 'allow_once' },
 ];
 
-let chosen = { model: 'fast', effort: 'low' };
+let chosen = { model: 'fast', effort: 'low', web: false, depth: 'short' };
 const modes = {
   currentModeId: 'default',
   availableModes: [
@@ -63,12 +72,25 @@ const modes = {
 /** Models in groups, as some agents have them. */
 const offered = () => [
   {
-    id: 'm',
-    category: 'model',
-    currentValue: chosen.model,
-    options: [{ group: 'g', options: [{ value: 'fast' }, { value: 'deep' }] }],
+    ...{ id: 'm', name: 'Model', category: 'model', type: 'select', currentValue: chosen.model },
+    options: [{ group: 'g', name: 'All', options: named('fast', 'deep') }],
   },
-  { id: 'e', category: 'thought_level', currentValue: chosen.effort, options: [{ value: 'low' }, { value: 'high' }] },
+  {
+    ...{ id: 'e', name: 'Effort', category: 'thought_level', type: 'select', currentValue: chosen.effort },
+    options: named('low', 'high'),
+  },
+  ...(flags.has('options') ? further() : []),
+];
+const named = (...values) => values.map((value) => ({ value, name: value }));
+/** Options that our threads have no setting for. */
+const further = () => [
+  { id: 'w', name: 'Web\nsearch', category: 'model_config', type: 'boolean', currentValue: chosen.web },
+  {
+    ...{ id: 'd', name: 'Depth', category: 'model_config', type: 'select', currentValue: chosen.depth },
+    options: named('short', 'long'),
+  },
+  { id: 'odd', name: 'Odd', type: 'boolean', currentValue: 'neither' },
+  { name: 'without an id', type: 'boolean', currentValue: true },
 ];
 
 /** Options of a session. As opencode has them: its own models, and others where the user has set them up. */
@@ -116,6 +138,14 @@ async function act(sessionId, word, argument, session) {
   switch (word) {
     case 'say':
       return say(sessionId, argument);
+    case 'message': {
+      // Pieces of messages: `id text` each, separated by commas.
+      for (const piece of argument.split(', ')) {
+        const [messageId, ...text] = piece.split(' ');
+        saying(sessionId, messageId, text.join(' '));
+      }
+      return;
+    }
     case 'think':
       return update(sessionId, 'agent_thought_chunk', { content: { type: 'text', text: argument } });
     case 'plan':
@@ -357,6 +387,8 @@ async function act(sessionId, word, argument, session) {
       return;
     case 'chosen':
       return say(sessionId, `${chosen.model} ${chosen.effort} ${modes.currentModeId}`);
+    case 'options':
+      return say(sessionId, `web ${chosen.web}, depth ${chosen.depth}`);
     case 'commands': {
       const named = argument
         .split(' ')
@@ -431,12 +463,30 @@ async function prompt({ sessionId, prompt }, id) {
   return { stopReason, ...(!isUncounted && { usage }), ...(quota && { _meta: { quota } }) };
 }
 
+const terminalLogin = {
+  id: 'tty',
+  name: 'In a terminal',
+  type: 'terminal',
+  args: ['--login'],
+  env: { STUB_LOGIN: '1' },
+};
+const agentLogin = { id: 'browser', name: 'In a browser' };
+let isLoggedIn = false;
+
 const methods = {
+  authenticate: ({ methodId }) => {
+    if (methodId !== agentLogin.id) throw { code: -32_602, message: `no way ${methodId}` };
+    if (flags.has('refuses')) throw { code: -32_000, message: 'the browser was closed' };
+    isLoggedIn = true;
+    return {};
+  },
   initialize: () => {
     if (flags.has('mute')) return new Promise(() => {});
     return {
       protocolVersion: flags.has('v99') ? 99 : 1,
       agentInfo: { name: 'stub', version: '1.2.3' },
+      ...(flags.has('terminal') && { authMethods: [terminalLogin, agentLogin] }),
+      ...(flags.has('login') && !flags.has('terminal') && { authMethods: [agentLogin] }),
       agentCapabilities: {
         loadSession: !flags.has('forgetful'),
         promptCapabilities: { image: true },
@@ -445,7 +495,7 @@ const methods = {
     };
   },
   'session/new': ({ cwd, mcpServers }) => {
-    if (flags.has('login')) throw { code: -32_000, message: 'Authentication required' };
+    if (flags.has('login') && !isLoggedIn) throw { code: -32_000, message: 'Authentication required' };
     if (slow) {
       slow();
       slow = undefined;
@@ -472,7 +522,7 @@ const methods = {
     return {};
   },
   'session/set_config_option': ({ configId, value }) => {
-    chosen = { ...chosen, [configId === 'm' ? 'model' : 'effort']: value };
+    chosen = { ...chosen, [{ m: 'model', e: 'effort', w: 'web', d: 'depth' }[configId]]: value };
     return state();
   },
   '$/cancel_request': () => withdrawn?.(),
@@ -486,7 +536,12 @@ const methods = {
 };
 
 if (flags.has('broken')) process.exit(3);
+if (process.argv[2] === '--login') {
+  process.stdout.write(`logged in with ${process.env.STUB_LOGIN}\n`);
+  process.exit(0);
+}
 createInterface({ input: process.stdin }).on('line', async (line) => {
+  record('agent', line);
   const { id, method, params, result, error } = JSON.parse(line);
   if (method === undefined) return waiting.get(id)?.({ result, error });
   try {

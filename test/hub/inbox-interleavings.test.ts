@@ -74,16 +74,7 @@ class Client {
     this.questions.clear();
     const connection = new Connection({
       wire: { send: (frame) => this.#hear(frame) },
-      methods: methodsOf(
-        this.#runtime,
-        {} as never,
-        {} as never,
-        {} as never,
-        {} as never,
-        () => [],
-        () => [],
-        () => [],
-      ),
+      methods: methodsOf(this.#runtime, {} as never, {} as never, {} as never, {} as never, {} as never),
       feed: this.#runtime.feed,
       respond: (...answer) => this.#runtime.turns.respond(...answer),
       onBug: (error) => {

@@ -1,13 +1,15 @@
 import { Console } from 'node:console';
 import { Writable } from 'node:stream';
-import { runAcp, throughHub } from '../../acp/index.ts';
+import { hasModel, runAcp, throughHub } from '../../acp/index.ts';
 import { visible } from '../../lib/index.ts';
 import { createLogger, levelOf } from '../../log/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 
 /** `oratorio acp`: speaks to an editor on standard input and output until the editor disconnects or a signal ends the process. */
-export async function run({ home, env, options }: CommandContext): Promise<number> {
+export async function run(context: CommandContext): Promise<number> {
+  const { home, env, options } = context;
+  if (options['login'] === true) return (await import('./login.ts')).run(context);
   // Libraries print to standard error: standard output belongs to the protocol.
   const aside = visibleError();
   globalThis.console = new Console(aside, aside);
@@ -23,6 +25,7 @@ export async function run({ home, env, options }: CommandContext): Promise<numbe
       autoStart: options['start'] !== false,
       onWarning: (warning) => log.warn(warning),
     }),
+    isLoggedIn: () => hasModel(home, env),
     home,
     log,
     signal: ending.signal,

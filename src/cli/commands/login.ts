@@ -4,7 +4,9 @@ import { logIn, restartHint, showTest } from '../login/index.ts';
 
 /** `oratorio login [provider]` */
 export async function run(context: CommandContext): Promise<number> {
-  const { output } = context;
+  const { output, options } = context;
+  const { agent } = options;
+  if (typeof agent === 'string') return (await import('../login/agent.ts')).logInToAgent(context, agent);
   const { provider, model, file, test } = await logIn(context);
   if (output.json) output.document({ provider, model: model || null, file, test: test ?? null });
   if (test?.ok === true) showTest(output, test);

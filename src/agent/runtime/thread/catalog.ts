@@ -1,7 +1,15 @@
-import { defaults, firstWords, type Thread, type ThreadConfig, type ThreadSummary } from '../../../protocol/index.ts';
+import {
+  defaults,
+  firstWords,
+  ownAgent,
+  type Thread,
+  type ThreadConfig,
+  type ThreadSummary,
+} from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
 import { bytesPerToken } from '../../tokens.ts';
+import type { Tool } from '../../tool.ts';
 import { timestamp } from '../clock.ts';
 import { askedEvent, type Listener } from '../feed.ts';
 import type { RuntimeServices } from '../services.ts';
@@ -120,6 +128,18 @@ export class ThreadCatalog {
   unsubscribe(threadId: string, listener: Listener): void {
     this.#registry.get(threadId);
     this.#services.feed.unsubscribe(threadId, listener);
+  }
+
+  /** Adds the tools of servers that a client has brought for the thread; undefined: removes them. @throws AgentError threadNotFound */
+  serve(threadId: string, tools: (() => readonly Tool[]) | undefined): void {
+    if (tools) this.#registry.get(threadId);
+    this.#tools.serve(threadId, tools);
+  }
+
+  /** Whether an external agent does the turns of the thread. @throws AgentError threadNotFound */
+  isDelegated(threadId: string): boolean {
+    const { agent } = this.#registry.get(threadId).config ?? {};
+    return agent === undefined ? this.#services.delegate !== undefined : agent !== ownAgent;
   }
 
   #sendApprovals(threadId: string, listener: Listener): void {

@@ -79,7 +79,7 @@ export function inheritedBy(
   agent: string | undefined = config.agent,
 ): ThreadConfig {
   if (agent === config.agent) return config;
-  const { model: _model, agentMode: _mode, ...rest } = config;
+  const { model: _model, agentMode: _mode, agentOptions: _options, ...rest } = config;
   return { ...rest, ...(agent !== undefined && { agent }) };
 }
 

@@ -6,10 +6,12 @@ import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts'
 import type { RuntimeServices } from '../services.ts';
 import type { DynamicTools } from '../types.ts';
 
-/** Tools of a thread: its enabled server tools, and the tools that its client registered. */
+/** Tools of a thread: its enabled server tools, and the tools that its client registered or brought servers for. */
 export class ThreadTools {
   readonly #services: RuntimeServices;
   readonly #registered = new Map<string, DynamicTools>();
+  /** Tools of MCP servers that a client has brought for the thread. */
+  readonly #served = new Map<string, () => readonly Tool[]>();
   /** Turns of an earlier process that wait for the tools of their thread. */
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
 
@@ -27,7 +29,10 @@ export class ThreadTools {
   of({ id, config }: StoredThread, depth: number): readonly Tool[] {
     const { maxDepth } = this.#services.settings.subAgent;
     const wanted = config?.enabledTools && new Set(config.enabledTools.map((name) => name.toLowerCase()));
-    const server = this.all()
+    const all = this.all();
+    const taken = new Set(all.map(({ name }) => name));
+    const served = this.#served.get(id)?.() ?? [];
+    const server = [...all, ...served.filter(({ name }) => !taken.has(name))]
       .filter(({ isReadOnly, source }) => !config?.readOnly || (isReadOnly && source === 'builtin'))
       .filter(({ name }) => !wanted || wanted.has(name.toLowerCase()))
       .filter(({ name, source }) => name !== 'SpawnSubagent' || source !== 'builtin' || depth < maxDepth);
@@ -42,14 +47,24 @@ export class ThreadTools {
     this.#waiting.get(threadId)?.resolve();
   }
 
-  /** Whether a client has registered tools for the thread. */
-  hasClientTools(threadId: string): boolean {
-    return this.#registered.has(threadId);
+  /** Adds the tools of servers that the thread's client has brought; undefined: removes them. */
+  serve(threadId: string, tools: (() => readonly Tool[]) | undefined): void {
+    if (!tools) {
+      this.#served.delete(threadId);
+      return;
+    }
+    this.#served.set(threadId, tools);
+    this.#waiting.get(threadId)?.resolve();
   }
 
-  /** Resolves when a client has registered tools for the thread, or after the time for a call. @throws the reason of `signal` */
+  /** Whether the thread has tools of a client. */
+  hasClientTools(threadId: string): boolean {
+    return this.#registered.has(threadId) || this.#served.has(threadId);
+  }
+
+  /** Resolves when the thread has tools of a client, or after the time for a call. @throws the reason of `signal` */
   async whenRegistered(threadId: string, signal: AbortSignal): Promise<void> {
-    if (this.#registered.has(threadId)) return;
+    if (this.hasClientTools(threadId)) return;
     const registered = Promise.withResolvers<void>();
     this.#waiting.set(threadId, registered);
     const over = new AbortController();
@@ -65,6 +80,7 @@ export class ThreadTools {
 
   forget(threadId: string): void {
     this.#registered.delete(threadId);
+    this.#served.delete(threadId);
   }
 }
 

@@ -148,6 +148,7 @@ export class TurnDelegation {
         model: options.model ?? config.model,
         effort: options.effort ?? config.effort,
         mode: config.agentMode,
+        options: config.agentOptions ?? {},
         session: kept?.agent === delegate.name ? kept : undefined,
         keep: (session: DelegatedSession) => store.putAgentSession(threadId, session),
         report: this.#report(signal),
@@ -183,6 +184,8 @@ export class TurnDelegation {
     const { services, thread, place, record } = this.#turn;
     const { tracer, clean } = services;
     const { items } = record;
+    /** Id of the message that grows; undefined: the agent names none. */
+    let message: string | undefined;
     /** Reports after an interrupt or the end belong to no turn. */
     const unlessOver =
       <A extends readonly unknown[]>(act: (...args: A) => void) =>
@@ -206,8 +209,10 @@ export class TurnDelegation {
         await record.saveCall(promptCall, { itemId: '', ...started });
       },
       received: unlessOver((bytes) => this.#volume.addBytes(bytes)),
-      text: unlessOver((type, text) => {
+      text: unlessOver((type, text, messageId) => {
         this.#volume.addText(text);
+        if (messageId !== undefined && message !== undefined && messageId !== message) items.close();
+        message = messageId ?? message;
         items.append(type, clean(text));
       }),
       begin: unlessOver((call) => this.#begin(call)),

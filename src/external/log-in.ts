@@ -1,0 +1,72 @@
+import { markerVariable } from '../supervise/index.ts';
+import { type AgentProcessOptions, agentProcess } from './configure.ts';
+import { Connection } from './connection.ts';
+import { clientCapabilities, unknownMethod } from './sessions.ts';
+
+export interface AgentLoginOptions extends AgentProcessOptions {
+  /** Directory that the agent starts in. */
+  readonly cwd: string;
+  /** Ends the agent, and the log-in. */
+  readonly signal: AbortSignal;
+  /** Id of the way to log in; undefined: the first that the agent names. */
+  readonly method: string | undefined;
+  readonly onBug: (error: unknown) => void;
+}
+
+/** Result: the agent has logged the user in, or the user runs a program in the terminal. */
+export type AgentLogin =
+  | { readonly kind: 'done'; readonly method: string }
+  | { readonly kind: 'terminal'; readonly command: readonly string[]; readonly env: Readonly<Record<string, string>> };
+
+/** A log-in that failed. The message is a sentence for the user. */
+export class AgentLoginError extends Error {
+  override readonly name = 'AgentLoginError';
+}
+
+/**
+ * Starts an agent outside of any workspace and has it log its user in.
+ *
+ * @throws AgentLoginError when it cannot be started or names no way; JsonRpcError of the agent; the reason of `signal`
+ */
+export async function logInToAgent({ cwd, signal, method, onBug, ...agent }: AgentLoginOptions): Promise<AgentLogin> {
+  const { command, env } = agentProcess(agent);
+  const ready = Promise.withResolvers<void>();
+  const swept = Promise.withResolvers<void>();
+  // Nothing may be waiting yet when the start fails.
+  ready.promise.catch(() => undefined);
+  const connection = new Connection({
+    ...{ command, cwd, env, clientCapabilities, onBug },
+    ...{ incarnation: 1, worker: undefined, record: undefined, exported: undefined },
+    parentMarker: agent.env[markerVariable],
+    onRequest: (name) => Promise.reject(unknownMethod(name)),
+    onNotification: () => undefined,
+    report: (event) => {
+      if (event.type === 'HANDSHAKE.DONE') ready.resolve();
+      if (event.type === 'HANDSHAKE.FAILED') ready.reject(new AgentLoginError(event.error));
+      if (event.type === 'PROCESS.EXITED') ready.reject(new AgentLoginError(event.error));
+      if (event.type === 'PROCESS.SWEPT') swept.resolve();
+    },
+  });
+  const stop = () => ready.reject(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    await ready.promise;
+    const methods = (connection.info?.authMethods ?? []).filter(({ id }) => id !== undefined);
+    const chosen = method === undefined ? methods[0] : methods.find(({ id }) => id === method);
+    if (chosen?.id === undefined) throw new AgentLoginError(missing(method, methods));
+    if (chosen.type === 'terminal') {
+      return { kind: 'terminal', command: [...command, ...(chosen.args ?? [])], env: { ...env, ...chosen.env } };
+    }
+    await connection.peer.request('authenticate', { methodId: chosen.id }, { signal });
+    return { kind: 'done', method: chosen.name ?? chosen.id };
+  } finally {
+    signal.removeEventListener('abort', stop);
+    connection.kill();
+    await swept.promise;
+  }
+}
+
+function missing(wanted: string | undefined, methods: readonly { readonly id?: string | undefined }[]): string {
+  if (methods.length === 0) return 'It names no way to log in: see its documentation.';
+  return `It has no way ${wanted ?? ''} to log in; there are: ${methods.map(({ id }) => id).join(', ')}.`;
+}
