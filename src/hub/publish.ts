@@ -107,6 +107,10 @@ export function publishHealth(
     (before?.pendingApprovals ?? 0) === pendingApprovals &&
     before?.agent?.state === agent?.state &&
     before?.sandbox?.state === sandbox?.state &&
-    (before?.mcpServers.down.length ?? 0) === mcpServers.down.length;
+    missing(before) === missing({ mcpServers });
   if (!isSame) hub.publish('appserver.health', path, { health, code, pendingApprovals, agent: agent?.state ?? null });
 }
+
+/** MCP servers that are down, each with whether it wants a log-in. */
+const missing = (report: Pick<HealthReport, 'mcpServers'> | null): string =>
+  (report?.mcpServers.down ?? []).map(({ name, needsLogin = false }) => `${name} ${needsLogin}`).join();

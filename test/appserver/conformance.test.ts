@@ -12,6 +12,7 @@ import { ModelError } from '../../src/agent/index.ts';
 import { revokeTrust, trustWorkspace } from '../../src/config/index.ts';
 import { rpcErrors, rpcMethods, rpcNotifications, serverRequests, type Turn } from '../../src/protocol/index.ts';
 import { say, says, scripted } from '../agent/helpers.ts';
+import { OddAuthServer } from '../mcp/odd-auth-server.ts';
 import { Client, deferred, makeWorkspace, startServer, stateOf, words } from './harness.ts';
 import { Ledger, Session, scenario } from './session.ts';
 
@@ -477,6 +478,19 @@ t.test('MCP servers can be added, tested, listed and removed', async (t) => {
       { name: 'users', startupState: 'disabled' },
     ],
   });
+  const auth = await OddAuthServer.start(t);
+  await session.call('mcp/upsert', { name: 'odd', settings: { transport: 'streamableHttp', url: auth.url } });
+  const statuses = 'mcp/status/updated' as const;
+  await session.until(statuses, ({ server }) => server.name === 'odd' && server.startupState === 'needsLogin');
+  t.match(await session.call('mcp/login', { server: 'odd' }), { url: new RegExp(`^${auth.origin}/authorize`) });
+  await session.call('mcp/logout', { server: 'odd' });
+  t.match(await session.refused('mcp/login', { server: 'small' }), { name: 'mcpLoginFailed' });
+  const { thread } = await session.call('thread/start', {});
+  t.match(await session.refused('turn/start', { threadId: thread.id, input: words('/small:none') }), {
+    name: 'mcpReferenceFailed',
+    data: { reference: '/small:none' },
+  });
+  await session.call('mcp/remove', { name: 'odd' });
   await session.call('mcp/remove', { name: 'small' });
   t.match(await session.call('mcp/list', {}), { data: [{ name: 'users' }] });
   const { thread } = await session.call('thread/start', {});

@@ -81,6 +81,7 @@ const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   worktree: fc.constant(false),
   format: fc.constantFrom('unified', 'summary'),
   name: fc.constantFrom('one', 'two'),
+  server: fc.constantFrom('one', 'two'),
   settings,
   clientInfo: fc.constant({ name: 'fuzz', version: '1' }),
   prompt: fc.constantFrom('look around', 'tidy up'),
@@ -112,7 +113,7 @@ function paramsOf(method: RpcMethod, extent: 'any' | 'valid' = 'any'): fc.Arbitr
   });
   const required = fields
     .map(([name]) => name)
-    .filter((name) => /Id$|^input$|^decision$|^name$|^prompt$|^schedule$|^change$|^query$/.test(name))
+    .filter((name) => /Id$|^input$|^decision$|^name$|^server$|^prompt$|^schedule$|^change$|^query$/.test(name))
     .filter((name) => method !== 'turn/steer' || name !== 'queuedInputId');
   return fc.record(Object.fromEntries(fields), { requiredKeys: required });
 }
@@ -137,13 +138,14 @@ const request = fc.oneof(
   })),
 );
 
-/** Methods that need more than their parameters: a process, a fork with changes, a long talk, a server of tools, a run, an open question. */
+/** Methods that need more than their parameters: a process, a fork with changes, a long talk, a server of tools, a log-in, a run, an open question. */
 const needMoreThanParameters: readonly RpcMethod[] = [
   'process/stop',
   'thread/merge',
   'checkpoint/restore',
   'thread/compact',
   'question/answer',
+  'mcp/login',
   'mcp/test',
   'automation/cancel',
 ];

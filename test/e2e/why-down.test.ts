@@ -15,6 +15,7 @@ import type { Remedy } from '../../src/protocol/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { type Action, says, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, killIfThere } from '../hub/harness.ts';
+import { OddAuthServer } from '../mcp/odd-auth-server.ts';
 import { program } from '../programs.ts';
 import { shows } from '../ui/shows.ts';
 import { type BuiltHub, makePlace, oratorio, oratorioJson, type Place, startHub } from './harness.ts';
@@ -89,6 +90,12 @@ const cases: readonly Case[] = [
     what: /1 of 1 MCP servers is down \(docs/,
     next: /edit McpServers\.docs in \S+config\.json:\d+, then: oratorio restart/,
   },
+  {
+    name: 'nologin',
+    state: 'degraded',
+    what: /The MCP server tracker wants you to log in\./,
+    next: /oratorio mcp login tracker --workspace \S+nologin/,
+  },
   { name: 'oddtool', state: 'ready', what: /tool bad is left out: inputSchema\.type must/, next: /oratorio logs/ },
   { name: 'fulldisk', state: 'failing', what: /cannot be saved/, next: /df -h/ },
   { name: 'untrusted', state: 'restricted', what: /Restricted: EndPoint is ignored/, next: /oratorio trust/ },
@@ -135,6 +142,8 @@ async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
     args: [program('test/fixtures/mcp/stdio-server.mjs'), '2025', 'odd'],
   };
   await started('oddtool', { McpServers: { odd } });
+  const guarded = await OddAuthServer.start(t);
+  await started('nologin', { McpServers: { tracker: { transport: 'streamableHttp', url: guarded.url } } });
 
   const fullDisk = await started('fulldisk');
   const { pid } = await record(hub, fullDisk);
@@ -158,6 +167,7 @@ async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
     ['badkey', 'upstreamUnauthorized'],
     ['nomodel', 'upstreamRejected'],
     ['nomcp', 'mcpServerDown'],
+    ['nologin', 'mcpServerNeedsLogin'],
     ['fulldisk', 'storageFailed'],
     ['portstolen', 'portMoved'],
   ] as const) {
@@ -232,6 +242,9 @@ t.test('regression: command line and page name each cause and the next step, bef
 
   const doctor = await oratorio(place, ['doctor', join(place.root, 'oddtool')]);
   t.match(doctor.stdout, /tool bad is left out: inputSchema\.type must[\s\S]*tool mended is offered in part/);
+
+  const loggedOut = await oratorio(place, ['doctor', join(place.root, 'nologin')]);
+  t.match(loggedOut.stdout, /it wants you to log in[\s\S]*oratorio mcp login tracker --workspace \S+nologin/);
 
   const crashed = join(place.root, 'crashes');
   const { incident } = await record(hub, crashed);

@@ -33,6 +33,27 @@ t.test('regression: a dead MCP server is named with its exit and the last line o
   t.equal(problem?.what, '1 of 1 MCP servers is down (docs: It exited (code 3): boom)');
 });
 
+t.test('an MCP server that wants a log-in is named with the command, apart from one that is down', (t) => {
+  const down = [
+    { name: 'docs', error: 'gone' },
+    { name: 'tracker', error: 'The server wants you to log in', needsLogin: true },
+  ];
+  const found = problemsOf({
+    ...facts,
+    report: { ...report, failure: null, mcpServers: { total: 3, down, toolProblems: [] } },
+  });
+  t.match(found, [
+    { code: 'mcpServerDown', what: '1 of 3 MCP servers is down (docs: gone)' },
+    {
+      code: 'mcpServerNeedsLogin',
+      what: 'The MCP server tracker wants you to log in.',
+      where: 'McpServers.tracker',
+      next: 'oratorio mcp login tracker --workspace /w/shop',
+    },
+  ]);
+  t.end();
+});
+
 t.test('regression: the remedy of a refused key names the file and line that hold it', async (t) => {
   const file = '/w/shop/.oratorio/config.json';
   const places = { ApiKey: { file, line: 3, isUsers: false } };
