@@ -113,7 +113,7 @@ export function commandsOfAgent(delegate: DelegatedAgent | undefined): PromptCom
   return delegate.offers().commands.map((command) => ({ ...command, path: '', agent: delegate.name }));
 }
 
-/** Enabled MCP servers in the words of ACP. Only those on pipes are handed on: those on the network keep their secrets. */
+/** Enabled configured MCP servers in the words of ACP. Only those on pipes are handed on: those on the network keep their secrets. */
 export function mcpServersForAgents(
   servers: Config['McpServers'],
   env: Readonly<Record<string, string | undefined>>,
@@ -124,7 +124,17 @@ export function mcpServersForAgents(
       const value = env[variable];
       return value === undefined ? [] : [{ name: variable, value }];
     });
-    const own = Object.entries(settings.env).map(([variable, value]) => ({ name: variable, value }));
-    return [{ name, command: settings.command, args: settings.args, env: [...passed, ...own] }];
+    return [{ name, command: settings.command, args: settings.args, env: [...passed, ...pairsOf(settings.env)] }];
   });
 }
+
+/** MCP servers that a client has brought for a thread, in the words of ACP. */
+export const broughtServersForAgents = (servers: Config['McpServers']): unknown[] =>
+  Object.entries(servers).map(([name, settings]) =>
+    settings.transport === 'stdio'
+      ? { name, command: settings.command, args: settings.args, env: pairsOf(settings.env) }
+      : { type: 'http', name, url: settings.url, headers: pairsOf(settings.httpHeaders) },
+  );
+
+const pairsOf = (values: Readonly<Record<string, string>>) =>
+  Object.entries(values).map(([name, value]) => ({ name, value }));

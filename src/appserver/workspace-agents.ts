@@ -4,7 +4,7 @@ import { delegateCommands, delegateFiles } from '../agent/index.ts';
 import { type Config, homeDirectory, restartPolicyOf, workspaceStateDirectory } from '../config/index.ts';
 import { processRecords } from '../supervise/index.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
-import { DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
+import { broughtServersForAgents, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
 import { DelegatedAgents } from './delegated-agents.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -40,7 +40,10 @@ export function agentsOfWorkspace(
     records: processRecords(homeDirectory(env), workspacePath),
     passEnvironment: config.Supervision.PassEnvironment,
     restartPolicy: restartPolicyOf(config),
-    mcpServers: (threadId: string) => mcpServersForAgents({ ...serversOf(threadId), ...config.McpServers }, env),
+    mcpServers: (threadId: string) => [
+      ...mcpServersForAgents(config.McpServers, env),
+      ...broughtServersForAgents(serversOf(threadId)),
+    ],
     files: delegateFiles({ ...toolSettings, maxFileBytes: config.Tools.File.MaxFileBytes }),
     commands: delegateCommands(toolSettings),
   };

@@ -224,7 +224,7 @@ export class Sessions {
 
   async #create(connection: Connection, order: DelegatedOrder, signal: AbortSignal): Promise<Session> {
     const { workspacePath: cwd, threadId } = order;
-    const mcpServers = this.#settings.mcpServers(threadId);
+    const mcpServers = this.#serversFor(connection, threadId);
     const made = v.parse(
       NewSessionResult,
       await connection.peer.request('session/new', { cwd, mcpServers }, { signal }),
@@ -238,15 +238,16 @@ export class Sessions {
 
   /** @returns undefined: the agent does not know the session any more. Its replay of the conversation is dropped: no turn runs. */
   async #takeUp(
-    { peer, info }: Connection,
+    connection: Connection,
     order: DelegatedOrder,
     sessionId: string,
     signal: AbortSignal,
   ): Promise<SessionState | undefined> {
+    const { peer, info } = connection;
     const { sessionCapabilities, loadSession } = info?.agentCapabilities ?? {};
     const hasResume = sessionCapabilities?.resume !== undefined && sessionCapabilities.resume !== null;
     if (!hasResume && !loadSession) return undefined;
-    const mcpServers = this.#settings.mcpServers(order.threadId);
+    const mcpServers = this.#serversFor(connection, order.threadId);
     try {
       const method = hasResume ? 'session/resume' : 'session/load';
       const answer = await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, { signal });
@@ -257,6 +258,12 @@ export class Sessions {
       if (error instanceof JsonRpcError && error.code !== authRequired) return undefined;
       throw error;
     }
+  }
+
+  /** MCP servers of a thread, those on the network for an agent that takes them only. */
+  #serversFor({ info }: Connection, threadId: string): readonly unknown[] {
+    const takesHttp = info?.agentCapabilities.mcpCapabilities?.http === true;
+    return this.#settings.mcpServers(threadId).filter((server) => takesHttp || !v.is(HttpServer, server));
   }
 
   /** Refuses a hosted model, also in a resumed session: the user may have logged out. @throws AgentFailure agentLoginRequired */
@@ -359,6 +366,8 @@ export class Sessions {
     return new AgentFailure('agentError', `${name} reports: ${words}`);
   }
 }
+
+const HttpServer = v.looseObject({ type: v.literal('http') });
 
 export const unknownMethod = (method: string): JsonRpcError =>
   new JsonRpcError({ code: rpcCodes.methodNotFound, message: `There is no method ${method}.` });

@@ -10,7 +10,7 @@ import { defaults } from '../../src/protocol/index.ts';
 import { calls, says, scripted } from '../agui/model.ts';
 import { eventually } from '../http/support.ts';
 import { program } from '../programs.ts';
-import { attach, choose, introduce, type Permit, type Surroundings, surroundings } from './harness.ts';
+import { attach, choose, inSession, introduce, type Permit, type Surroundings, surroundings } from './harness.ts';
 
 const small = program('test/fixtures/mcp/stdio-server.mjs');
 const secret = 'hush-hush-7381';
@@ -40,14 +40,8 @@ const processesOf = (mark: string): string[] =>
 
 const newMark = (): string => `mark-${randomUUID()}`;
 
-async function withServers(t: Test, where: Surroundings, mcpServers: McpServer[], permit?: Permit) {
-  const editor = attach(t, where, permit && { permit });
-  await introduce(editor);
-  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers });
-  const prompt = (text: string) =>
-    editor.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
-  return { ...editor, sessionId, prompt };
-}
+const withServers = (t: Test, where: Surroundings, mcpServers: McpServer[], permit?: Permit) =>
+  inSession(t, where, { mcpServers, ...(permit && { permit }) });
 
 t.test('an allowed server is started, serves its tools in the session, and ends with it', async (t) => {
   const mark = newMark();

@@ -7,6 +7,7 @@ import {
   type ClientCapabilities,
   type ClientConnection,
   client,
+  type McpServer,
   ndJsonStream,
   type RequestPermissionRequest,
   type RequestPermissionResponse,
@@ -128,6 +129,7 @@ export interface AttachOptions {
   readonly permit?: Permit;
   readonly isLoggedIn?: boolean;
   readonly capabilities?: ClientCapabilities;
+  readonly mcpServers?: McpServer[];
   /** Called with each connection that is made to the agent server. */
   readonly onConnect?: (client: AppServerClient) => void;
 }
@@ -171,7 +173,8 @@ export const introduce = (editor: Editor, clientCapabilities: ClientCapabilities
 export async function inSession(t: Teardown, where: Surroundings, options: AttachOptions = {}) {
   const editor = attach(t, where, options);
   await introduce(editor, options.capabilities);
-  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers: [] });
+  const { mcpServers = [] } = options;
+  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers });
   const prompt = (text: string) =>
     editor.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
   return { ...editor, sessionId, prompt };

@@ -1,6 +1,7 @@
 /** An editor connected to Oratorio drives an external agent: over ACP on both sides. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import type { McpServer } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { choose, inSession, type Permit, surroundings } from '../acp/harness.ts';
 import { answers } from '../agent/helpers.ts';
@@ -92,4 +93,27 @@ t.test('an editor cancels the prompt of the other agent, also while it is asked'
   t.match(await prompt('say after'), { stopReason: 'end_turn' });
   t.match(said(), /after$/);
   t.notOk(existsSync(join(where.workspace, 'never')));
+});
+
+t.test('MCP servers of an editor are handed on to the other agent when the user has allowed them', async (t) => {
+  const mcpServers: McpServer[] = [
+    { name: 'notes', command: process.execPath, args: ['notes.js'], env: [{ name: 'A', value: 'b' }] },
+    { name: 'never', command: '/bin/false', args: [], env: [] },
+    { type: 'http', name: 'web', url: 'https://example.com/mcp', headers: [{ name: 'X-Key', value: 'k' }] },
+  ];
+  for (const [flags, names] of [
+    ['', ['notes']],
+    ['http', ['notes', 'web']],
+  ] as const) {
+    const where = await surroundings(t, answers(), stubAgent(flags));
+    const permit: Permit = ({ toolCall }) => choose(/never/.test(toolCall.title ?? '') ? 'decline' : 'accept');
+    const { prompt, said, of } = await inSession(t, where, { permit, mcpServers });
+    await prompt('servers');
+    const given: McpServer[] = JSON.parse(said());
+    t.strictSame(
+      given,
+      mcpServers.filter(({ name }) => names.some((each) => each === name)),
+    );
+    t.match(JSON.stringify(of('tool_call_update')), /Handed on to the agent/);
+  }
 });

@@ -60,7 +60,7 @@ const options = [
   { optionId: 'x3', name: 'Once', kind: 'allow_once' },
 ];
 
-let chosen = { model: 'fast', effort: 'low', web: false, depth: 'short' };
+let chosen = { model: 'fast', effort: 'low', web: false, depth: 'short', asks: true };
 const modes = {
   currentModeId: 'default',
   availableModes: [
@@ -89,6 +89,7 @@ const further = () => [
     ...{ id: 'd', name: 'Depth', category: 'model_config', type: 'select', currentValue: chosen.depth },
     options: named('short', 'long'),
   },
+  { id: 'a', name: 'Ask', type: 'boolean', currentValue: chosen.asks },
   { id: 'odd', name: 'Odd', type: 'boolean', currentValue: 'neither' },
   { name: 'without an id', type: 'boolean', currentValue: true },
 ];
@@ -387,6 +388,8 @@ async function act(sessionId, word, argument, session) {
       return;
     case 'chosen':
       return say(sessionId, `${chosen.model} ${chosen.effort} ${modes.currentModeId}`);
+    case 'asks':
+      return say(sessionId, `asks ${chosen.asks}`);
     case 'options':
       return say(sessionId, `web ${chosen.web}, depth ${chosen.depth}`);
     case 'commands': {
@@ -490,6 +493,7 @@ const methods = {
       agentCapabilities: {
         loadSession: !flags.has('forgetful'),
         promptCapabilities: { image: true },
+        ...(flags.has('http') && { mcpCapabilities: { http: true } }),
         ...(flags.has('resumes') && { sessionCapabilities: { resume: {} } }),
       },
     };
@@ -522,7 +526,7 @@ const methods = {
     return {};
   },
   'session/set_config_option': ({ configId, value }) => {
-    chosen = { ...chosen, [{ m: 'model', e: 'effort', w: 'web', d: 'depth' }[configId]]: value };
+    chosen = { ...chosen, [{ m: 'model', e: 'effort', w: 'web', d: 'depth', a: 'asks' }[configId]]: value };
     return state();
   },
   '$/cancel_request': () => withdrawn?.(),

@@ -1,0 +1,42 @@
+/** Log-in of an external agent: the next step in a failed turn, and `oratorio login --agent`. */
+import t from 'tap';
+import { AgentLoginError, logInToAgent } from '../../src/external/index.ts';
+import { stubAgent, Talk } from './talk.ts';
+
+t.test('a turn without a log-in names the next command', async (t) => {
+  const failure = async (flags: string) => (await (await Talk.begin(t, flags)).talk.say('say x')).error;
+  t.match(await failure('login'), {
+    code: 'agentLoginRequired',
+    message: /run oratorio login --agent stub \(In a browser\)/,
+  });
+  t.match(await failure('login terminal'), {
+    code: 'agentLoginRequired',
+    message: /run STUB_LOGIN=1 \S*node\S* \S+stub-agent\.mjs --login\./,
+  });
+});
+
+const logIn = (flags: string, method?: string, signal = new AbortController().signal) =>
+  logInToAgent({
+    agent: stubAgent(flags).Agent,
+    ...{ env: process.env, passEnvironment: [], cwd: process.cwd(), signal, method },
+    onBug: (error) => {
+      throw error;
+    },
+  });
+
+t.test('an agent logs its user in, or names the program that does', async (t) => {
+  t.strictSame(await logIn('login'), { kind: 'done', method: 'In a browser' });
+  t.match(await logIn('login terminal'), { kind: 'terminal', command: [/node/, /stub-agent/, '--login'] });
+  t.strictSame(await logIn('login terminal', 'browser'), { kind: 'done', method: 'In a browser' });
+});
+
+t.test('a log-in that fails says why, and leaves no process', async (t) => {
+  await t.rejects(logIn(''), { message: /names no way to log in/ });
+  await t.rejects(logIn('login', 'other'), { message: /there are: browser/ });
+  await t.rejects(logIn('login refuses'), { code: -32_000, message: /browser was closed/ });
+  await t.rejects(logIn('broken'), AgentLoginError);
+  const ending = new AbortController();
+  const pending = logIn('mute', undefined, ending.signal);
+  ending.abort(new Error('no more'));
+  await t.rejects(pending, { message: 'no more' });
+});
