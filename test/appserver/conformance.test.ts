@@ -493,7 +493,6 @@ t.test('MCP servers can be added, tested, listed and removed', async (t) => {
   await session.call('mcp/remove', { name: 'odd' });
   await session.call('mcp/remove', { name: 'small' });
   t.match(await session.call('mcp/list', {}), { data: [{ name: 'users' }] });
-  const { thread } = await session.call('thread/start', {});
   const brought = { mine: settings, users: settings };
   t.match(await session.call('thread/mcp/set', { threadId: thread.id, servers: brought }), {
     data: [{ name: 'mine', startupState: 'ready', transport: 'stdio' }],

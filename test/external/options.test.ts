@@ -1,4 +1,5 @@
 /** Messages with ids, switches and further options of an external agent. */
+import type { SetSessionConfigOptionRequest } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { inSession, surroundings } from '../acp/harness.ts';
 import { answers } from '../agent/helpers.ts';
@@ -58,7 +59,7 @@ t.test('an editor shows switches of the agent, as selections where it knows none
     shown.find(({ id }) => id === 'agent_option_w'),
     { type: 'boolean', currentValue: false, category: 'model_config', name: 'Web search' },
   );
-  const set = { sessionId, configId: 'agent_option_w', type: 'boolean' as const, value: true };
+  const set: SetSessionConfigOptionRequest = { sessionId, configId: 'agent_option_w', type: 'boolean', value: true };
   const { configOptions } = await agent.request('session/set_config_option', set);
   t.match(
     configOptions.find(({ id }) => id === 'agent_option_w'),
