@@ -26,7 +26,7 @@ import { type Config, homeDirectory, restartPolicyOf } from '../config/index.ts'
 import { messageOf } from '../lib/index.ts';
 import { Secrets } from '../log/index.ts';
 import { outsideEnvironment, ownIdentity } from '../supervise/index.ts';
-import { startTelemetry, type Telemetry } from '../telemetry/index.ts';
+import { startTelemetry, type Telemetry, traceparentOf } from '../telemetry/index.ts';
 import { automationsOf } from './announced-automations.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
 import { agentInUse, commandsOfAgent } from './delegated-agent.ts';
@@ -281,6 +281,7 @@ const mcpOptionsOf = (
   ...{ workspacePath, env, logger },
   home: homeDirectory(env),
   restartPolicy: restartPolicyOf(config),
+  ...(config.Telemetry.Enabled && { traceparent: traceparentOf }),
   observe: (actor: AnyActorRef, name: string) =>
     observe(actor, { id: `mcp/${place}${name}`, machine: 'mcp-server', title: name }),
 });

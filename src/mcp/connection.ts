@@ -76,6 +76,8 @@ export interface CallOptions {
   /** Asks the user for the server. */
   readonly elicit: (form: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
   readonly signal: AbortSignal;
+  /** Fields for `_meta` of the request. */
+  readonly meta?: Readonly<Record<string, string>> | undefined;
   readonly onProgress: (progress: {
     readonly progress: number;
     readonly total?: number | undefined;
@@ -121,7 +123,7 @@ export class Connection {
     const client = this.#ready();
     return this.#elicitations.during(options, (signal) =>
       client.callTool(
-        { name: tool.name, arguments: { ...args } },
+        { name: tool.name, arguments: { ...args }, ...(options.meta && { _meta: { ...options.meta } }) },
         // The time limit is in `signal`: it does not run while the user is asked.
         { signal, timeout: longestMs, maxTotalTimeout: longestMs, onprogress: options.onProgress },
       ),

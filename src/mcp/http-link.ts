@@ -178,7 +178,7 @@ export function openHttpLink(
   const bounded = boundedFetch(defaults.mcp.messageBytes, pace);
   const inner = makeTransport(url, {
     requestInit: { headers },
-    fetch: session ? session.fetch(bounded) : bounded,
+    fetch: session ? session.noteRefusals(bounded) : bounded,
     ...(session && { authProvider: session }),
   });
   const transport = new WatchedTransport(inner, { lists, pace, login: session?.name, onLost: end });

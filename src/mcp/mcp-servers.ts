@@ -22,7 +22,7 @@ import { expandPrompt, hasReferences, promptCommands, type ReferredServer, resol
 import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
 import { checkSettings, SettingsFiles } from './settings-files.ts';
-import { createTool } from './tool.ts';
+import { createTool, type ToolHost } from './tool.ts';
 import { ToolNames } from './tool-names.ts';
 
 export interface McpServersOptions {
@@ -37,6 +37,8 @@ export interface McpServersOptions {
   /** When a server that has ended by itself is started again; default: as for agent servers. */
   readonly restartPolicy?: RestartPolicy | undefined;
   readonly clock?: Clock | undefined;
+  /** See `ToolHost`. */
+  readonly traceparent?: ToolHost['traceparent'];
   /** Server in lasting approvals; default: its name. */
   readonly scopeOf?: ((name: string, settings: McpServerSettings) => string) | undefined;
   /** Called with the root actor of every server before it starts. */
@@ -341,6 +343,7 @@ export class McpServers {
           scope: this.#options.scopeOf?.(server.name, server.settings),
           isTrusted: server.settings.trusted,
           toolTimeoutSec: server.settings.toolTimeoutSec,
+          traceparent: this.#options.traceparent,
           // By name: a tool that a turn still holds finds the server that has taken the place of the one it came from.
           connection: () => this.#servers.get(server.name)?.connection,
           stateText: () => stateText(this.#servers.get(server.name)),

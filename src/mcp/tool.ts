@@ -19,6 +19,8 @@ export interface ToolHost {
   readonly connection: () => Connection | undefined;
   /** E.g. `restarting`, with the last error. */
   readonly stateText: () => string;
+  /** `traceparent` of a call (W3C Trace Context), while calls are traced. */
+  readonly traceparent?: ((call: ToolContext) => string) | undefined;
   readonly clean: (text: string) => string;
   readonly cleanResult: (text: string) => string;
 }
@@ -91,6 +93,7 @@ async function run(tool: ServerTool, args: Arguments, context: ToolContext, host
   try {
     result = await connection.call(tool, args, {
       signal,
+      meta: host.traceparent ? { traceparent: host.traceparent(context) } : undefined,
       elicit: async (form, withdrawn) => (await context.elicit?.(form, withdrawn)) ?? { action: 'cancel' },
       onProgress: ({ progress, total, message }) => {
         onOutput(`${progress}${total === undefined ? '' : `/${total}`}${message ? ` ${plainText(message)}` : ''}\n`);

@@ -19,6 +19,7 @@ import type { Config } from '../config/index.ts';
 import { proxyFor, throughProxy } from '../http/index.ts';
 import { defaults } from '../protocol/index.ts';
 import type { ExportNumbers } from './export-numbers.ts';
+import { SpanIds } from './span-ids.ts';
 
 export interface ExporterOptions {
   readonly settings: Pick<Config['Telemetry'], 'Endpoint' | 'Headers'>;
@@ -31,6 +32,8 @@ export interface ExporterOptions {
 /** Sends spans to a collector, many at a time, and never more than fit into its queue. */
 export interface Exporter {
   readonly tracer: Tracer;
+  /** Ids of the spans of the tracer. */
+  readonly ids: SpanIds;
   /** Sends the waiting spans; resolves after success or failure. */
   shutdown(): Promise<void>;
 }
@@ -49,13 +52,15 @@ export function createExporter({ settings, resource, version, numbers }: Exporte
     concurrencyLimit: Math.ceil(queueSpans / batchSpans) + 1,
   });
   const queue = new BoundedQueue(otlp, numbers);
+  const ids = new SpanIds();
   const provider = new TracerProvider({
+    idGenerator: ids,
     resource: defaultResource()
       .merge(resourceFromAttributes(resource))
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
     spanProcessors: [queue.processor],
   });
-  return { tracer: provider.getTracer('oratorio', version), shutdown: () => provider.shutdown() };
+  return { tracer: provider.getTracer('oratorio', version), ids, shutdown: () => provider.shutdown() };
 }
 
 /** Agent of the exporter's connections, where they need a proxy. */

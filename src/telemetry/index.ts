@@ -8,6 +8,7 @@ export type { MetricsText } from './exposition.ts';
 export { type HubTelemetry, type HubTelemetryOptions, startHubTelemetry } from './hub-telemetry.ts';
 export { byLabel, type Family, type Metric, plain, type Sample } from './metric.ts';
 export { processFamilies } from './process-metrics.ts';
+export { type TracedToolCall, traceparentOf } from './span-ids.ts';
 export { agentMetrics, exportMetrics, hubMetrics, metricTables, processMetrics, reviewMetrics } from './table.ts';
 export { startTelemetry, type Telemetry, type TelemetryOptions } from './telemetry.ts';
 export { workspaceId } from './workspace-id.ts';

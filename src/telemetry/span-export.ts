@@ -4,14 +4,15 @@ import type { Logger } from '../log/index.ts';
 import { defaults, version } from '../protocol/index.ts';
 import { ExportNumbers } from './export-numbers.ts';
 import type { Exporter } from './exporter.ts';
+import type { SpanIds } from './span-ids.ts';
 
 export interface SpanExportOptions {
   readonly settings: Config['Telemetry'];
   /** Sender, in words of OpenTelemetry's resource conventions. */
   readonly resource: Readonly<Record<string, string>>;
   readonly logger: Logger;
-  /** Tracer, and the function that ends all open spans. */
-  readonly makeSpans: (tracer: Tracer) => Promise<{ close(): void }>;
+  /** @returns the function that ends all open spans */
+  readonly makeSpans: (tracer: Tracer, ids: SpanIds) => Promise<{ close(): void }>;
   /** Longest that the end waits for the last spans. Default: less than supervisors wait for the end of a process. */
   readonly flushMs?: number | undefined;
 }
@@ -52,7 +53,7 @@ export class SpanExport {
     try {
       const { createExporter } = await import('./exporter.ts');
       const exporter = createExporter({ settings, resource, version, numbers: this.numbers });
-      return { exporter, spans: await makeSpans(exporter.tracer) };
+      return { exporter, spans: await makeSpans(exporter.tracer, exporter.ids) };
     } catch (error) {
       this.#logger.bug(error);
       return undefined;

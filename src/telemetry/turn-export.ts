@@ -36,11 +36,11 @@ export class TurnExport {
         'oratorio.workspace': workspaceId(workspacePath),
         ...(settings.IncludeContent && { 'oratorio.workspace_path': workspacePath }),
       },
-      makeSpans: async (tracer) => {
+      makeSpans: async (tracer, ids) => {
         const { TurnSpans } = await import('./turn-spans.ts');
         // A provider that cannot be had is the turns' trouble: their spans then do not name it.
         const described = await describe().catch(() => undefined);
-        const spans = new TurnSpans({ tracer, includeContent: settings.IncludeContent, described });
+        const spans = new TurnSpans({ tracer, ids, includeContent: settings.IncludeContent, described });
         const follower = new TurnFollower([spans]);
         for (const event of this.#early) follower.take(event);
         this.#early = [];

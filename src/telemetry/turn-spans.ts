@@ -24,10 +24,13 @@ import {
   turnAttributes,
   usageAttributes,
 } from './gen-ai.ts';
+import { type SpanIds, toolSpanIdOf, traceIdOf } from './span-ids.ts';
 import { type ModelCall, type OpenTurn, type TurnListener, textOf, tokensOf } from './turn-follower.ts';
 
 export interface TurnSpansOptions {
   readonly tracer: Tracer;
+  /** Ids of the spans of the tracer. */
+  readonly ids: SpanIds;
   /** Whether spans contain messages, and arguments and results of tools. */
   readonly includeContent: boolean;
   /** Undefined: the provider cannot be had. */
@@ -45,6 +48,8 @@ interface OpenSpans {
   readonly root: Span;
   readonly context: Context;
   readonly tools: Map<string, OpenTool>;
+  /** Ids of the spans of tools. */
+  readonly usedIds: Set<string>;
   readonly approvals: Map<string, Span>;
   inputTokens: number;
   outputTokens: number;
@@ -162,6 +167,7 @@ export class TurnSpans implements TurnListener {
   #begin(turn: OpenTurn, input?: string): void {
     const parent = this.#parents.get(turn.sessionKey);
     this.#parents.delete(turn.sessionKey);
+    this.#options.ids.setNext({ traceId: traceIdOf({ threadId: turn.sessionKey, turnId: turn.turnId }) });
     const root = this.#options.tracer.startSpan(
       'turn',
       {
@@ -182,6 +188,7 @@ export class TurnSpans implements TurnListener {
       root,
       context,
       tools: new Map(),
+      usedIds: new Set(),
       approvals: new Map(),
       inputTokens: 0,
       outputTokens: 0,
@@ -189,8 +196,13 @@ export class TurnSpans implements TurnListener {
     });
   }
 
-  #startTool(open: OpenSpans, { at, callId = '', tool = 'unknown', data }: TraceEvent): void {
+  #startTool(open: OpenSpans, event: TraceEvent): void {
+    const { at, sessionKey, turnId = '', callId = '', tool = 'unknown', data } = event;
     const given = textOf(data['arguments']);
+    const spanId = toolSpanIdOf({ threadId: sessionKey, turnId, callId });
+    // A model may use an id again in one turn.
+    if (!open.usedIds.has(spanId)) this.#options.ids.setNext({ spanId });
+    open.usedIds.add(spanId);
     const span = this.#child(open, toolSpanName(tool), at, {
       ...toolAttributes(tool, callId),
       ...(this.#options.includeContent && given !== undefined && argumentsContent(given)),

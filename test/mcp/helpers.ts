@@ -68,7 +68,7 @@ export interface Room {
   readonly statuses: McpServerStatus[];
 }
 
-interface RoomOptions extends Partial<Pick<McpServersOptions, 'restartPolicy' | 'observe'>> {
+interface RoomOptions extends Partial<Pick<McpServersOptions, 'restartPolicy' | 'observe' | 'traceparent'>> {
   readonly env?: Readonly<Record<string, string>>;
   /** Servers of the user's configuration. */
   readonly inherited?: Readonly<Record<string, unknown>>;

@@ -110,6 +110,16 @@ t.test('2026: a server is recognised and called with the headers of its era', as
   t.notMatch(JSON.stringify([mcp.servers.list(), mcp.statuses, mcp.logged]), /tok-very-secret|plain-value/);
 });
 
+t.test('2026: a traced call carries its place in the trace, and an untraced one does not', async (t) => {
+  const server = await ModernServer.start(t);
+  const traced = room(t, { small: http(server.url) }, { traceparent: ({ callId }) => `00-${callId}-01` });
+  const untraced = room(t, { small: http(server.url) });
+  for (const { servers } of [traced, untraced]) servers.start();
+  await Promise.all([traced, untraced].map((each) => inState(each, 'small', 'ready')));
+  t.match(JSON.parse((await call(traced, '__say', {})).text), { traceparent: '00-call-01' });
+  t.notHas(JSON.parse((await call(untraced, '__say', {})).text), { traceparent: String });
+});
+
 t.test('2026: a cancelled call closes its stream', async (t) => {
   const server = await ModernServer.start(t);
   const mcp = room(t, { small: http(server.url) });

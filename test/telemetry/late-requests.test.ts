@@ -2,6 +2,7 @@
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import t from 'tap';
 import type { TraceEvent } from '../../src/protocol/index.ts';
+import { SpanIds } from '../../src/telemetry/span-ids.ts';
 import { TurnFollower } from '../../src/telemetry/turn-follower.ts';
 import { TurnSpans } from '../../src/telemetry/turn-spans.ts';
 
@@ -12,7 +13,7 @@ t.test('a late request is a span of the turn that it names, also while the next 
   const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
   const described = { provider: 'ours', model: 'our-model' };
   const follower = new TurnFollower([
-    new TurnSpans({ tracer: provider.getTracer('test'), includeContent: false, described }),
+    new TurnSpans({ tracer: provider.getTracer('test'), ids: new SpanIds(), includeContent: false, described }),
   ]);
   let id = 0;
   const take = (type: TraceEvent['type'], turnId: string, data: TraceEvent['data'] = {}) => {

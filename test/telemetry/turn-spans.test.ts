@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { ModelError } from '../../src/agent/index.ts';
 import type { TraceEvent } from '../../src/protocol/index.ts';
-import { startTelemetry, workspaceId } from '../../src/telemetry/index.ts';
+import { startTelemetry, traceparentOf, workspaceId } from '../../src/telemetry/index.ts';
 import { call, listening, neverEnds, say, scripted, settings, talk, text, tool } from '../agent/helpers.ts';
 import { collector, type ReceivedSpan } from './collector.ts';
 import { logged, patientMs, scene, telemetrySettings } from './helpers.ts';
@@ -72,9 +72,12 @@ t.test('a turn is a trace with spans for requests to the model and tool calls, w
 
   const tools = named(spans, 'execute_tool ReadFile');
   t.strictSame(tools.map(({ attributes }) => attributes['oratorio.tool.outcome']).sort(), ['completed', 'failed']);
-  for (const { attributes, isError } of tools) {
+  for (const { attributes, isError, traceId, spanId } of tools) {
     t.equal(isError, attributes['oratorio.tool.outcome'] === 'failed');
     t.match(attributes['gen_ai.tool.call.id'], /./);
+    const callId = String(attributes['gen_ai.tool.call.id']);
+    const named = traceparentOf({ threadId: thread.id, turnId: turn.id, callId });
+    t.equal(named, `00-${traceId}-${spanId}-01`, 'servers of tools can name the span');
   }
   t.match(root.resource, {
     'service.name': 'oratorio-agent',

@@ -46,7 +46,7 @@ export class LoginSession implements AuthProvider {
   }
 
   /** Notes the token of each request of `base` that is refused. */
-  fetch(base: FetchLike): FetchLike {
+  noteRefusals(base: FetchLike): FetchLike {
     return async (url, init) => {
       const response = await base(url, init);
       const token = /^Bearer (.+)$/.exec(new Headers(init?.headers).get('authorization') ?? '')?.[1];
