@@ -45,10 +45,15 @@ function sayHowToGoOn({ output }: CommandContext, { threadId }: Conversation): v
 
 /** Prints the answer while it arrives: formatted Markdown on a terminal with colours, else the unchanged text. */
 async function speak({ output }: CommandContext, asked: RunningTurn, signal: AbortSignal): Promise<Answer> {
-  const hasColours = output.isTTY && output.colors.bold('x') !== 'x';
-  const markdown = hasColours ? new MarkdownStream((text) => output.raw(text), output.colors) : undefined;
+  const { colors, width } = output;
+  const hasColours = output.isTTY && colors.bold('x') !== 'x';
+  const markdown = hasColours ? new MarkdownStream({ write: (text) => output.raw(text), colors, width }) : undefined;
   const show = (text: string) => (markdown ? markdown.push(text) : output.raw(text));
-  const answer = await answerOf(asked, signal, show, showActivity(output));
+  const note = (text: string) => {
+    markdown?.interrupt();
+    output.note(text);
+  };
+  const answer = await answerOf(asked, signal, show, showActivity({ note, colors, width }));
   markdown?.end();
   if (!answer.text.endsWith('\n')) output.raw('\n');
   if (answer.cancelled) output.note('Interrupted.');

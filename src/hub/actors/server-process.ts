@@ -22,7 +22,7 @@ export function serverProcess(hub: HubServices, factsOf: FactsOf) {
   return processActor(({ workspacePath }) => serverSource(hub, factsOf(workspacePath), compileCache));
 }
 
-/** Makes the directory, and removes what a killed Hub left half written in it. */
+/** Makes the directory, and removes the half-written files of a killed Hub. */
 function prepareLogs(directory: string): void {
   makeDirectory(directory, 0o700);
   removeStaleTemps(directory);
