@@ -13,6 +13,7 @@ import { root } from './toolchain.mjs';
 
 const patterns = [
   'test/fixtures/mcp/{oauth-server,stdio-server}.mjs',
+  'test/fixtures/mcp/renews-token.ts',
   'test/fixtures/process/{changes-settings,first-lock,holds-stack-lock,keeps-command,sandboxed-server,spawns-counter,takes-lock,trusts-workspaces}.mjs',
   'test/agent/store/{appender,counter,writer}.ts',
   'test/checkpoints/victim.ts',

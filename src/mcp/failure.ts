@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { messageOf } from '../lib/index.ts';
+import { messageOf, plainText } from '../lib/index.ts';
 import { mcpLoginCommand } from '../protocol/index.ts';
 
 /** Why a connection failed, for programs: `errorCode` of `mcp/test`. */
@@ -32,6 +32,8 @@ export class McpFailure extends Error {
 
 /** Fields of the library's errors that are read here: by shape, so that nothing has to be loaded. */
 interface LibraryError {
+  readonly name?: unknown;
+  readonly requiredScope?: unknown;
   readonly code?: unknown;
   readonly status?: unknown;
   readonly cause?: unknown;
@@ -52,7 +54,8 @@ export const needsLogin = (server: string): McpFailure =>
  */
 export function failureOf(error: unknown, login?: string): McpFailure {
   if (error instanceof McpFailure) return error;
-  const { code, status } = error as LibraryError;
+  const { name, code, status } = error as LibraryError;
+  if (name === 'InsufficientScopeError') return lacksScope(error, login);
   if (status === 401 && login !== undefined) return needsLogin(login);
   if (typeof status === 'number') return httpFailure(status, error);
   if (code === 'REQUEST_TIMEOUT')
@@ -64,6 +67,16 @@ export function failureOf(error: unknown, login?: string): McpFailure {
   return new McpFailure('protocol', `The server did not keep to the protocol: ${invalidAnswerOf(error)}`, {
     cause: error,
   });
+}
+
+/** A credential allows less than the server demands. */
+function lacksScope(error: unknown, login: string | undefined): McpFailure {
+  const { requiredScope } = error as LibraryError;
+  const scopes = typeof requiredScope === 'string' ? ` (${plainText(requiredScope).slice(0, 200)})` : '';
+  const step =
+    login === undefined ? 'use another credential' : `add them to auth.scopes, then: ${mcpLoginCommand(login)}`;
+  const message = `The server demands more scopes${scopes}: ${step}`;
+  return new McpFailure('unauthorized', message, { cause: error, isRetryable: false });
 }
 
 /** The library appends its validation's issues as JSON: the first one becomes a sentence with the field. */

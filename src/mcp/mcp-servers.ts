@@ -17,7 +17,7 @@ import {
 } from '../protocol/index.ts';
 import type { Environment } from './connection.ts';
 import { McpFailure } from './failure.ts';
-import { beginLogin, endLogin, type Login } from './oauth/index.ts';
+import { beginLogin, endLogin, type Login, usesLogin } from './oauth/index.ts';
 import { expandPrompt, hasReferences, promptCommands, type ReferredServer, resolveReferences } from './references.ts';
 import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
@@ -343,6 +343,7 @@ export class McpServers {
           scope: this.#options.scopeOf?.(server.name, server.settings),
           isTrusted: server.settings.trusted,
           toolTimeoutSec: server.settings.toolTimeoutSec,
+          login: usesLogin(server.settings) ? server.name : undefined,
           traceparent: this.#options.traceparent,
           // By name: a tool that a turn still holds finds the server that has taken the place of the one it came from.
           connection: () => this.#servers.get(server.name)?.connection,

@@ -19,6 +19,8 @@ export interface ToolHost {
   readonly connection: () => Connection | undefined;
   /** E.g. `restarting`, with the last error. */
   readonly stateText: () => string;
+  /** Name of the server, when the user can log in to it. */
+  readonly login?: string | undefined;
   /** `traceparent` of a call (W3C Trace Context), while calls are traced. */
   readonly traceparent?: ((call: ToolContext) => string) | undefined;
   readonly clean: (text: string) => string;
@@ -107,7 +109,7 @@ async function run(tool: ServerTool, args: Arguments, context: ToolContext, host
   return toToolResult(result, host.cleanResult);
 }
 
-function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSec }: ToolHost): string {
+function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSec, login }: ToolHost): string {
   const subject = `${tool.name} of the MCP server ${serverName}`;
   const { code } = error as { readonly code?: unknown };
   if (code === 'REQUEST_TIMEOUT') {
@@ -119,5 +121,5 @@ function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSe
   const message = messageOf(error).slice(0, defaults.mcp.errorChars);
   // A JSON-RPC error of the server is meant for the caller.
   if (typeof code === 'number') return `${subject} answered with error ${code}: ${plainText(message)}`;
-  return `${subject} failed: ${plainText(failureOf(error).message.slice(0, defaults.mcp.errorChars))}`;
+  return `${subject} failed: ${plainText(failureOf(error, login).message.slice(0, defaults.mcp.errorChars))}`;
 }

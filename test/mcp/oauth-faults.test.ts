@@ -1,9 +1,13 @@
 /** Authorization servers that answer wrongly, or for another server. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { beginLogin, McpFailure } from '../../src/mcp/index.ts';
 import type { McpServerAuth } from '../../src/protocol/index.ts';
+import { program, programEnvironment } from '../programs.ts';
 import { http, inState, quick, reached, room } from './helpers.ts';
 import { fileFor, logIn } from './oauth-helpers.ts';
 import { json, OddAuthServer } from './odd-auth-server.ts';
@@ -125,7 +129,7 @@ for (const [name, answer] of [
   });
 }
 
-t.test('an authorization server that redirects elsewhere is not followed', async (t) => {
+t.test('regression: H54 an authorization server that redirects elsewhere is not followed', async (t) => {
   const { server, failure } = await place(t);
   const other = await OddAuthServer.start(t);
   for (const path of ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration']) {
@@ -188,7 +192,7 @@ t.test('a server without encryption elsewhere gets no log-in', async (t) => {
   });
 });
 
-t.test('a token of one server is not used for another one, nor from a damaged file', async (t) => {
+t.test('regression: H54 a token of one server is not used for another one, nor from a damaged file', async (t) => {
   const { settings, home, server, file } = await place(t);
   await logIn({ home }, settings);
   const other = fileFor({ home }, `${server.origin}/other`);
@@ -226,4 +230,46 @@ t.test('a server that refuses each new token needs a log-in, without a loop', as
   await reached(mcp, 'odd', ({ startupState }) => startupState === 'needsLogin');
   t.equal(issued, 2, 'it was renewed once');
   t.match(fileFor(mcp, server.url).read(), { accessToken: 'access-secret-2', refreshToken: 'refresh-secret-1' });
+});
+
+t.test('a token without a demanded scope names the scope and the log-in', async (t) => {
+  const server = await OddAuthServer.start(t);
+  const mcp = room(t, { odd: http(server.url) }, { restartPolicy: quick });
+  await logIn(mcp, http(server.url));
+  const challenge = 'Bearer error="insufficient_scope", scope="issues:write"';
+  server.answers.set('/mcp', (_, response) => response.writeHead(403, { 'www-authenticate': challenge }).end());
+  mcp.servers.start();
+  t.match(await inState(mcp, 'odd', 'failed'), {
+    lastError: 'The server demands more scopes (issues:write): add them to auth.scopes, then: oratorio mcp login odd',
+  });
+});
+
+t.test('processes that renew one token at once renew it once', async (t) => {
+  const { server, settings, home, file } = await place(t);
+  await logIn({ home }, settings);
+  let issued = 1;
+  server.answers.set('/token', ({ body }, response) => {
+    const { refresh_token: used } = Object.fromEntries(new URLSearchParams(body));
+    // A refresh token serves once.
+    if (used !== `refresh-secret-${issued}`) return json(response, { error: 'invalid_grant' }, 400);
+    issued += 1;
+    const [access_token, refresh_token] = [`access-secret-${issued}`, `refresh-secret-${issued}`];
+    json(response, { access_token, refresh_token, token_type: 'Bearer' });
+  });
+  const renewals = Array.from({ length: 3 }, async () => {
+    const child = spawn(process.execPath, [program('test/fixtures/mcp/renews-token.ts'), home, server.url], {
+      env: { ...programEnvironment, NODE_OPTIONS: '--conditions=development --disable-warning=ExperimentalWarning' },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    const [exited, output] = [once(child, 'exit'), text(child.stdout)];
+    return { child, exited, output };
+  });
+  const children = await Promise.all(renewals);
+  for (const { child } of children) child.stdin.end();
+  for (const { exited, output } of children) {
+    t.same(await exited, [0, null]);
+    t.equal(await output, 'access-secret-2\n');
+  }
+  t.equal(issued, 2);
+  t.match(file.read(), { refreshToken: 'refresh-secret-2' });
 });
