@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { presetNames, presets } from '../src/external/presets.ts';
+import { registryAgents, registryCommand, registryDate } from '../src/external/registry.ts';
 import { type Capability, type Results, readResults, victims } from '../test/agents/results.ts';
 import { packagesOf, subjects } from '../test/agents/subjects.ts';
 import { root } from './toolchain.mjs';
@@ -23,7 +24,7 @@ const capabilityNames = Object.keys(capabilityHeads) as Capability[];
 export function agentDocument(): string {
   const text = readFileSync(join(root, file), 'utf8').replaceAll('\r\n', '\n');
   const results = currentResults();
-  const tables = { table: table(), capabilities: capabilities(results), kills: kills(results) };
+  const tables = { table: table(), registry: registry(), capabilities: capabilities(results), kills: kills(results) };
   return Object.entries(tables).reduce((made, [name, rows]) => replaced(made, name, rows), text);
 }
 
@@ -63,6 +64,15 @@ function table(): string {
       return [`\`${name}\``, `\`${of}\` ${version}`, login];
     }),
   );
+}
+
+/** Table of the agents that were not tried. */
+function registry(): string {
+  const rows = registryAgents.map((agent) => {
+    const { id, name, site, license } = agent;
+    return [`\`${id}\``, `[${name}](${site})`, `\`${registryCommand(agent).join(' ')}\``, license, 'not tried'];
+  });
+  return `As of ${registryDate}:\n\n${lines(['Name', 'Agent', 'Command', 'Licence', 'Tried'], rows)}`;
 }
 
 /** Table of the capabilities; only a test's finding fills a cell. */

@@ -1,6 +1,6 @@
 /**
  * `npm run release -- --out DIR [--tag vX.Y.Z] [--engine PROGRAM]`: writes the files of a release: the installable package, which it
- * has tried, the bill of materials, checksums, and NOTES.md from the changelog. With `--engine` the image as well. Publishes nothing.
+ * has tried, the bill of materials, our entry for the registry of agents, checksums, and NOTES.md from the changelog. With `--engine` the image as well. Publishes nothing.
  * Without `--tag` the notes are those of "Unreleased".
  */
 import { execFileSync } from 'node:child_process';
@@ -9,6 +9,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import packageJson from '../package.json' with { type: 'json' };
+import { acpIcon, acpManifest } from './release/acp-manifest.ts';
 import { releaseNotes } from './release/notes.ts';
 import { root } from './toolchain.mjs';
 
@@ -34,6 +35,9 @@ mkdirSync(out, { recursive: true });
 
 const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
 writeFileSync(join(out, 'NOTES.md'), releaseNotes(changelog, values.tag === undefined ? 'Unreleased' : version));
+
+writeFileSync(join(out, 'acp-agent.json'), `${JSON.stringify(acpManifest(packageJson), null, 2)}\n`);
+writeFileSync(join(out, 'acp-icon.svg'), acpIcon);
 
 /** Runs a script of this checkout; returns its output. */
 const script = (name: string, ...args: string[]): string =>

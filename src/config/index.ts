@@ -14,7 +14,7 @@ export {
   workspaceSource,
 } from './change.ts';
 export { type PlannedUserChange, planUserChange, type UserChange } from './change-user.ts';
-export { chooseAgent } from './choose-agent.ts';
+export { type ChosenAgent, chooseAgent } from './choose-agent.ts';
 export {
   type EditorServer,
   EditorServersError,

@@ -16,3 +16,11 @@ export {
   presetNames,
   presets,
 } from './presets.ts';
+export {
+  agentsIn,
+  RegistryAgent,
+  registryAgents,
+  registryCommand,
+  registryDate,
+  registryInstallHint,
+} from './registry.ts';

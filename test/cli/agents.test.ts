@@ -54,7 +54,7 @@ function place(t: Test) {
     const code = await runCommandLine(argv, { stdout, stderr, env, cwd: home, interruption });
     return { code, stdout: stdout.text, stderr: stderr.text };
   }
-  return { cli, home: join(home, 'o'), workspace };
+  return { cli, home: join(home, 'o'), workspace, bin };
 }
 
 t.test('agents lists each preset with its version and the next step', async (t) => {
@@ -81,6 +81,32 @@ t.test('agents lists each preset with its version and the next step', async (t) 
   const text = (await cli('agents')).stdout;
   t.match(text, /codex +9\.8\.7 +asks +log in: codex login/);
   t.match(text, /pi +no +does not ask +Install it with: npm install -g pi-acp/);
+});
+
+t.test('agents lists agents of the registry as not tried, and up --agent writes their command', async (t) => {
+  const { cli, workspace, bin } = place(t);
+  const listed = JSON.parse((await cli('agents', '--json')).stdout) as { name: string }[];
+  t.match(
+    listed.find(({ name }) => name === 'kimi'),
+    { isInstalled: false, isTried: false, testedVersion: null, approvals: 'none' },
+  );
+  t.match(
+    (await cli('agents')).stdout,
+    /as of \d{4}-\d\d-\d\d.*\n.*TRIED.*[\s\S]*kimi +no +not tried +Install kimi: https:/,
+  );
+  t.match(await cli('up', workspace, '--init', '--agent', 'kimi'), { stderr: /not installed.\n.*Install kimi/ });
+  writeFileSync(join(bin, 'kimi'), '#!/bin/sh\n', { mode: 0o755 });
+  writeFileSync(join(bin, 'npx'), '#!/bin/sh\n', { mode: 0o755 });
+  const file = join(workspace, '.oratorio', 'config.json');
+  const agent = () => JSON.parse(readFileSync(file, 'utf8')).Agent;
+  await cli('up', workspace, '--init', '--agent', 'kimi', '--no-start');
+  t.strictSame(agent(), { Name: 'kimi', Command: ['kimi', 'acp'] });
+  await cli('up', workspace, '--agent', 'auggie', '--no-start');
+  t.match(agent(), { Name: 'auggie', Command: ['npx', '--yes', /^@augmentcode\/auggie@\d/], Env: {} });
+  await cli('up', workspace, '--agent', 'codex', '--no-start');
+  t.strictSame(agent(), { Name: 'codex' }, 'the command of the other agent is gone');
+  await cli('up', workspace, '--agent', 'oratorio', '--no-start');
+  t.strictSame(agent(), {});
 });
 
 t.test(

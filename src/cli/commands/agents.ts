@@ -1,6 +1,15 @@
 import { dirname, join } from 'node:path';
 import * as v from 'valibot';
-import { findAgentCommand, installHintOf, presetNames, presets } from '../../external/index.ts';
+import {
+  findAgentCommand,
+  installHintOf,
+  presetNames,
+  presets,
+  registryAgents,
+  registryCommand,
+  registryDate,
+  registryInstallHint,
+} from '../../external/index.ts';
 import { readBoundedFile } from '../../lib/index.ts';
 import { agentPresets } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
@@ -19,13 +28,30 @@ export async function run({ output, env }: CommandContext): Promise<number> {
       path,
       version: path === null ? null : versionOf(path, preset.package),
       testedVersion: preset.tested,
+      isTried: true,
       approvals: agentPresets[name].approvals,
       login: preset.login,
       install: installHintOf(preset),
     };
   });
+  const listed = registryAgents.map((agent) => {
+    const path = findAgentCommand(registryCommand(agent)[0], env['PATH'] ?? '')?.at(-1) ?? null;
+    return {
+      name: agent.id,
+      isInstalled: path !== null,
+      path,
+      version: agent.how === 'program' ? null : agent.version,
+      testedVersion: null,
+      isTried: false,
+      approvals: 'none',
+      login: `oratorio login --agent ${agent.id}`,
+      install: registryInstallHint(agent),
+      site: agent.site,
+      licence: agent.license,
+    };
+  });
   if (output.json) {
-    output.document(agents);
+    output.document([...agents, ...listed]);
     return exitCodes.ok.code;
   }
   const rows = agents.map(({ name, isInstalled, version, approvals, login, install }) => [
@@ -35,6 +61,17 @@ export async function run({ output, env }: CommandContext): Promise<number> {
     isInstalled ? `log in: ${login}` : install,
   ]);
   for (const line of columns(['AGENT', 'INSTALLED', 'APPROVALS', 'NEXT'], rows, output)) output.line(line);
+  output.line();
+  output.line(
+    `From the registry of agents, as of ${registryDate}. Oratorio has tried none of them; they may act without asking:`,
+  );
+  const others = listed.map(({ name, isInstalled, version, login, install }) => [
+    name,
+    isInstalled ? (version ?? 'yes') : 'no',
+    'not tried',
+    isInstalled ? `log in: ${login}` : install,
+  ]);
+  for (const line of columns(['AGENT', 'INSTALLED', 'TRIED', 'NEXT'], others, output)) output.line(line);
   output.line();
   output.line('To use one in this workspace: oratorio up --agent <name>; back: oratorio up --agent oratorio');
   return exitCodes.ok.code;

@@ -2,7 +2,7 @@ import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } fro
 import { workspaceTrust } from '../../config/index.ts';
 import { version } from '../../protocol/index.ts';
 import { knownPageToken } from '../../supervise/index.ts';
-import { checkAgent, chooseAgent } from '../choose-agent.ts';
+import { agentNamed, chooseAgent } from '../choose-agent.ts';
 import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
 import { CliError, quoted } from '../errors.ts';
@@ -19,10 +19,10 @@ import { initialise, newAndRestricted } from './init.ts';
 export async function run(context: CommandContext): Promise<number> {
   const { output, options } = context;
   const path = workspacePath(context, context.argument);
-  const agent = typeof options['agent'] === 'string' ? options['agent'] : undefined;
-  if (agent !== undefined) await checkAgent(context, agent);
+  const name = typeof options['agent'] === 'string' ? options['agent'] : undefined;
+  const agent = name === undefined ? undefined : await agentNamed(context, name);
   await makeWorkspace(context, path);
-  if (agent !== undefined) chooseAgent(context, path, agent);
+  if (name !== undefined) chooseAgent(context, path, agent);
   const found = await findHub(context);
   const isFollowing = !output.json && (options['follow'] ?? output.isTTY) === true;
   const watch = new Watch(context, found, canonical(path));

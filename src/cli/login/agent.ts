@@ -11,14 +11,18 @@ import { canonical, isWorkspace } from '../workspace.ts';
 /** `oratorio login --agent name`: has an external agent log its user in. @throws CliError */
 export async function logInToAgent(context: CommandContext, name: string): Promise<number> {
   const { env, home, output, signal, options } = context;
-  const { AgentLoginError, logInToAgent: logIn, presetFor } = await import('../../external/index.ts');
+  const { AgentLoginError, logInToAgent: logIn, ...external } = await import('../../external/index.ts');
   const { Agent, Supervision } = await configHere(context);
+  const listed = external.registryAgents.find(({ id }) => id === name);
   const isConfigured = Agent.Name === name;
-  if (!isConfigured && !presetFor(name)) throw usageError(`There is no agent ${name}. See: oratorio agents`, 'login');
+  if (!isConfigured && !listed && !external.presetFor(name))
+    throw usageError(`There is no agent ${name}. See: oratorio agents`, 'login');
   const progress = output.progress(`Waiting for ${name}`);
   try {
     const login = await logIn({
-      agent: isConfigured ? Agent : { Name: name, Command: [], Env: {} },
+      agent: isConfigured
+        ? Agent
+        : { Name: name, Command: listed ? external.registryCommand(listed) : [], Env: listed?.env ?? {} },
       ...{ env, signal, cwd: home },
       passEnvironment: Supervision.PassEnvironment,
       method: typeof options['method'] === 'string' ? options['method'] : undefined,

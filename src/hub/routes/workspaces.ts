@@ -49,7 +49,8 @@ export function workspaceRoutes(bind: Bind, options: WorkspaceRoutesOptions): An
   function make(input: { readonly path: string; readonly agent?: string | undefined }): MadeWorkspace {
     const { workspacePath, created } = initWorkspace(directoryOf(input.path), env);
     const { agent } = input;
-    if (agent !== undefined) chooseAgent({ home, workspace: workspacePath }, agent === 'oratorio' ? undefined : agent);
+    if (agent !== undefined)
+      chooseAgent({ home, workspace: workspacePath }, agent === 'oratorio' ? undefined : { name: agent });
     return { workspacePath, created };
   }
 

@@ -1,0 +1,30 @@
+/** Our entry for the registry of agents (github.com/agentclientprotocol/registry): `oratorio/agent.json` and `oratorio/icon.svg` there. */
+interface Package {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly license: string;
+  readonly homepage: string;
+  readonly repository: { readonly url: string };
+}
+
+/** Content of `agent.json`. @throws Error for a version that the registry does not take: it lists releases only */
+export function acpManifest({ name, version, description, license, homepage, repository }: Package) {
+  if (!/^\d+\.\d+\.\d+$/.test(version)) throw new Error(`The registry of agents takes no version ${version}.`);
+  const source = repository.url.replace(/^git\+/, '').replace(/\.git$/, '');
+  return {
+    id: name,
+    name: 'Oratorio',
+    version,
+    description,
+    repository: source,
+    website: homepage.replace(/#.*$/, ''),
+    license,
+    license_url: `${source}/blob/v${version}/LICENSE`,
+    distribution: { npx: { package: `${name}@${version}`, args: ['acp'] } },
+  };
+}
+
+/** Icon of 16 by 16 in the colour of the text, as the registry demands. */
+export const acpIcon = `<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16"><circle cx="7" cy="9" r="4.5" fill="none" stroke="currentColor" stroke-width="2"/><circle cx="12.5" cy="3.5" r="2.5" fill="currentColor"/></svg>
+`;
