@@ -213,7 +213,7 @@ export class McpServers {
   /** Prompts of the servers that are ready, as commands `server:prompt`. */
   prompts(): Promise<PromptCommandInfo[]> {
     const names = [...this.#servers.keys()].sort();
-    return promptCommands(names.flatMap((name) => this.#referred(name) ?? []).filter(({ connection }) => connection));
+    return promptCommands(names.flatMap((name) => this.#referred(name) ?? []));
   }
 
   /** Text of a prompt command; undefined: no configured server has this name. @throws AgentError `mcpReferenceFailed` */
@@ -232,8 +232,13 @@ export class McpServers {
   #referred(name: string): ReferredServer | undefined {
     const server = this.#servers.get(name);
     if (!server?.settings.enabled) return undefined;
-    const { connection, secrets } = server;
-    return { name, connection, stateText: stateText(server), cleanResult: secrets.cleanResult };
+    return {
+      name,
+      connection: () => server.connection,
+      settled: () => server.settled(),
+      stateText: () => stateText(server),
+      cleanResult: server.secrets.cleanResult,
+    };
   }
 
   /**

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { AgentError, splitWords } from '../agent/index.ts';
 import { messageOf, plainText } from '../lib/index.ts';
 import { defaults, type InputPart, mcpMentionsIn, type PromptCommandInfo } from '../protocol/index.ts';
@@ -10,9 +11,11 @@ import { toToolResult } from './result.ts';
 export interface ReferredServer {
   readonly name: string;
   /** The connection, when the server is ready. */
-  readonly connection: Connection | undefined;
+  readonly connection: () => Connection | undefined;
+  /** Resolves when the server is ready or at rest. */
+  readonly settled: () => Promise<void>;
   /** E.g. `it is restarting.`, with the last error. */
-  readonly stateText: string;
+  readonly stateText: () => string;
   /** Takes secrets out of texts for the model. */
   readonly cleanResult: (text: string) => string;
 }
@@ -36,7 +39,10 @@ export async function promptCommands(servers: readonly ReferredServer[]): Promis
 }
 
 async function listed({ connection }: ReferredServer): Promise<readonly Prompt[]> {
-  const prompts = (await connection?.prompts().catch(() => [])) ?? [];
+  const prompts =
+    (await connection()
+      ?.prompts()
+      .catch(() => [])) ?? [];
   return prompts.filter(({ name }) => promptName.test(name)).slice(0, defaults.mcp.maxPrompts);
 }
 
@@ -117,8 +123,11 @@ async function attempt(
   server: ReferredServer,
   use: (connection: Connection) => Promise<string>,
 ): Promise<string> {
-  const { connection, stateText, name, cleanResult } = server;
-  if (!connection) throw failed(reference, `The MCP server ${name} is not ready: ${stateText}`);
+  const { settled, stateText, name, cleanResult } = server;
+  // A message that starts the agent server may name a server that is starting, too.
+  await Promise.race([settled(), wait(defaults.mcp.referenceMs, undefined, { ref: false })]);
+  const connection = server.connection();
+  if (!connection) throw failed(reference, `The MCP server ${name} is not ready: ${stateText()}`);
   try {
     return await use(connection);
   } catch (error) {

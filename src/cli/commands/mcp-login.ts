@@ -35,7 +35,8 @@ export async function login(context: CommandContext): Promise<number> {
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof McpFailure)) throw error;
-    throw new CliError('credentials', error.message, `Try again: ${mcpLoginCommand(name)}`, 'mcpLoginFailed');
+    const hint = error.code === 'misconfigured' ? null : `Try again: ${mcpLoginCommand(name)}`;
+    throw new CliError('credentials', `${name}: ${error.message}`, hint, 'mcpLoginFailed');
   } finally {
     await begun?.close();
   }

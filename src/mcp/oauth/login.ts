@@ -37,7 +37,7 @@ export class Login {
   /** Asks the authorization server and listens for its redirect. @throws McpFailure */
   static async begin({ home, settings, signal }: LoginOptions): Promise<Login> {
     if (!usesLogin(settings)) {
-      const problem = 'It has a credential of its own, or is a program: it needs no log-in.';
+      const problem = 'The server has a credential of its own, or is a program: it needs no log-in.';
       throw new McpFailure('misconfigured', problem, { isRetryable: false });
     }
     const address = serverAddress(settings);
