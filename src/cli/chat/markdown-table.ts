@@ -52,7 +52,6 @@ function listOf(
   dim: (text: string) => string,
 ): readonly string[] {
   return headings.flatMap((heading, column) => {
-    const mark = column === 0 ? '• ' : '  ';
     const title = `${column === 0 ? '•' : ' '} ${heading}:`;
     const [first = '', ...further] = wrapWords(`${title} ${row[column] ?? ''}`, width, '    ');
     return [dim(first.slice(0, title.length)) + first.slice(title.length), ...further];
