@@ -1,5 +1,5 @@
 /**
- * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|telemetry|pictures --victims A,B]`: external agents with their real packages, on a
+ * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|responses|telemetry|pictures --victims A,B]`: external agents with their real packages, on a
  * scripted model. The packages are some hundreds of megabytes and do not belong to `npm test`: they are installed into a cache of this
  * user, each version once. The findings are written to `results.json`, from which `npm run docs` makes the tables of docs/agents.md.
  */
@@ -16,7 +16,7 @@ import { victims } from './results.ts';
 import { packagesOf, subjects } from './subjects.ts';
 import { variable } from './variables.ts';
 
-const parts = ['faces', 'capabilities', 'kills'];
+const parts = ['faces', 'capabilities', 'kills', 'responses'];
 const { positionals: names, values } = parseArgs({
   allowPositionals: true,
   options: {
@@ -52,7 +52,8 @@ function install(name: string): void {
   if (existsSync(stamp)) return;
   console.log(`Installing ${name} …`);
   mkdirSync(join(agentCache, 'installed'), { recursive: true });
-  const args = ['install', '--prefix', agentCache, '--no-audit', '--no-fund', '--loglevel=error', name];
+  // opencode is complete after its own script only.
+  const args = ['install', '--ignore-scripts=false', '--prefix', agentCache, '--no-audit', '--no-fund', '--loglevel=error', name];
   const { status } = spawnSync('npm', args, { cwd: agentCache, stdio: 'inherit', env: toolEnvironment() });
   if (status !== 0) {
     console.error(`\n✖ THE AGENTS WERE NOT TESTED: npm could not install ${name}.`);

@@ -6,6 +6,7 @@ import { Config } from '../../src/config/index.ts';
 import { aiSdk } from './clients/ai-sdk.ts';
 import { langChain } from './clients/langchain.ts';
 import { openaiClient } from './clients/openai.ts';
+import { openaiAgents } from './clients/openai-agents.ts';
 import { openaiResponses } from './clients/openai-responses.ts';
 import { parrot, parrotModel, parrotUpstream } from './clients/parrot.ts';
 import type { Target } from './clients/target.ts';
@@ -16,6 +17,7 @@ const key = 'sk-a-key-of-the-tests';
 function suites(t: Test, target: Target): void {
   openaiClient(t, target);
   openaiResponses(t, target);
+  openaiAgents(t, target);
   aiSdk(t, target);
   langChain(t, target);
 }

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap';
 import { aiSdk } from '../chat/clients/ai-sdk.ts';
 import { langChain } from '../chat/clients/langchain.ts';
 import { openaiClient } from '../chat/clients/openai.ts';
+import { openaiAgents } from '../chat/clients/openai-agents.ts';
 import { openaiResponses } from '../chat/clients/openai-responses.ts';
 import { parrotModel, parrotUpstream } from '../chat/clients/parrot.ts';
 import type { Target } from '../chat/clients/target.ts';
@@ -15,6 +16,7 @@ const key = 'sk-a-key-of-the-tests';
 function suites(t: Test, target: Target): void {
   openaiClient(t, target);
   openaiResponses(t, target);
+  openaiAgents(t, target);
   aiSdk(t, target);
   langChain(t, target);
 }

@@ -58,13 +58,12 @@ const codes: Readonly<Record<number, ModelErrorCode>> = {
 };
 
 function askedOf({ messages }: ModelRequest): Asked {
-  const textOf = (message: (typeof messages)[number] | undefined) =>
-    message && 'content' in message
-      ? message.content.map((part) => (part.type === 'text' ? part.text : '')).join('')
-      : '';
+  const textsOf = (message: (typeof messages)[number] | undefined) =>
+    message && 'content' in message ? message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [];
   const last = messages.at(-1);
-  if (last?.role === 'tool') return { words: '', result: textOf(last) };
-  return { words: textOf(messages.findLast(({ role }) => role === 'user')), result: undefined };
+  if (last?.role === 'tool') return { words: '', result: textsOf(last).join('') };
+  // Agents put a text of their own before the prompt.
+  return { words: textsOf(messages.findLast(({ role }) => role === 'user')).at(-1) ?? '', result: undefined };
 }
 
 export function parrot(): ModelProvider & { readonly requests: ModelRequest[] } {
