@@ -93,8 +93,8 @@ export async function connectTurns(t: Test, url: string) {
   };
 }
 
-/** Number of commands that never end and run in the workspace. */
-export const linesHeld = (workspace: string): number =>
+/** Processes of commands that never end and run in the workspace. */
+export const linesHeld = (workspace: string): readonly number[] =>
   listPids().filter((pid) => {
     if (!commandLine(pid).startsWith('tail -s 1234')) return false;
     try {
@@ -103,4 +103,4 @@ export const linesHeld = (workspace: string): number =>
       // The process has ended since.
       return false;
     }
-  }).length;
+  });
