@@ -53,7 +53,16 @@ function install(name: string): void {
   console.log(`Installing ${name} …`);
   mkdirSync(join(agentCache, 'installed'), { recursive: true });
   // opencode is complete after its own script only.
-  const args = ['install', '--ignore-scripts=false', '--prefix', agentCache, '--no-audit', '--no-fund', '--loglevel=error', name];
+  const args = [
+    'install',
+    '--ignore-scripts=false',
+    '--prefix',
+    agentCache,
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    name,
+  ];
   const { status } = spawnSync('npm', args, { cwd: agentCache, stdio: 'inherit', env: toolEnvironment() });
   if (status !== 0) {
     console.error(`\n✖ THE AGENTS WERE NOT TESTED: npm could not install ${name}.`);
