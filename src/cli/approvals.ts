@@ -7,6 +7,7 @@ import {
   type ApprovalDecision,
   ApprovalRequest,
   answersTo,
+  hazardsOf,
   placeInWords,
   placeOf,
   type QuestionAnswer,
@@ -152,6 +153,7 @@ export function questionOf(question: Question, { colors }: Pick<Output, 'colors'
       .split('\n')
       .map((line) => `${gutter}${bold(inLine(foldBlanks(line)))}`),
     ...(diff === undefined ? [] : changeLines(diff, colors).map((line) => gutter + line)),
+    ...hazardsIn(question).map((words) => `  ${dim('risk')}       ${words}`),
     ...(workingDirectory === undefined ? [] : [`  ${dim('directory')}  ${inLine(workingDirectory)}`]),
     ...(reason === undefined ? [] : [`  ${dim('reason')}     ${inLine(reason)}`]),
     ...lengthOf(target).map((words) => `  ${dim('length')}     ${inLine(words)}`),
@@ -161,6 +163,10 @@ export function questionOf(question: Question, { colors }: Pick<Output, 'colors'
     '  › ',
   ].join('\n');
 }
+
+/** Dangers of a request, as the page shows them. */
+const hazardsIn = ({ approvalType, ...request }: Question): readonly string[] =>
+  approvalType === undefined ? [] : hazardsOf({ ...request, approvalType });
 
 /** Keys of the answers, as the question shows them. */
 const keyNames: Readonly<Record<ApprovalDecision, string>> = {

@@ -12,12 +12,54 @@ export interface OfferedAnswer {
 type Answered = Pick<ApprovalRequest, 'covers' | 'scopeKey' | 'proposedRule'> &
   Partial<Pick<ApprovalRequest, 'approvalType' | 'operation' | 'until'>>;
 
+type Kind = Partial<Pick<ApprovalRequest, 'approvalType' | 'operation' | 'question'>>;
+
+/** Whether a request changes a file: those of one round are answered together. */
+export const isEdit = ({ approvalType, operation, question }: Kind): boolean =>
+  approvalType === 'file' && (operation === 'edit' || operation === 'write') && question === undefined;
+
 /** Label of the answer for one conversation. */
-function sessionLabel({ approvalType, operation }: Answered): string {
-  if (approvalType === 'shell') return 'Allow this command in this conversation';
-  const isEdit = approvalType === 'file' && (operation === 'edit' || operation === 'write');
-  return isEdit ? 'Allow edits of this file in this conversation' : 'Allow in this conversation';
+function sessionLabel(request: Answered, files: number): string {
+  if (request.approvalType === 'shell') return 'Allow this command in this conversation';
+  if (!isEdit(request)) return 'Allow in this conversation';
+  return `Allow edits of ${files > 1 ? 'these files' : 'this file'} in this conversation`;
 }
+
+/** Scope key of a command outside of the sandbox begins with it. */
+export const outsideScope = 'exec-outside:';
+
+const leaving = /(?:^|[\s;&|(`/])(?:git push|npm publish|curl|wget|ssh|scp|sftp|rsync|gh|docker push)(?:\s|$)/;
+const deleting = /(?:^|[\s;&|(`/])(?:rm|rmdir|unlink|shred|git clean|git reset --hard)(?:\s|$)/;
+
+type Judged = Pick<ApprovalRequest, 'approvalType' | 'operation' | 'target' | 'scopeKey'>;
+
+const hazards: readonly (readonly [
+  words: string,
+  holds: (request: Judged, workspace: string | undefined) => boolean,
+])[] = [
+  [
+    'leaves the machine',
+    ({ approvalType, operation, target }) =>
+      operation === 'fetch' || (approvalType === 'shell' && leaving.test(target)),
+  ],
+  ['outside the sandbox', ({ scopeKey }) => scopeKey.startsWith(outsideScope)],
+  [
+    'deletes',
+    ({ approvalType, operation, target }) =>
+      operation === 'delete' || (approvalType === 'shell' && deleting.test(target)),
+  ],
+  [
+    'outside the workspace',
+    ({ approvalType, target }, workspace) =>
+      approvalType === 'file' && workspace !== undefined && target !== workspace && !isBelow(target, workspace),
+  ],
+];
+
+const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory.replace(/[/\\]$/, '')}/`);
+
+/** Dangers of a request, in words. A hint: a command may hide them. @param workspace canonical path, if it is known */
+export const hazardsOf = (request: Judged, workspace?: string): readonly string[] =>
+  hazards.filter(([, holds]) => holds(request, workspace)).map(([words]) => words);
 
 /** Answers about a turn that waits for a quota. While it waits already, it needs none. */
 const quotaAnswers = ({ operation }: Answered): OfferedAnswer[] => [
@@ -32,11 +74,11 @@ const quotaAnswers = ({ operation }: Answered): OfferedAnswer[] => [
   { decision: 'cancel', label: 'End the turn', means: 'it ends with the failure' },
 ];
 
-/** The answers to a request, in the order of their buttons. */
-export function answersTo(request: Answered): OfferedAnswer[] {
+/** The answers to a request, in the order of their buttons. @param files number of files that one answer decides about */
+export function answersTo(request: Answered, files = 1): OfferedAnswer[] {
   const { proposedRule } = request;
   if (request.until !== undefined) return quotaAnswers(request);
-  const thing = request.covers ?? request.scopeKey;
+  const thing = files > 1 ? `writing and editing these ${files} files` : (request.covers ?? request.scopeKey);
   const always: OfferedAnswer[] = proposedRule
     ? [
         {
@@ -47,10 +89,10 @@ export function answersTo(request: Answered): OfferedAnswer[] {
       ]
     : [];
   return [
-    { decision: 'accept', label: 'Allow once', means: 'this call only' },
+    { decision: 'accept', label: 'Allow once', means: files > 1 ? 'these calls only' : 'this call only' },
     {
       decision: 'acceptForSession',
-      label: sessionLabel(request),
+      label: sessionLabel(request, files),
       means: `${thing}, until this conversation ends`,
     },
     ...always,

@@ -59,6 +59,7 @@ export const ApprovalRequest = v.object({
     ),
   ),
   proposedRule: v.optional(ProposedRule),
+  asked: v.pipe(v.optional(v.string()), v.description('First words of the message that the turn answers.')),
   question: v.pipe(
     v.optional(QuestionForm),
     v.description('Present: not an approval, but a question to answer. `target` has its words.'),

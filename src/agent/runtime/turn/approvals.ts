@@ -4,9 +4,11 @@ import {
   type ApprovalRequest,
   checkContent,
   defaults,
+  firstWords,
   type QuestionAnswer,
   type QuestionContent,
   type QuestionForm,
+  writtenIn,
 } from '../../../protocol/index.ts';
 import { AgentError } from '../../errors.ts';
 import { needOfQuestion } from '../../question.ts';
@@ -54,6 +56,11 @@ export class TurnApprovals {
     return [...this.#open.values()].flatMap(({ request }) => request ?? []);
   }
 
+  /** First words of the prompt of the turn. */
+  get #asked(): string {
+    return firstWords(writtenIn(this.#turn.input));
+  }
+
   /** Takes over the questions of an earlier process: they can be answered before `add`. @param now milliseconds since the epoch */
   restore(now: number): void {
     const { record, place, approvalTimeoutMs } = this.#turn;
@@ -66,7 +73,8 @@ export class TurnApprovals {
       this.#earlier.set(call.callId, reviewed);
       this.#requestedAt.set(reviewed, performance.now());
       const { id: itemId, createdAt } = asked;
-      const about = { ...place, itemId, createdAt, expiresAt: expiryOf(createdAt, approvalTimeoutMs, now) };
+      const expiresAt = expiryOf(createdAt, approvalTimeoutMs, now);
+      const about = { ...place, itemId, createdAt, expiresAt, asked: this.#asked };
       const request = reviewed.decision ? undefined : requestOf(reviewed, about);
       if (request) this.#open.set(reviewed.requestId, { reviewed, request, answer: undefined });
     }
@@ -130,6 +138,7 @@ export class TurnApprovals {
         itemId: item.id,
         createdAt: item.createdAt,
         expiresAt: expiryOf(item.createdAt, approvalTimeoutMs),
+        asked: this.#asked,
       });
       if (!request) continue;
       open.request = request;

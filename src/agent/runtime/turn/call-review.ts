@@ -206,7 +206,7 @@ export const authorOf = ({ by, client }: Decider) => ({ decidedBy: by, ...(clien
 /** Approval request for clients. Undefined for a call that needs no approval. */
 export function requestOf(
   reviewed: ReviewedCall,
-  about: Pick<ApprovalRequest, 'threadId' | 'turnId' | 'itemId' | 'createdAt' | 'expiresAt'>,
+  about: Pick<ApprovalRequest, 'threadId' | 'turnId' | 'itemId' | 'createdAt' | 'expiresAt' | 'asked'>,
 ): ApprovalRequest | undefined {
   const { need, call, requestId } = reviewed;
   if (!need) return undefined;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { defaults } from '../../../protocol/index.ts';
+import { defaults, outsideScope } from '../../../protocol/index.ts';
 import { keptMarker } from '../../../supervise/index.ts';
 import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import { type BackgroundProcesses, stateOf } from '../background/index.ts';
@@ -116,7 +116,7 @@ const isSandboxed = async ({ sandbox, environment, network }: ExecSettings, work
 /** Outside of the sandbox an answer holds once. */
 const outsideNeed = (need: ApprovalNeed, reason: string): ApprovalNeed => ({
   ...need,
-  scopeKey: `exec-outside:${randomUUID()}`,
+  scopeKey: `${outsideScope}${randomUUID()}`,
   covers: 'this call only',
   isAskedAlways: true,
   reason: `It would run outside of the sandbox.${reason === '' ? '' : ` The agent says why: ${reason}`}`,
