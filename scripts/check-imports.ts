@@ -100,6 +100,7 @@ export const orders: Readonly<Record<string, readonly string[]>> = {
     'response-store.ts',
     'store',
     'providers',
+    'connect',
     'tools',
     'model-call.ts',
     'rules',

@@ -1,7 +1,7 @@
 /** Table of providers and working capabilities in `docs/providers.md`, from the providers and capabilities of the tests. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { knownProviderNames } from '../src/cli/login/known-providers.ts';
+import { knownProviderNames } from '../src/protocol/index.ts';
 import { type Capability, capabilities } from '../test/providers/capabilities.ts';
 import { subjects } from '../test/providers/subjects.ts';
 import { root } from './toolchain.mjs';

@@ -5,6 +5,7 @@
  */
 
 export type * from './chat-request-store.ts';
+export * from './connect/index.ts';
 export * from './delegate.ts';
 export { AgentError, type AgentErrorName } from './errors.ts';
 export { discardingNotices, isDiscarded } from './history.ts';

@@ -1,6 +1,6 @@
 /** Commands that connect a model provider and choose the model. */
+import { knownProviderNames } from '../protocol/index.ts';
 import type { CommandSpec } from './command.ts';
-import { knownProviderNames } from './login/known-providers.ts';
 import { effort, inWorkspace, json } from './shared-options.ts';
 
 export const modelCommands: readonly CommandSpec[] = [

@@ -20,6 +20,7 @@ export * from './hub-threads.ts';
 export * from './inbox.ts';
 export * from './inspection.ts';
 export * from './jsonrpc.ts';
+export * from './known-providers.ts';
 export * from './launch.ts';
 export * from './library.ts';
 export * from './mcp.ts';

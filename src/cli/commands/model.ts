@@ -1,4 +1,4 @@
-import { CatalogueError, catalogueUrl, ModelError, refreshCatalogue } from '../../agent/index.ts';
+import { CatalogueError, catalogueUrl, liveTest, ModelError, refreshCatalogue, withModels } from '../../agent/index.ts';
 import {
   type Config,
   ConfigChangeError,
@@ -13,7 +13,7 @@ import type { CommandContext } from '../command.ts';
 import { CliError, invalidConfig, quoted, saveUserChange, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during } from '../hub.ts';
-import { exitOf, liveTest, restartHint, showTest, withModels } from '../login/index.ts';
+import { exitOf, restartHint, showTest } from '../login/index.ts';
 import { effective, inForce, listHeading, listRows, problemOf, rowsOf, sourceIn } from '../model/index.ts';
 import { columns, pairs } from '../render.ts';
 

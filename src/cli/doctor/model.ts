@@ -1,8 +1,7 @@
-import { modelHost, modelSettingsOf } from '../../agent/index.ts';
+import { type LiveTest, liveTest, modelHost, modelSettingsOf } from '../../agent/index.ts';
 import { settingPlaces } from '../../config/index.ts';
 import { remedyOfFailure, remedyText } from '../../protocol/index.ts';
 import { quoted } from '../errors.ts';
-import { type LiveTest, liveTest } from '../login/index.ts';
 import { sourceIn } from '../model/index.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig } from './finding.ts';
 

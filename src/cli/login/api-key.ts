@@ -1,13 +1,8 @@
+import type { KeySettings } from '../../agent/index.ts';
 import { readBoundedFile } from '../../lib/index.ts';
 import { askSecret, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { usageError } from '../errors.ts';
-
-/** Settings that hold a key. */
-export interface KeySettings {
-  readonly ApiKey: string | undefined;
-  readonly ApiKeyCommand: readonly string[] | undefined;
-}
 
 const noKey: KeySettings = { ApiKey: undefined, ApiKeyCommand: undefined };
 const sources = ['api-key-file', 'api-key-env', 'api-key-command'] as const;

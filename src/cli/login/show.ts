@@ -1,7 +1,6 @@
-import { parserAdvice } from '../../agent/index.ts';
+import { type LiveTest, parserAdvice } from '../../agent/index.ts';
 import type { ExitName } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
-import type { LiveTest } from './live-test.ts';
 
 /** Prints the outcome of a live test. */
 export function showTest(output: Output, test: LiveTest): void {

@@ -1,14 +1,27 @@
-import { ModelError } from '../../agent/index.ts';
-import { ConfigChangeError, ConfigError, type PlannedUserChange, planUserChange } from '../../config/index.ts';
+import {
+  type KeptSettings,
+  type KeySettings,
+  keptSettings,
+  type LiveTest,
+  liveTest,
+  type ModelAccount,
+  ModelError,
+  planLogin,
+  withModels,
+} from '../../agent/index.ts';
+import { ConfigChangeError, ConfigError, type PlannedUserChange } from '../../config/index.ts';
 import { isHttpUrl, maskedAddress, messageOf } from '../../lib/index.ts';
+import {
+  type KnownProvider,
+  type KnownProviderName,
+  knownProviderNames,
+  knownProviders,
+} from '../../protocol/index.ts';
 import { askChoice, askText, askYesNo, canAsk } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, invalidConfig, saveUserChange, usageError } from '../errors.ts';
 import { during } from '../hub.ts';
-import { givenKey, isKeyGiven, type KeySettings } from './api-key.ts';
-import { type KeptSettings, keptSettings } from './kept.ts';
-import { type KnownProvider, type KnownProviderName, knownProviderNames, knownProviders } from './known-providers.ts';
-import { type LiveTest, liveTest, withModels } from './live-test.ts';
+import { givenKey, isKeyGiven } from './api-key.ts';
 import { exitOf, showTest } from './show.ts';
 
 /** Result of a login. */
@@ -22,12 +35,8 @@ export interface Login {
 }
 
 /** A provider and the way to its key, before a model is chosen. */
-interface Account extends KeySettings {
+interface Account extends ModelAccount {
   readonly name: KnownProviderName;
-  readonly kind: KnownProvider['kind'];
-  readonly endPoint: string;
-  /** Settings of the file that stay unchanged; undefined: another provider was in force. */
-  readonly kept: KeptSettings | undefined;
 }
 
 const anotherModel = '';
@@ -160,19 +169,8 @@ async function listed(context: CommandContext, account: Account): Promise<readon
 }
 
 function planned(context: CommandContext, account: Account, model: string): PlannedUserChange {
-  const { home, env, options } = context;
-  const { kind, endPoint, ApiKey, ApiKeyCommand, kept } = account;
-  const hasKey = ApiKey !== undefined || ApiKeyCommand !== undefined;
-  // A kept value stays as the file spells it, also with a variable in it.
-  const values = {
-    Provider: kind,
-    ...((!kept || options['end-point'] !== undefined) && { EndPoint: endPoint || undefined }),
-    ...((!kept || hasKey) && { ApiKey, ApiKeyCommand }),
-    ...((!kept?.model || model !== kept.model) && { Model: model || undefined }),
-  };
-  const set = Object.entries(values).map(([key, value]) => ({ path: [key] as const, value }));
   try {
-    return planUserChange({ home, env, set });
+    return planLogin(context, account, model, context.options['end-point'] !== undefined);
   } catch (error) {
     if (!(error instanceof ConfigError || error instanceof ConfigChangeError)) throw error;
     throw invalidConfig(error);

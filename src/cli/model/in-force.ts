@@ -1,8 +1,7 @@
-import { type FactSource, modelSettingsOf, type SandboxStatus, sandboxStatus } from '../../agent/index.ts';
+import { type FactSource, modelSettingsOf, type SandboxStatus, sandboxStatus, withModels } from '../../agent/index.ts';
 import { maskedAddress } from '../../lib/index.ts';
 import type { ModelPrice } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
-import { withModels } from '../login/index.ts';
 import { type Effective, sourceIn } from './effective.ts';
 
 /** A value with its source. */

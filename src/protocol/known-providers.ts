@@ -1,9 +1,9 @@
-import type { ProviderKind } from '../../config/index.ts';
+/** Providers that a person connects by name: on a terminal with `oratorio login`, or on the page. Needs no Node and no valibot. */
 
 /** A provider that `oratorio login` knows by name. */
 export interface KnownProvider {
   readonly label: string;
-  readonly kind: ProviderKind;
+  readonly kind: 'openai' | 'anthropic' | 'google' | 'openai-compatible';
   /** Empty: the usual end point of the kind, or the user's answer. */
   readonly endPoint: string;
   /** Page that issues keys; absent: no key is needed. */

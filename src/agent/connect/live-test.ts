@@ -1,8 +1,9 @@
-import { ModelError, type ModelRouter, modelSettingsOf, modelSource, printedCall } from '../../agent/index.ts';
 import type { Config, LoadedConfig } from '../../config/index.ts';
 import { maskedAddress } from '../../lib/index.ts';
 import { defaults } from '../../protocol/index.ts';
-import type { CommandContext } from '../command.ts';
+import { ModelError } from '../model.ts';
+import { printedCall } from '../printed-call.ts';
+import { type ModelRouter, modelSettingsOf, modelSource } from '../providers/index.ts';
 
 /** Outcome of one request to a model. */
 export type LiveTest =
@@ -46,7 +47,7 @@ export type TestedConfig = Pick<LoadedConfig, 'config'> & Partial<Pick<LoadedCon
 /** Sends one small request, with one tool to call. A failure is returned with its next step. @throws the reason of `signal` */
 export async function liveTest(
   { config, layers }: TestedConfig,
-  { home, signal }: Pick<CommandContext, 'home' | 'signal'>,
+  { home, signal }: { readonly home: string; readonly signal: AbortSignal },
 ): Promise<LiveTest> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(defaults.cli.liveTestMs)]);
   const ask = async (models: ModelRouter): Promise<LiveTest> => {

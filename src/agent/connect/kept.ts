@@ -1,7 +1,12 @@
-import { modelSettingsOf } from '../../agent/index.ts';
 import { ConfigError, loadConfig } from '../../config/index.ts';
-import type { CommandContext } from '../command.ts';
-import type { KnownProvider } from './known-providers.ts';
+import type { KnownProvider } from '../../protocol/index.ts';
+import { modelSettingsOf } from '../providers/index.ts';
+
+/** Place of the user's settings, and the variables that they name. */
+export interface UserPlace {
+  readonly home: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
 
 /** Settings of the provider in force, which a log-in for the same provider does not change. Empty: not set. */
 export interface KeptSettings {
@@ -14,10 +19,7 @@ export interface KeptSettings {
  * provider of its kind; services that speak chat completions differ by their addresses.
  * @returns undefined for another provider, or a file that cannot be read
  */
-export function keptSettings(
-  { home, env }: CommandContext,
-  { kind, endPoint }: KnownProvider,
-): KeptSettings | undefined {
+export function keptSettings({ home, env }: UserPlace, { kind, endPoint }: KnownProvider): KeptSettings | undefined {
   try {
     const { config } = loadConfig({ home, workspace: undefined, env });
     const { main, model } = modelSettingsOf(config);
