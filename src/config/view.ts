@@ -1,4 +1,5 @@
 import { maskedAddress } from '../lib/index.ts';
+import { placeWords } from '../protocol/index.ts';
 import { ConfigChangeError, type ConfigPlace, workspaceSource } from './change.ts';
 import { ConfigError } from './error.ts';
 import { workspaceConfigFile } from './home.ts';
@@ -6,6 +7,8 @@ import { canonical, type Layer } from './layers.ts';
 import { resolveConfig, userLayers, workspaceLayer } from './load.ts';
 import { isJsonObject, type JsonObject, parseConfig } from './parse.ts';
 import { secretKeyPaths } from './schema.ts';
+import { lineIn } from './setting-places.ts';
+import { settingsTable, valueAt } from './settings-table.ts';
 
 /** A configuration for display: of a secret it holds only whether it is set. */
 export interface ShownConfig {
@@ -18,6 +21,8 @@ export interface ShownConfig {
   readonly workspace: JsonObject;
   readonly user: JsonObject;
   readonly warnings: readonly string[];
+  /** `file:line` of each set value that a form does not change, by key path. */
+  readonly places: Readonly<Record<string, string>>;
   /** Why the workspace's file cannot be changed by a form: it is no JSON object. */
   readonly problem: string | undefined;
 }
@@ -37,9 +42,20 @@ export function showConfig(place: ConfigPlace): ShownConfig {
     workspace: withoutSecrets(settingsOf(own.value)),
     user: withoutSecrets(settingsOf(user.value)),
     warnings: [...new Set([...problems, ...(whole.value?.warnings ?? [])])],
+    places: placesOf([...(user.value ?? []), ...(own.value ?? [])]),
     problem: source.problem ?? own.problem,
   };
 }
+
+/** The stronger layer comes last, and decides. */
+const placesOf = (layers: readonly Layer[]): Record<string, string> =>
+  Object.fromEntries(
+    layers.flatMap(({ file, settings }) =>
+      settingsTable
+        .filter(({ path }) => valueAt(settings, path) !== undefined)
+        .map(({ path }) => [path, placeWords({ file, line: lineIn(file, path.split('.')) })] as const),
+    ),
+  );
 
 const layersOf = (place: ConfigPlace, text: string | undefined): Layer[] =>
   text === undefined ? [] : [workspaceLayer(place, parseConfig(workspaceConfigFile(place.workspace), text))];

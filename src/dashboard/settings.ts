@@ -27,7 +27,7 @@ export async function configSchema(): Promise<Reply> {
 export function settings({ config, readOnly, logger }: DashboardOptions) {
   /** `GET /dashboard/api/config`. */
   function show(): Reply {
-    const { problem, warnings, effective, workspace, user, ...place } = showConfig(config);
+    const { problem, warnings, effective, workspace, user, places, ...place } = showConfig(config);
     const reason = readOnly ?? problem;
     const view: ConfigView = {
       ...place,
@@ -35,6 +35,7 @@ export function settings({ config, readOnly, logger }: DashboardOptions) {
       workspace: { ...workspace },
       user: { ...user },
       warnings: [...warnings],
+      places: { ...places },
       ...(reason !== undefined && { readOnly: reason }),
     };
     return json(200, view);

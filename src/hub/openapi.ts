@@ -199,6 +199,9 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   PushSubscribeInput: { endpoint: examplePush, keys: { p256dh: `B${'A'.repeat(86)}`, auth: 'A'.repeat(22) } },
   PushUnsubscribeInput: { endpoint: examplePush },
   WorkspaceInput: { path: '/home/me/project', agent: 'opencode' },
+  AgentInput: { workspacePath: '/home/me/project', agent: 'opencode' },
+  ModelLoginInput: { provider: 'openai', apiKey: '<key>', model: 'gpt-6-sol' },
+  ModelTestInput: { workspacePath: '/home/me/project' },
   TrustAnswer: { workspacePath: '/home/me/project', revision: 'Yk1…' },
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
   ApiProxyRequest: {
@@ -307,6 +310,21 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   subscribePush: { id: 'q2w8Zr0c1LkP' },
   unsubscribePush: { removed: true },
   makeWorkspace: { workspacePath: '/home/me/project', created: true },
+  chooseAgent: { change: 'chosen' },
+  listProviders: [
+    { name: 'openai', label: 'OpenAI', keyPage: 'https://platform.openai.com/api-keys', model: 'gpt-6-sol' },
+  ],
+  logIn: {
+    file: '/home/me/.oratorio/config.json',
+    test: { outcome: 'answered', model: 'gpt-6-sol', firstTokenMs: 412, message: '', hint: null },
+  },
+  testModel: {
+    outcome: 'refused',
+    model: 'gpt-6-sol',
+    firstTokenMs: null,
+    message: 'The provider refuses the key (401).',
+    hint: 'The key is refused: check that it is whole, not revoked, and for this provider.',
+  },
   askTrust: exampleTrust,
   answerTrust: { ...exampleTrust, trust: 'trusted' },
   listThreads: {
@@ -315,6 +333,8 @@ const responseExamples: Readonly<Record<string, unknown>> = {
         ...{ workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1', name: 'Fix the tests', status: 'active' },
         ...{ activity: 'idle', channel: 'page', createdAt: startedAt, lastActiveAt: '2026-01-01T12:05:00.000Z' },
         lastTurn: { status: 'completed', at: '2026-01-01T12:05:00.000Z' },
+        agent: null,
+        work: { totalMs: 16_000, toolMs: 8_300, waitMs: 3_800, costUsd: 0.0119, unpricedCount: 0 },
         fork: null,
         actionUrl: '/w/k3v7q2xw5m4ajd4e/#/chat/thread_1',
       },

@@ -155,7 +155,7 @@ function byActivity(left: HubThread, right: HubThread): number {
 
 const isServed = (workspace: Workspace): boolean => serves.includes(publicState(workspace.snapshot()));
 
-function hubThread({ thread, firstInput, lastTurn }: ListedThread, workspace: Workspace): HubThread {
+function hubThread({ thread, firstInput, lastTurn, work }: ListedThread, workspace: Workspace): HubThread {
   const { id } = workspace.facts;
   const name = (thread.displayName || firstWords(firstInput ?? '')).slice(0, nameChars);
   return {
@@ -168,6 +168,8 @@ function hubThread({ thread, firstInput, lastTurn }: ListedThread, workspace: Wo
     createdAt: thread.createdAt,
     lastActiveAt: thread.lastActiveAt,
     lastTurn: lastTurn && { status: lastTurn.status, at: lastTurn.completedAt ?? lastTurn.startedAt },
+    agent: thread.config?.agent ?? null,
+    work,
     fork: forkOf(thread),
     actionUrl: chatPath(id, thread.id),
   };

@@ -155,6 +155,8 @@ export const ConfigView = v.object({
   /** Content of the user's file. */
   user: v.record(v.string(), v.unknown()),
   warnings: v.array(v.string()),
+  /** `file:line` of each set value that a form does not change, by key path. */
+  places: v.optional(v.record(v.string(), v.string())),
 });
 export type ConfigView = v.InferOutput<typeof ConfigView>;
 /** `PUT /dashboard/api/config`: key paths (`Api.Port`) with their new value; null takes the setting out of the file. */

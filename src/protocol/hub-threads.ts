@@ -23,6 +23,19 @@ export const HubThread = v.object({
     v.nullable(v.object({ status: v.picklist(turnStatuses), at: v.string() })),
     v.description('How its last turn stands, and when that ended or began; null before one.'),
   ),
+  agent: nullable('Agent of its turns; null: that of its workspace.'),
+  work: v.pipe(
+    v.nullable(
+      v.object({
+        totalMs: v.pipe(v.number(), v.description('Time of its turns, in milliseconds.')),
+        toolMs: v.pipe(v.number(), v.description('Time of its tool calls.')),
+        waitMs: v.pipe(v.number(), v.description('Time in which it waited for a person.')),
+        costUsd: v.pipe(v.number(), v.description('Cost of its turns, in US dollars.')),
+        unpricedCount: v.pipe(v.number(), v.description('Requests whose price is unknown.')),
+      }),
+    ),
+    v.description('Sums of its stored traces; null without a trace.'),
+  ),
   fork: v.pipe(
     v.nullable(
       v.object({

@@ -7,6 +7,7 @@ import { presetNames } from './agent-words.ts';
 import { AgentInUse } from './agents.ts';
 import { Incident } from './exits.ts';
 import { HealthState, LastTurn, ModelInUse, Problem, SandboxState } from './health.ts';
+import { knownProviderNames } from './known-providers.ts';
 import { ProcessIdentity } from './launch.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
@@ -229,6 +230,64 @@ export const MadeWorkspace = v.object({
   created: v.pipe(v.boolean(), v.description('False when it was a workspace before.')),
 });
 export type MadeWorkspace = v.InferOutput<typeof MadeWorkspace>;
+
+/** Body of `POST /v1/workspaces/agent`. */
+export const AgentInput = v.object({
+  workspacePath: text('Path of the workspace; absolute.'),
+  agent: v.pipe(v.picklist(['oratorio', ...presetNames]), v.description('Agent that does its turns.')),
+});
+/** Answer to that. */
+export const AgentChosen = v.object({
+  change: v.pipe(
+    v.picklist(['unchanged', 'chosen', 'restricted']),
+    v.description('chosen: from the next start on. restricted: once the user trusts the workspace.'),
+  ),
+});
+export type AgentChosen = v.InferOutput<typeof AgentChosen>;
+
+/** A provider that a person can connect: `GET /v1/model/providers`. */
+export const ModelProvider = v.object({
+  name: v.pipe(v.picklist(knownProviderNames), v.description('Name for `POST /v1/model/login`.')),
+  label: text('Name for people.'),
+  keyPage: v.nullable(text('Page that issues keys, empty for an unknown one; null: it needs no key.')),
+  model: v.nullable(text('Its usual model; null: the request must name one.')),
+});
+export type ModelProvider = v.InferOutput<typeof ModelProvider>;
+
+/** Body of `POST /v1/model/login`: the answers to the questions of `oratorio login`. Its errors never quote the key. */
+export const ModelLoginInput = v.object({
+  provider: v.pipe(v.picklist(knownProviderNames), v.description('Provider, by the name that `oratorio login` takes.')),
+  apiKey: v.pipe(
+    v.optional(v.pipe(v.string('expected a text'), v.regex(/^(?!.*\$\{)\S{1,16384}$/, 'expected one word'))),
+    v.description('Key; absent for a service that needs none. It is written and never read back.'),
+  ),
+  endPoint: v.optional(text('Base URL, http or https; of the provider `other` only.')),
+  model: v.optional(text('Name of the model; absent: the present one, else the usual one of the provider.')),
+  isTested: v.pipe(v.optional(v.boolean(), true), v.description('False: saves without a request to the model.')),
+});
+
+/** Result of one small request to a model. */
+export const ModelTest = v.object({
+  outcome: v.pipe(
+    v.picklist(['answered', 'refused', 'unknownModel', 'unreachable']),
+    v.description('refused: the key or the request. unreachable: there was no usable answer.'),
+  ),
+  model: text('Name of the model; empty when it is unknown.'),
+  firstTokenMs: v.nullable(
+    v.pipe(v.number(), v.description('Milliseconds to its first words; null without an answer.')),
+  ),
+  message: text('Failure in a sentence, or a warning about tool calls; empty without one.'),
+  hint: v.nullable(text('Next step after a failure.')),
+});
+export type ModelTest = v.InferOutput<typeof ModelTest>;
+/** Body of `POST /v1/model/test`. */
+export const ModelTestInput = v.object({ workspacePath: text('Path of the workspace; absolute.') });
+/** Answer of `POST /v1/model/login`. */
+export const ModelLogin = v.object({
+  file: v.nullable(text('File that was written, mode 0600; null: the test failed and nothing was changed.')),
+  test: v.nullable(ModelTest),
+});
+export type ModelLogin = v.InferOutput<typeof ModelLogin>;
 
 /** Answer of `GET /v1/trust`: the question that `oratorio trust` asks. */
 export const TrustRequest = v.object({

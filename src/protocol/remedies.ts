@@ -77,6 +77,7 @@ export function restRemediesOf(isGivenUp: boolean, places: SettingPlaces): Remed
 
 /** Labels of remedies that a button carries out. */
 export const remedyLabels = {
+  login: 'Change the key…',
   start: 'Start again',
   restart: 'Restart',
   raiseLimit: 'Raise the limit…',

@@ -17,6 +17,14 @@ export interface ListedThread {
     readonly startedAt: string;
     readonly completedAt: string | null;
   } | null;
+  /** Sums of its traces; null without a trace. */
+  readonly work: {
+    readonly totalMs: number;
+    readonly toolMs: number;
+    readonly waitMs: number;
+    readonly costUsd: number;
+    readonly unpricedCount: number;
+  } | null;
 }
 
 export interface ThreadListRange {
@@ -62,7 +70,8 @@ export function listThreads(directory: string, range: ThreadListRange, busyMs: n
       values.push(folded(range.text), ...(match === null ? [] : [match]));
     }
     const sql = `SELECT t.json AS json, ifnull(${firstInputOf('t.key')}, firstInput) AS firstInput,
-        (SELECT json FROM turns WHERE thread = t.key ORDER BY key DESC LIMIT 1) AS turn
+        (SELECT json FROM turns WHERE thread = t.key ORDER BY key DESC LIMIT 1) AS turn,
+        turnDurationMs, toolDurationMs, approvalWaitMs, costUsd, unpricedCount
       FROM (${newest}) AS t LEFT JOIN traceSessions ON sessionKey = t.id
       WHERE ${conditions.join(' AND ')} LIMIT ?`;
     return database.all(sql, ...values, range.limit).map((row) => listed(row, database.file));
@@ -71,11 +80,21 @@ export function listThreads(directory: string, range: ThreadListRange, busyMs: n
   }
 }
 
-function listed({ json, firstInput, turn }: Row, file: string): ListedThread {
+function listed({ json, firstInput, turn, ...sums }: Row, file: string): ListedThread {
   const last = turn === null ? null : parseColumn<StoredTurn>(turn, file);
   return {
     thread: parseColumn<StoredThread>(json, file),
     firstInput: firstInput === null ? null : String(firstInput),
     lastTurn: last && { status: last.status, startedAt: last.startedAt, completedAt: last.completedAt ?? null },
+    work:
+      sums['turnDurationMs'] === null
+        ? null
+        : {
+            totalMs: Number(sums['turnDurationMs']),
+            toolMs: Number(sums['toolDurationMs']),
+            waitMs: Number(sums['approvalWaitMs']),
+            costUsd: Number(sums['costUsd']),
+            unpricedCount: Number(sums['unpricedCount']),
+          },
   };
 }

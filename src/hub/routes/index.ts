@@ -12,6 +12,7 @@ import { binder } from './bind.ts';
 import { type DelegatedRoutesOptions, delegatedRoutes } from './delegated.ts';
 import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
 import { exitsRoute, logRoute } from './logs.ts';
+import { type ModelRoutesOptions, modelRoutes } from './model.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 import { type PushRoutesOptions, pushRoutes } from './push.ts';
 import { type ThreadRoutesOptions, threadRoutes } from './threads.ts';
@@ -23,6 +24,7 @@ export interface RoutesOptions
     PushRoutesOptions,
     ThreadRoutesOptions,
     DelegatedRoutesOptions,
+    ModelRoutesOptions,
     WorkspaceRoutesOptions {
   readonly registry: Registry;
   readonly status: () => HubStatus;
@@ -111,6 +113,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     bind(hubRoutes.shutDown, shutdown),
     ...appServerRoutes(bind, registry, options.isStopping),
     ...workspaceRoutes(bind, options),
+    ...modelRoutes(bind, options),
     exitsRoute(bind, registry),
     logRoute(bind, registry),
     ...inboxRoutes(bind, options),

@@ -1,17 +1,26 @@
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import {
+  ConfigChangeError,
   ConfigError,
   chooseAgent,
   InitError,
   initWorkspace,
+  LockedFileError,
   TrustError,
   trustConsequence,
   trustQuestion,
   workspaceTrust,
 } from '../../config/index.ts';
 import { type AnyRoute, json } from '../../http/index.ts';
-import { type MadeWorkspace, TrustAnswer, type TrustRequest, WorkspaceInput } from '../../protocol/index.ts';
+import {
+  type AgentChosen,
+  AgentInput,
+  type MadeWorkspace,
+  TrustAnswer,
+  type TrustRequest,
+  WorkspaceInput,
+} from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import type { Registry } from '../registry.ts';
 import { hubRoutes } from '../route-table.ts';
@@ -24,12 +33,14 @@ export interface WorkspaceRoutesOptions {
 }
 
 /** Refusals of the settings room in the Hub's contract. */
-function refusing<T>(work: () => T): T {
+export function refusing<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
     if (error instanceof TrustError) throw hubError('trustRefused', error.message);
-    if (error instanceof ConfigError) throw hubError('invalidConfig', error.message);
+    if (error instanceof ConfigError || error instanceof ConfigChangeError)
+      throw hubError('invalidConfig', error.message);
+    if (error instanceof LockedFileError) throw hubError('invalidConfig', error.message);
     if (error instanceof InitError) throw hubError('invalidRequest', error.message);
     throw error;
   }
@@ -46,11 +57,13 @@ export function workspaceRoutes(bind: Bind, options: WorkspaceRoutesOptions): An
     return directory;
   }
 
+  const choose = (workspace: string, agent: string): AgentChosen => ({
+    change: chooseAgent({ home, workspace }, agent === 'oratorio' ? undefined : { name: agent }),
+  });
+
   function make(input: { readonly path: string; readonly agent?: string | undefined }): MadeWorkspace {
     const { workspacePath, created } = initWorkspace(directoryOf(input.path), env);
-    const { agent } = input;
-    if (agent !== undefined)
-      chooseAgent({ home, workspace: workspacePath }, agent === 'oratorio' ? undefined : { name: agent });
+    if (input.agent !== undefined) choose(workspacePath, input.agent);
     return { workspacePath, created };
   }
 
@@ -71,6 +84,13 @@ export function workspaceRoutes(bind: Bind, options: WorkspaceRoutesOptions): An
       return json(
         200,
         refusing(() => make(input)),
+      );
+    }),
+    bind(hubRoutes.chooseAgent, async (context) => {
+      const { workspacePath, agent } = await context.json(AgentInput);
+      return json(
+        200,
+        refusing(() => choose(registry.canonical(workspacePath), agent)),
       );
     }),
     bind(hubRoutes.askTrust, ({ query }) =>
