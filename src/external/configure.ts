@@ -31,15 +31,20 @@ export interface ConfigureOptions
   readonly logger: Logger;
 }
 
+/** A server inherits the search path of its Hub, which may be older than the program. */
+const olderPath = 'If it is installed, the Hub was started with an earlier PATH: oratorio hub stop, then start again.';
+
 /** Program, arguments and whole environment of an agent's process. */
 export function agentProcess({ agent, env, passEnvironment }: AgentProcessOptions) {
   const preset = presetFor(agent.Name);
   const [program = preset?.program ?? agent.Name, ...ownArgs] = agent.Command;
   const args = agent.Command.length > 0 ? ownArgs : (preset?.args ?? []);
+  const found = findAgentCommand(program, env['PATH'] ?? '');
   return {
     name: agent.Name || program,
     preset,
-    command: [...(findAgentCommand(program, env['PATH'] ?? '') ?? [program]), ...args],
+    isFound: found !== undefined,
+    command: [...(found ?? [program]), ...args],
     env: childEnvironment(env, {
       pass: [...passEnvironment, ...(preset?.passes ?? [])],
       add: { ...preset?.env, ...agent.Env },
@@ -55,7 +60,7 @@ export function configuredAgent({
   restartPolicy,
   ...rest
 }: ConfigureOptions): ExternalAgent {
-  const { name, preset, command, env: own } = agentProcess({ agent, env, passEnvironment });
+  const { name, preset, isFound, command, env: own } = agentProcess({ agent, env, passEnvironment });
   const { handshakeMs, closeGraceMs, cancelGraceMs } = defaults.externalAgent;
   const dialect = preset && dialects[agent.Name as PresetName];
   return new ExternalAgent({
@@ -72,7 +77,7 @@ export function configuredAgent({
     worker: preset?.worker,
     mcpServers: preset?.takesMcpServers === false ? () => [] : rest.mcpServers,
     loginHint: preset?.login,
-    installHint: preset ? `${installHintOf(preset)}.` : '',
+    installHint: [preset ? `${installHintOf(preset)}.` : '', ...(isFound ? [] : [olderPath])].join(' ').trim(),
     policy: {
       ...restartPolicy,
       gracefulStopMs: closeGraceMs,
