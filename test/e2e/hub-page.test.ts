@@ -75,7 +75,7 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
 
   const terminal = await ask('terminal', 'touch elsewhere');
   const second = page.locator('.request').nth(1);
-  await second.getByText('touch elsewhere').waitFor();
+  await second.getByText('touch elsewhere', { exact: true }).waitFor();
   const { data } = (await terminal.request('approval/list', {})) as { data: { requestId: string }[] };
   await terminal.request('approval/respond', { requestId: data[0]?.requestId, decision: 'decline' });
   await second.getByText(/^Declined in the terminal, /).waitFor();

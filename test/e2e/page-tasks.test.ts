@@ -1,5 +1,5 @@
 /** Tasks of a user on the page, on a laptop and on a phone, each with at most its number of presses. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
@@ -38,12 +38,12 @@ class Hand {
   }
 }
 
-async function openPage(t: Test, { width, height }: Screen, path = '/'): Promise<Page> {
+async function openPage(t: Test, { width, height }: Screen, path = '/', at = ''): Promise<Page> {
   const context = await browser.newContext({ viewport: { width, height }, reducedMotion: 'reduce' });
   t.teardown(() => context.close());
   context.setDefaultTimeout(120_000);
   const page = await context.newPage();
-  await page.goto(`${apiBaseUrl}${path}#token=${token}`);
+  await page.goto(`${apiBaseUrl}${path}#token=${token}${at && `&at=${at}`}`);
   await page.locator('.connection.live').waitFor();
   return page;
 }
@@ -63,6 +63,18 @@ async function giveUp(): Promise<void> {
       return now.phase === 'exited.givenUp' || (now.state === 'running' && now.pid !== pid) || undefined;
     }, 'the end of its process');
   }
+}
+
+/** Has the agent of the shop ask for approval. Resolves with the id of the conversation. */
+async function ask(t: Test, displayName: string, text: string): Promise<string> {
+  const { endpoints } = await hub.record(shop);
+  const client = await AppServerClient.connect(endpoints['appServerWebSocket'] ?? '', {
+    clientInfo: { name: 'oratorio-cli', version: '1' },
+  });
+  t.teardown(() => client.close());
+  const { thread } = (await client.request('thread/start', { displayName })) as { thread: { id: string } };
+  await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text }] });
+  return thread.id;
 }
 
 /** A directory that came with untrusted settings. */
@@ -130,27 +142,129 @@ for (const screen of screens) {
     await region(page, 'Quiet').getByRole('listitem', { name: infra }).waitFor();
   });
 
-  t.test(`${screen.name}: an approval calls on every page, and is answered with two presses from any`, async (t) => {
+  t.test(`${screen.name}: an approval calls on every page, and is answered with one press from any`, async (t) => {
     const page = await openPage(t, screen, (await hub.record(infra)).page ?? '/');
-    const client = await AppServerClient.connect(shopRecord.endpoints['appServerWebSocket'] ?? '', {
-      clientInfo: { name: 'oratorio-cli', version: '1' },
-    });
-    t.teardown(() => client.close());
-    const { thread } = (await client.request('thread/start', { displayName: 'asks' })) as { thread: { id: string } };
-    const input = [{ type: 'text', text: `run: touch asked-on-${screen.name}` }];
-    await client.request('turn/start', { threadId: thread.id, input });
-    const link = rail(page).getByRole('link', { name: 'Inbox, 1 waiting' });
-    await link.waitFor();
+    await ask(t, 'asks', `run: touch asked-on-${screen.name}`);
+    await rail(page).getByRole('link', { name: 'Inbox, 1 waiting' }).waitFor();
     await rail(page).getByRole('link', { name: 'shop, ready, 1 waiting' }).waitFor();
     await eventually(async () => /^\(1\) /.test(await page.title()) || undefined, 'the title calls');
+    const tray = page.getByRole('complementary', { name: 'Waiting request' });
+    const card = tray.getByRole('article', { name: 'Approval: shop' });
+    await card.getByText(`touch asked-on-${screen.name}`, { exact: true }).waitFor();
+    await card.getByText(`you asked: “run: touch asked-on-${screen.name}”`).waitFor();
+    await card.getByRole('timer').waitFor();
+    t.equal(await page.evaluate(() => document.activeElement?.tagName), 'BODY', 'it takes no focus');
+    t.same(await card.getByRole('button').allTextContents(), [
+      'Allow once',
+      'Allow this command in this conversation',
+      'Decline',
+      'Decline and stop',
+      'Later',
+    ]);
+    t.same(await axe(page), []);
+    t.same(await smallTargets(page), []);
+    if (screen.name === 'phone')
+      for (const button of await card.locator('.answers button').all())
+        t.ok(((await button.boundingBox())?.height ?? 0) >= 44, 'a finger hits each button');
     const hand = new Hand();
-    await hand.press(link);
-    await page.locator('.request').getByText(`touch asked-on-${screen.name}`).waitFor();
-    await hand.press(page.locator('.request').getByRole('button', { name: 'Allow once' }));
+    await hand.press(card.getByRole('button', { name: 'Allow once' }));
     await page.getByText(/^Allowed on a page, /).waitFor();
+    await card.waitFor({ state: 'detached' });
     await eventually(async () => !/^\(/.test(await page.title()) || undefined, 'the title is quiet');
-    t.equal(hand.presses, 2);
+    await eventually(() => existsSync(join(shop, `asked-on-${screen.name}`)) || undefined, 'the command runs');
+    t.equal(hand.presses, 1);
   });
+
+  t.test(
+    `${screen.name}: a request that is put off stays in the inbox, and one with a danger has no default`,
+    async (t) => {
+      const page = await openPage(t, screen, (await hub.record(infra)).page ?? '/');
+      const threadId = await ask(t, 'deletes', 'run: rm -rf not-there');
+      const card = page.getByRole('article', { name: 'Approval: shop' });
+      await card.getByText('deletes', { exact: true }).waitFor();
+      t.equal(await card.locator('.answers .main').count(), 0, 'no button stands out');
+      await card.getByRole('button', { name: 'Later' }).click();
+      await card.waitFor({ state: 'detached' });
+      await rail(page).getByRole('link', { name: 'Inbox, 1 waiting' }).click();
+      await card.waitFor();
+      t.equal(await card.count(), 1, 'the inbox shows it once');
+      await page.goto(`${apiBaseUrl}${shopRecord.page}#/chat/${threadId}`);
+      await card.waitFor();
+      t.equal(await card.count(), 1, 'its conversation shows it once');
+      await card.getByRole('button', { name: 'Decline', exact: true }).click();
+      await card.waitFor({ state: 'detached' });
+    },
+  );
+
+  t.test(
+    `${screen.name}: a file is changed with one press, the change is seen with one, and undone with two`,
+    async (t) => {
+      const page = await openPage(t, screen, `${shopRecord.page}`);
+      await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'Conversations' }).click();
+      if (screen.name === 'phone') await page.getByRole('link', { name: 'New' }).click();
+      const name = `changed-on-${screen.name}.txt`;
+      const hand = new Hand();
+      await page.getByRole('textbox', { name: 'Message' }).fill(`write "one line" to ${name}`);
+      await hand.press(page.getByRole('button', { name: 'Send' }));
+      const card = page.getByRole('article', { name: 'Approval: shop' });
+      await card.locator('ins', { hasText: 'one line' }).waitFor();
+      await hand.press(card.getByRole('button', { name: 'Allow once' }));
+      const end = page.locator('.end.completed');
+      await end.waitFor();
+      t.equal(hand.presses, 2, 'one to send, one for the question');
+      t.ok(existsSync(join(shop, name)));
+
+      const reader = new Hand();
+      await reader.press(end.getByRole('link', { name: 'Changes' }));
+      await page.locator('.file-change', { hasText: name }).getByText('one line').first().waitFor();
+      t.equal(reader.presses, 1, 'what it changed');
+      t.same(await axe(page), []);
+      await page.goBack();
+
+      const undoer = new Hand();
+      await undoer.press(end.getByRole('button', { name: 'Undo' }));
+      await dialog(page).getByText(name).waitFor();
+      await undoer.press(dialog(page).getByRole('button', { name: 'Undo' }));
+      await page.getByRole('status').getByText('1 file restored').waitFor();
+      await page.getByRole('button', { name: 'Bring them back' }).waitFor();
+      t.equal(undoer.presses, 2, 'undone, and known to be');
+      t.notOk(existsSync(join(shop, name)));
+    },
+  );
+
+  t.test(`${screen.name}: another agent is chosen with at most four presses`, async (t) => {
+    const page = await openPage(t, screen, shopRecord.page ?? '/');
+    const hand = new Hand();
+    await hand.press(page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'Settings' }));
+    const agent = page.getByRole('region', { name: 'Agent', exact: true });
+    const choose = async (name: string) => {
+      await agent.getByRole('combobox').selectOption(name);
+      await hand.press(agent.getByRole('button', { name: 'Use and restart' }));
+      await eventually(async () => {
+        const { state, agent } = await hub.record(shop);
+        return (state === 'running' && agent?.name === name) || undefined;
+      }, `${name} does the turns`);
+    };
+    await choose('opencode');
+    t.ok(hand.presses + 1 <= 4, 'with the press that opens the list');
+    await choose('oratorio');
+  });
+
+  t.test(
+    `${screen.name}: the cost of a conversation is the same in the list of all and in that of its workspace`,
+    async (t) => {
+      const page = await openPage(t, screen, '/', '/threads');
+      const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem');
+      await rows.first().waitFor();
+      t.notMatch(await page.locator('main').textContent(), /thread_/, 'no conversation has an id as its name');
+      await page
+        .getByRole('img', { name: /^(?:\d+ % [a-z ]+, )+\d/ })
+        .first()
+        .waitFor();
+      t.same(await axe(page), []);
+      t.notOk(await overflowsAt(page, 320), 'it fits a narrow phone');
+    },
+  );
 
   t.test(
     `${screen.name}: a nightly job is made with two presses, and the form names requests that are declined`,

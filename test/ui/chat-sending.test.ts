@@ -188,7 +188,7 @@ scene(
     await page.setViewportSize({ width: 1440, height: 900 });
     const left = (at: string) =>
       page.locator(at).evaluate((element) => Math.round(element.getBoundingClientRect().left));
-    await shows(t, 'equal', async () => (await left('.approval h2')) === (await left('.composer textarea')), true);
+    await shows(t, 'equal', async () => (await left('.approval header')) === (await left('.composer textarea')), true);
     open.open();
   },
 );

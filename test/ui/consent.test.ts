@@ -1,6 +1,7 @@
 /** Questions that a person answers on the page, and text that a person is still writing. */
 import t from 'tap';
 import { foldBlankLines } from '../../src/lib/index.ts';
+import { hazardsOf, outsideScope } from '../../src/protocol/index.ts';
 import { askedChange, partsToSee } from '../../src/ui/views/chat/data/diff-rows.ts';
 import { callTool, say, script } from '../agent/scripted-provider.ts';
 import { box, button, chatStage, write } from './chat-scene.ts';
@@ -81,6 +82,56 @@ t.test('regression: H51 a change that is not shown whole is never seen', async (
   }
   t.same(partsToSee(askedChange(null, head)), ['target', 'change'], 'positive control');
   t.same(partsToSee(askedChange(null, undefined)), ['target'], 'a command has no change');
+});
+
+scene(
+  'edits of one round are one card and one answer, and several edits of a file are shown by the server',
+  {
+    provider: script(
+      [
+        { type: 'call', name: 'WriteFile', args: { path: 'a.txt', content: 'first\nsecond\n' } },
+        { type: 'call', name: 'WriteFile', args: { path: 'b.txt', content: 'other\n' } },
+      ],
+      say('Both.'),
+      callTool('EditFile', {
+        path: 'a.txt',
+        edits: [
+          { oldText: 'first', newText: '1st' },
+          { oldText: 'second', newText: '2nd' },
+        ],
+      }),
+      say('Edited.'),
+    ),
+  },
+  async (t, { page }) => {
+    await write(page, 'Write both');
+    const card = page.getByRole('article', { name: /^Approval: / });
+    await card.getByText('edit 1 of 2').waitFor();
+    await card.getByText('edit 2 of 2').waitFor();
+    await card.locator('ins', { hasText: 'other' }).waitFor();
+    await card.getByRole('button', { name: 'Allow edits of these files in this conversation' }).waitFor();
+    t.same(await axe(page), []);
+    await button(page, 'Allow once').click();
+    await page.locator('.answer', { hasText: 'Both.' }).waitFor();
+    t.equal(await page.locator('.card', { hasText: 'Allowed, ' }).count(), 2, 'one press has allowed both');
+    await write(page, 'Edit it');
+    await card.locator('del', { hasText: 'second' }).waitFor();
+    await card.locator('ins', { hasText: '2nd' }).waitFor();
+    await button(page, 'Decline').click();
+    await page.locator('.answer', { hasText: 'Edited.' }).waitFor();
+  },
+);
+
+t.test('a danger of a request is named, and a plain command has none', async (t) => {
+  const shell = (target: string, scopeKey = 'exec:') =>
+    hazardsOf({ approvalType: 'shell', operation: 'run', target, scopeKey }, '/ws');
+  t.same(shell('git push --force origin main'), ['leaves the machine']);
+  t.same(shell('cd x && rm -rf build; curl -s http://a.example'), ['leaves the machine', 'deletes']);
+  t.same(shell('ls', `${outsideScope}1`), ['outside the sandbox']);
+  t.same(shell('npm test -- --rm'), []);
+  const file = (target: string) => hazardsOf({ approvalType: 'file', operation: 'edit', target, scopeKey: '' }, '/ws');
+  t.same(file('/ws/a.txt'), []);
+  t.same(file('/ws2/a.txt'), ['outside the workspace']);
 });
 
 scene(

@@ -28,6 +28,7 @@ function fill({ state }: WorkspaceBackend): void {
     },
     workspace: { MaxToolCallRounds: 50 },
     user: { Model: 'gpt-x' },
+    places: { ApiKey: '/home/me/.oratorio/config.json:4' },
   };
 }
 
@@ -93,9 +94,10 @@ scene(
     await shows(t, 'match', () => field(page, 'Model').textContent(), 'your settings');
     await shows(t, 'match', () => field(page, 'MaxToolCallRounds').textContent(), 'this workspace');
     await shows(t, 'match', () => field(page, 'Tools.Shell.TimeoutMs').textContent(), 'default · after restart');
-    await shows(t, 'equal', () => control(page, 'Tools.Shell.TimeoutMs').inputValue(), '120000');
-    t.equal(await control(page, 'ApiKey').inputValue(), '', 'a secret is never shown');
-    await shows(t, 'match', () => control(page, 'ApiKey').getAttribute('placeholder'), 'set');
+    await shows(t, 'equal', () => control(page, 'Tools.Shell.TimeoutMs').textContent(), '120000');
+    await shows(t, 'equal', () => control(page, 'ApiKey').textContent(), 'set', 'a secret is never shown');
+    await shows(t, 'match', () => field(page, 'ApiKey').textContent(), '/home/me/.oratorio/config.json:4');
+    t.equal(await page.locator('.settings :is(input, textarea, select):disabled').count(), 0, 'no field is locked');
     await shows(t, 'match', () => control(page, 'McpServers').textContent(), '"stdio"');
 
     await control(page, 'Model').fill('gpt-y');
@@ -103,7 +105,13 @@ scene(
     await control(page, 'StreamUpstream').uncheck();
     await control(page, 'EnabledTools').fill('ReadFile\n\n Exec ');
     for (const keyPath of ['ApiKey', 'EndPoint', 'Tools.Shell.Sandbox', 'Tools.Web.AllowedHosts', 'Api.AutoApprove']) {
-      await shows(t, 'ok', () => control(page, keyPath).isDisabled(), `${keyPath} gives rights`);
+      await shows(
+        t,
+        'equal',
+        () => control(page, keyPath).evaluate(({ tagName }) => tagName),
+        'OUTPUT',
+        `${keyPath} gives rights`,
+      );
       await shows(t, 'match', () => field(page, keyPath).textContent(), / Locked \(1\)/);
     }
     const notes = page.getByRole('list', { name: 'Locked settings' }).getByRole('listitem');
@@ -208,11 +216,11 @@ scene(
   },
   async (t, { page }) => {
     await page.getByText('the file is no JSON object').waitFor();
-    await shows(t, 'equal', () => control(page, 'Model').isDisabled(), true);
+    await shows(t, 'equal', () => control(page, 'Model').textContent(), 'gpt-x');
     await page.keyboard.press('/');
     await page.keyboard.type('compaction context');
     await control(page, 'Model').waitFor({ state: 'detached' });
-    await shows(t, 'equal', () => control(page, 'Compaction.ContextWindow').inputValue(), '0');
+    await shows(t, 'equal', () => control(page, 'Compaction.ContextWindow').textContent(), '0');
     t.same(await axe(page), []);
   },
 );

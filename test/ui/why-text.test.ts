@@ -65,5 +65,9 @@ t.test('an event without words is named, also when Object has a member of this n
   t.equal(eventClause(record('done(compact)')), '“compact” was done');
   t.equal(eventClause(record('error(compact)')), '“compact” failed');
   t.equal(eventClause(record('after(grace)')), 'the time “grace” was over');
-  t.equal(eventClause(record('toString')), 'toString came');
+  t.equal(eventClause(record('toString')), '“tostring” came');
+  t.equal(eventClause(record('END.STORED')), 'the end was stored');
+  t.equal(eventClause(record('TOKENS.USED')), 'the tokens were used');
+  t.equal(eventClause(record('TURN.ENDED')), 'the turn ended');
+  t.equal(eventClause(record('LINK.GONE')), '“link gone” came');
 });

@@ -28,6 +28,9 @@ export function splitPath(path: string): { head: string; tail: string } {
   return slash <= 0 ? { head: '', tail: path } : { head: path.slice(0, slash), tail: path.slice(slash) };
 }
 
+/** Last segment of a path. */
+export const lastName = (path: string): string => splitPath(path).tail.replace(/^[/\\]/, '');
+
 const abbreviations: Readonly<Record<string, string>> = { pid: 'PID', api: 'API', mcp: 'MCP', agui: 'AG-UI' };
 
 /** `lastError` as `Last error`. */

@@ -5,9 +5,10 @@ import type { App } from '../app/app.ts';
 import type { Renewal } from '../app/renewal.ts';
 import { href } from '../app/router.ts';
 import type { Page, ViewName } from '../app/server.ts';
-import { splitPath } from '../parts/format.ts';
+import { lastName } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 import { Banner } from '../parts/state-banner.tsx';
+import type { Tray as TrayView } from '../views/inbox/tray.tsx';
 import type { Rail as RailView } from '../views/overview/rail.tsx';
 import { Gate } from './gate.tsx';
 import { Header } from './header.tsx';
@@ -36,7 +37,8 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
   const waiting = useWaiting(app, page);
   useTitle(app, page, waiting.all.value);
   const hasHub = app.server.kind === 'hub' || app.server.filesFrom !== null;
-  const Rail = useRail(hasHub);
+  const Rail = usePart(hasHub, fetchRail)?.Rail;
+  const Tray = usePart(hasHub && waiting.all.value > 0, fetchTray)?.Tray;
   const main = useFocusOnArrival(view);
   return (
     <div class="frame">
@@ -70,6 +72,7 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
       <main class="outlet" ref={main} tabIndex={-1} aria-label={views[view].title}>
         <Outlet key={view} app={app} view={view} isThere={page.views.includes(view)} />
       </main>
+      {Tray && !inRail.has(view) && <Tray app={app} />}
       {overlay.value === 'palette' && <Palette app={app} onClose={() => closeOverlay(overlay, 'palette')} />}
       {overlay.value === 'keys' && <KeySheet app={app} onClose={() => closeOverlay(overlay, 'keys')} />}
       <Toasts app={app} />
@@ -80,16 +83,16 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
 /** Views that the rail of workspaces leads to. */
 const inRail: ReadonlySet<ViewName> = new Set(['now', 'inbox']);
 
-/** The rail of workspaces, fetched after the first view. */
-function useRail(hasHub: boolean) {
-  const [part, setPart] = useState<{ readonly Rail: typeof RailView } | null>(null);
+const fetchRail = (): Promise<{ readonly Rail: typeof RailView }> => import('../views/overview/rail.tsx');
+const fetchTray = (): Promise<{ readonly Tray: typeof TrayView }> => import('../views/inbox/tray.tsx');
+
+/** A part that is fetched after the first view. Without it, the navigation of views leads to the views of the Hub. */
+function usePart<T>(isWanted: boolean, fetchPart: () => Promise<T>): T | null {
+  const [part, setPart] = useState<T | null>(null);
   useEffect(() => {
-    if (!hasHub) return;
-    import('../views/overview/rail.tsx').then(setPart, () => {
-      // Without it, the views of the Hub are reached from the navigation of views.
-    });
-  }, [hasHub]);
-  return part?.Rail ?? null;
+    if (isWanted) fetchPart().then(setPart, () => {});
+  }, [isWanted]);
+  return part;
 }
 
 /** `Inbox, 2 waiting`. */
@@ -135,8 +138,7 @@ function useTitle(app: App, page: Page, waiting: number): void {
     app.subject.value = null;
   }, [view]);
   useEffect(() => {
-    const where =
-      page.workspacePath === undefined ? app.server.name : splitPath(page.workspacePath).tail.replace(/^[/\\]/, '');
+    const where = page.workspacePath === undefined ? app.server.name : lastName(page.workspacePath);
     const calls = waiting > 0 ? `(${waiting}) ` : '';
     document.title =
       calls + [subject, views[view].title, where, 'Oratorio'].filter((part) => part !== null).join(' · ');

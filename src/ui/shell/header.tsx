@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals';
 import type { App } from '../app/app.ts';
 import type { Page } from '../app/server.ts';
 import type { Connection } from '../app/stream.ts';
-import { splitPath } from '../parts/format.ts';
+import { lastName, splitPath } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 import { Logo } from '../parts/icons.tsx';
 import { clockTime } from '../parts/time.ts';
@@ -21,7 +21,7 @@ export function Header({
   readonly overlay: Signal<Overlay>;
 }) {
   const preferencesAreOpen = useSignal(false);
-  const { head, tail } = splitPath(page.workspacePath ?? '');
+  const { head } = splitPath(page.workspacePath ?? '');
   return (
     <header class="head">
       <Logo />
@@ -31,7 +31,7 @@ export function Header({
             <a href="/">Hub</a>{' '}
           </>
         )}
-        <b>{page.workspacePath === undefined ? `Oratorio ${app.server.name}` : tail.replace(/^[/\\]/, '')}</b>
+        <b>{page.workspacePath === undefined ? `Oratorio ${app.server.name}` : lastName(page.workspacePath)}</b>
         <span class="quiet mono cut" title={page.workspacePath}>
           {head}
         </span>

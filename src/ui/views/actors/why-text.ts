@@ -85,12 +85,25 @@ export function eventClause({ event, projection }: Pick<TransitionRecord, 'event
     const [, kind, name] = /^(done|error|after)\((.*)\)$/.exec(event) ?? [];
     if (kind === 'done') return `“${name}” was done`;
     if (kind === 'error') return `“${name}” failed`;
-    return kind === 'after' ? `the time “${name}” was over` : `${event} came`;
+    return kind === 'after' ? `the time “${name}” was over` : passive(event);
   }
   const { signal, exitCode } = projection;
   if (event !== 'PROCESS.EXITED' && event !== 'COMMAND.EXITED') return known;
   if (typeof signal === 'string') return `${known} with ${signal}`;
   return typeof exitCode === 'number' ? `${known} with code ${exitCode}` : known;
+}
+
+/** Verbs that need no “was”. */
+const intransitive: ReadonlySet<string> = new Set(['changed', 'ended', 'exited', 'failed', 'resumed', 'started']);
+
+/** `END.STORED` as `the end was stored`; another event is named. */
+function passive(event: string): string {
+  const words = event.toLowerCase().split(/[._]/);
+  const verb = words.pop() ?? '';
+  if (words.length === 0 || !/ed$/.test(verb)) return `“${event.toLowerCase().replaceAll(/[._]/g, ' ')}” came`;
+  const thing = `the ${words.join(' ')}`;
+  if (intransitive.has(verb)) return `${thing} ${verb}`;
+  return `${thing} ${thing.endsWith('s') ? 'were' : 'was'} ${verb}`;
 }
 
 function countOf({ entry: { record }, nth }: Reason, actor: Actor): string {

@@ -7,7 +7,7 @@ export interface Reason {
   readonly entry: LogEntry;
   /** Number of this event among equal events in a row: the third failed probe. */
   readonly nth: number;
-  /** Guards that held, and negated guards of transitions tried before: `reachesFailureThreshold`, `not hasProcess`. */
+  /** Guards that held: `reachesFailureThreshold`. */
   readonly because: readonly string[];
   /** Later transitions that changed no state, with their number. */
   readonly after: readonly { readonly event: string; readonly times: number }[];
@@ -55,29 +55,13 @@ function reasonAt(
 ): Reason[] {
   const entry = log[index];
   if (!entry) return [];
-  const because = edgesOf(chart, entry.record).flatMap((edge) => guardsOf(chart, edge));
+  const because = edgesOf(chart, entry.record).flatMap(({ guard }) => guard ?? []);
   return [{ entry, nth: nthInARow(log, index), because, after: runsOf(log.slice(index + 1, next)) }];
 }
 
 export function edgesOf(chart: Chart | undefined, record: TransitionRecord): ChartEdge[] {
   return chart ? chart.edges.filter((edge) => record.edges.includes(edge.id)) : [];
 }
-
-/** Conditions under which an edge was taken: a machine tries the transitions of an event in order. */
-function guardsOf(chart: Chart | undefined, taken: ChartEdge): string[] {
-  const rivals = chart?.edges.filter((edge) => edge.source === taken.source && edge.event === taken.event) ?? [];
-  const before = rivals.slice(
-    0,
-    rivals.findIndex((edge) => edge.id === taken.id),
-  );
-  const untrue = before.flatMap(({ guard }) => (guard === null ? [] : [negated(guard)]));
-  return [...untrue, ...(taken.guard === null ? [] : [taken.guard])];
-}
-
-const negated = (guard: string): string => {
-  if (guard.startsWith('not ') && !/ (and|or) /.test(guard)) return guard.slice(4);
-  return / (and|or) /.test(guard) ? `not (${guard})` : `not ${guard}`;
-};
 
 function nthInARow(log: readonly LogEntry[], index: number): number {
   const event = log[index]?.record.event;

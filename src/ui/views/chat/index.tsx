@@ -92,7 +92,7 @@ function Desk({ app, chat, conversation }: DeskProps) {
         isReadOnly={readOnly !== undefined}
       />
       <RestoredFiles app={app} conversation={conversation} />
-      <Approvals conversation={conversation} />
+      <Approvals app={app} conversation={conversation} />
       <Queue app={app} conversation={conversation} />
       {readOnly === undefined ? (
         <Composer app={app} chat={chat} conversation={conversation} />

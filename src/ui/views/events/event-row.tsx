@@ -1,8 +1,9 @@
+import { visible } from '../../../lib/browser.ts';
 import { dashboardPaths } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
 import { copyText } from '../../parts/copy.tsx';
-import { timeOfDay } from '../../parts/format.ts';
+import { duration, humanName, timeOfDay } from '../../parts/format.ts';
 import { Glyph } from '../../parts/glyphs.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { JsonTree } from '../../parts/json-tree.tsx';
@@ -19,9 +20,25 @@ const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
 ];
 const plain: Look = { tone: 'neutral', shape: 'ring' };
 
+/** Looks of notifications by their severity. */
+const severities: Readonly<Record<string, Look>> = {
+  info: plain,
+  success: { tone: 'ok', shape: 'disc' },
+  warning: { tone: 'warn', shape: 'triangle' },
+  error: { tone: 'danger', shape: 'cross' },
+};
+
+interface EventData {
+  readonly status?: unknown;
+  readonly health?: unknown;
+  readonly severity?: unknown;
+}
+
 /** Look of an event. A failed turn does not look like a success, although its type is `completed`. */
 function lookOfEntry({ type, fields }: FirehoseEntry): Look {
-  const data = fields['data'] as { readonly status?: unknown; readonly health?: unknown } | undefined;
+  const data = fields['data'] as EventData | undefined;
+  const severity = severities[String(data?.severity)];
+  if (severity) return severity;
   if (data?.status === 'failed' || data?.health === 'failing') return { tone: 'danger', shape: 'cross' };
   if (data?.status === 'cancelled' || data?.health === 'degraded') return { tone: 'warn', shape: 'triangle' };
   return looks.find(([pattern]) => pattern.test(type))?.[1] ?? plain;
@@ -41,7 +58,7 @@ export function EventRow({ entry }: { readonly entry: FirehoseEntry }) {
         <span class="cut">{entry.type}</span>
       </span>
       <span class="whose cut">{subjectOf(entry)}</span>
-      <code class="quiet cut">{gistOf(entry)}</code>
+      <span class="quiet cut gist">{gistOf(entry)}</span>
     </div>
   );
 }
@@ -60,10 +77,26 @@ function subjectOf({ fields }: FirehoseEntry): string {
   return [tool, sessionKey].filter((each) => typeof each === 'string').join(' · ');
 }
 
-/** Beginning of the event's own data: its time and origin have their own columns. */
+/** Fields with a column of their own. */
+const columns: ReadonlySet<string> = new Set(['at', 'id', 'type', 'tool', 'sessionKey', 'workspacePath', 'data']);
+/** Fields whose value is a sentence. */
+const sentences: ReadonlySet<string> = new Set(['title', 'body', 'message', 'text', 'error']);
+
+/** The event's own data in words; opened, the event shows all of it. */
 function gistOf({ fields, data }: FirehoseEntry): string {
-  const inner = fields['data'];
-  return (inner === undefined ? data : JSON.stringify(inner)).slice(0, 300);
+  const { data: inner } = fields;
+  if (Object.keys(fields).length === 0) return visible(data.slice(0, 300), { multiline: false });
+  const own = typeof inner === 'object' && inner !== null ? Object.entries(inner) : [];
+  const others = Object.entries(fields).filter(([name]) => !columns.has(name));
+  return visible([...own, ...others].flatMap(phraseOf).join(' · ').slice(0, 300), { multiline: false });
+}
+
+/** A plain value with its name; other values are left out. */
+function phraseOf([name, value]: [string, unknown]): readonly string[] {
+  if (typeof value === 'string' && sentences.has(name)) return value === '' ? [] : [value];
+  if (typeof value === 'number' && name.endsWith('Ms')) return [`${humanName(name)} ${duration(value)}`];
+  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  return isPlain && value !== '' ? [`${humanName(name)} ${value}`] : [];
 }
 
 /** Unchanged event as indented JSON. */

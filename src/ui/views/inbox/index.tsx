@@ -1,21 +1,11 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { visible } from '../../../lib/browser.ts';
-import { answersTo } from '../../../protocol/browser.ts';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
-import { Answers } from '../../parts/answers.tsx';
-import { ConsentText, useSeen } from '../../parts/consent.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { QuestionForm } from '../../parts/question-form.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
-import { bothTimes, distance } from '../../parts/time.ts';
-import { askedChange, partsToSee } from '../chat/data/diff-rows.ts';
-import { ConsentChange } from '../chat/rows/consent-change.tsx';
+import { RequestCard } from './card.tsx';
 import { NoticeSwitch } from './notices/switch.tsx';
-import { createInbox, type InboxEntry, type InboxStore, keyOf } from './store.ts';
+import { cardsOf, createInbox, type InboxCard, type InboxStore, keyOf } from './store.ts';
 import './inbox.css';
-
-/** Time in which a new request ignores clicks and keys, because they may be meant for something else. */
-const settleMs = 500;
 
 /** Approvals and questions of all workspaces, oldest first. */
 export default function Inbox({ app }: { readonly app: App }) {
@@ -52,12 +42,18 @@ interface RequestsProps {
   readonly asked?: string;
 }
 
-/** A card for each request, here and in *Now*. */
+/** A card for each request, and one for the edits of a round; here and in *Now*. */
 export function Requests({ app, store, asked = '' }: RequestsProps) {
   return (
     <ol class="requests" aria-live="polite">
-      {store.entries.value?.map((entry) => (
-        <Request key={keyOf(entry.item)} app={app} store={store} entry={entry} isAsked={keyOf(entry.item) === asked} />
+      {cardsOf(store.entries.value ?? []).map((card) => (
+        <Request
+          key={card.key}
+          app={app}
+          store={store}
+          card={card}
+          isAsked={card.entries.some(({ item }) => keyOf(item) === asked)}
+        />
       ))}
     </ol>
   );
@@ -66,97 +62,35 @@ export function Requests({ app, store, asked = '' }: RequestsProps) {
 interface RequestProps {
   readonly app: App;
   readonly store: InboxStore;
-  readonly entry: InboxEntry;
+  readonly card: InboxCard;
   /** A notice leads to it. */
   readonly isAsked: boolean;
 }
 
-function Request({ app, store, entry, isAsked }: RequestProps) {
+function Request({ app, store, card: { entries, open }, isAsked }: RequestProps) {
   const place = useRef<HTMLLIElement>(null);
   useEffect(() => {
     if (isAsked) place.current?.scrollIntoView({ block: 'nearest' });
   }, [isAsked]);
-  const { item, outcome } = entry;
-  const { displayName, workspacePath, actionUrl, request } = item;
-  const expiresAt = Date.parse(request.expiresAt);
-  const asked = useMemo(() => askedChange(null, request.diff), [request.diff]);
-  const { isSeen, see } = useSeen(partsToSee(asked));
+  const [first, ...others] = open.length > 0 ? open : entries;
+  if (!first) return null;
+  const { displayName, workspacePath, actionUrl } = first.item;
   return (
     <li
       ref={place}
-      class={outcome === null ? 'request' : 'request decided'}
+      class={open.length > 0 ? 'request' : 'request decided'}
       aria-current={isAsked ? 'location' : undefined}
     >
-      <header>
-        <b title={workspacePath}>{displayName}</b> wants to {request.operation}{' '}
-        <span class="quiet">({request.tool})</span>
-      </header>
-      {!request.question && <ConsentText text={request.target} onSeen={() => see('target')} />}
-      <ConsentChange change={asked} onSeen={() => see('change')} />
-      <dl hidden={request.question !== undefined}>
-        {request.workingDirectory !== undefined && <Fact name="In" text={request.workingDirectory} />}
-        {request.reason !== undefined && <Fact name="Reason" text={request.reason} />}
-        {answersTo(request)
-          .filter(({ decision }) => decision === 'acceptForSession' || decision === 'acceptAlways')
-          .map(({ decision, means }) => (
-            <Fact key={decision} name={decision === 'acceptAlways' ? 'Always' : 'In this conversation'} text={means} />
-          ))}
-      </dl>
-      {outcome === null ? (
-        <SettledAnswers store={store} entry={entry} isSeen={isSeen} />
-      ) : (
-        <p class="outcome" role="status">
-          {outcome}
-        </p>
-      )}
-      <footer>
-        <a href={actionUrl}>Open the conversation</a>
-        {outcome === null && (
-          <span class="quiet" title={bothTimes(expiresAt)}>
-            Declined {distance(expiresAt, app.now.value)} without an answer
-          </span>
-        )}
-      </footer>
-    </li>
-  );
-}
-
-function Fact({ name, text }: { readonly name: string; readonly text: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{visible(text)}</dd>
-    </div>
-  );
-}
-
-/** Buttons that answer once the request has stood for a moment; those that allow, once its end was in view. */
-function SettledAnswers({
-  store,
-  entry,
-  isSeen,
-}: Pick<RequestProps, 'store' | 'entry'> & { readonly isSeen: boolean }) {
-  const [hasSettled, setHasSettled] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setHasSettled(true), settleMs);
-    return () => clearTimeout(timer);
-  }, []);
-  const isOff = !hasSettled || entry.sending !== null;
-  const { question } = entry.item.request;
-  if (question)
-    return (
-      <QuestionForm
-        question={question}
-        isOff={isOff}
-        onAnswer={(answer) => void store.answer(entry.item, answer.action, answer)}
+      <RequestCard
+        requests={[first.item.request, ...others.map(({ item }) => item.request)]}
+        name={displayName}
+        path={workspacePath}
+        actionUrl={actionUrl}
+        now={app.now.value}
+        outcome={first.outcome}
+        isOff={[first, ...others].some(({ sending }) => sending !== null)}
+        onAnswer={(decision, answer) => void store.answer(open, decision, answer)}
       />
-    );
-  return (
-    <Answers
-      request={entry.item.request}
-      isOff={isOff}
-      isSeen={isSeen}
-      onAnswer={(decision) => void store.answer(entry.item, decision)}
-    />
+    </li>
   );
 }

@@ -1,12 +1,13 @@
 import { signal } from '@preact/signals';
 import { messageOf, visible } from '../../../lib/browser.ts';
-import { placeInWords } from '../../../protocol/browser.ts';
+import { isEdit, placeInWords } from '../../../protocol/browser.ts';
 import type { InboxDecision, InboxItem, QuestionAnswer } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { clockTime } from '../../parts/time.ts';
 import { closeNotice } from './notices/browser-push.ts';
+import { type Group, rounds } from './rounds.ts';
 
 /** Shown request. A request that is decided while the view is open stays, with its outcome. */
 export interface InboxEntry {
@@ -14,6 +15,41 @@ export interface InboxEntry {
   readonly outcome: string | null;
   /** Decision that is under way. */
   readonly sending: string | null;
+  /** Equal for the edits that a turn asks about at the same time. */
+  readonly round: string;
+}
+
+/** Requests that are shown together. */
+export interface InboxCard {
+  readonly key: string;
+  readonly entries: Group<InboxEntry>;
+  /** Entries without a decision. */
+  readonly open: readonly InboxEntry[];
+}
+
+export const cardsOf = (entries: readonly InboxEntry[]): readonly InboxCard[] =>
+  rounds(
+    entries,
+    ({ item }) => item.request,
+    ({ round }) => round,
+  ).map((group) => ({
+    key: keyOf(group[0].item),
+    entries: group,
+    open: group.filter(({ outcome }) => outcome === null),
+  }));
+
+/** Entries of new requests: an edit joins the edits of its turn that still wait. */
+function entriesOf(items: readonly InboxItem[], known: readonly InboxEntry[]): readonly InboxEntry[] {
+  const turnOf = ({ workspaceId, request }: InboxItem) => `${workspaceId}/${request.turnId}`;
+  const waiting = new Map<string, string>();
+  for (const { item, outcome, round } of known)
+    if (outcome === null && isEdit(item.request)) waiting.set(turnOf(item), round);
+  return items.map((item) => {
+    const own = keyOf(item);
+    const round = isEdit(item.request) ? (waiting.get(turnOf(item)) ?? own) : own;
+    if (isEdit(item.request)) waiting.set(turnOf(item), round);
+    return { item, outcome: null, sending: null, round };
+  });
 }
 
 export const keyOf = ({ workspaceId, request }: InboxItem): string => `${workspaceId}/${request.requestId}`;
@@ -39,7 +75,7 @@ export function createInbox(app: App) {
 
   async function load(): Promise<void> {
     try {
-      const items = await app.api.get<readonly InboxItem[]>('/v1/inbox');
+      const items = await app.hub.get<readonly InboxItem[]>('/v1/inbox');
       const waiting = new Set(items.map(keyOf));
       const known = entries.peek() ?? [];
       const stale = known.map((entry) =>
@@ -49,7 +85,7 @@ export function createInbox(app: App) {
       );
       const seen = new Set(known.map(({ item }) => keyOf(item)));
       const added = items.filter((item) => !seen.has(keyOf(item)));
-      entries.value = [...stale, ...added.map((item) => ({ item, outcome: null, sending: null }))];
+      entries.value = [...stale, ...entriesOf(added, stale)];
       error.value = null;
     } catch (fault) {
       error.value = messageOf(fault);
@@ -71,32 +107,42 @@ export function createInbox(app: App) {
     if (events.some(({ event }) => event === 'inbox.added')) void load();
   }
 
+  async function answerOne(item: InboxItem, decision: string, given: QuestionAnswer | null): Promise<string | null> {
+    const { workspaceId, request } = item;
+    const key = keyOf(item);
+    change(key, { sending: decision });
+    let outcome: string | null = null;
+    try {
+      const path = `/v1/inbox/${workspaceId}/${encodeURIComponent(request.requestId)}`;
+      const made = await app.hub.send<InboxDecision>('POST', path, given ?? { decision });
+      outcome = outcomeOf(made.decision, made.decidedBy, Date.now());
+    } catch (fault) {
+      const made = fault instanceof ApiError && fault.code === 'alreadyDecided' ? fault.details : null;
+      if (made) outcome = outcomeOf(String(made['decision']), String(made['decidedBy']), Date.now());
+      else app.toast({ text: messageOf(fault), tone: 'danger', ms: 10_000 });
+    }
+    change(key, { sending: null, outcome });
+    return outcome;
+  }
+
   return {
     entries,
     error,
     load,
     start(): () => void {
       void load();
-      return app.live.listen('events', { onEvents: take, onReset: () => void load() });
+      return app.hubLive.listen('events', { onEvents: take, onReset: () => void load() });
     },
-    async answer(item: InboxItem, decision: string, given: QuestionAnswer | null = null): Promise<void> {
-      const { workspaceId, request } = item;
-      const key = keyOf(item);
-      change(key, { sending: decision });
-      try {
-        const path = `/v1/inbox/${workspaceId}/${encodeURIComponent(request.requestId)}`;
-        const made = await app.api.send<InboxDecision>('POST', path, given ?? { decision });
-        change(key, { sending: null, outcome: outcomeOf(made.decision, made.decidedBy, Date.now()) });
-      } catch (fault) {
-        const made = fault instanceof ApiError && fault.code === 'alreadyDecided' ? fault.details : null;
-        if (made) {
-          const outcome = outcomeOf(String(made['decision']), String(made['decidedBy']), Date.now());
-          change(key, { sending: null, outcome });
-          return;
-        }
-        app.toast({ text: messageOf(fault), tone: 'danger', ms: 10_000 });
-        change(key, { sending: null });
-      }
+    /** Answers the requests of a card. Resolves with the outcome in words; null: an answer did not arrive. */
+    async answer(
+      asked: readonly InboxEntry[],
+      decision: string,
+      given: QuestionAnswer | null = null,
+    ): Promise<string | null> {
+      // The end of the turn decides the others.
+      const answered = decision === 'cancel' ? asked.slice(0, 1) : asked;
+      const outcomes = await Promise.all(answered.map(({ item }) => answerOne(item, decision, given)));
+      return outcomes.includes(null) ? null : (outcomes.at(-1) ?? null);
     },
   };
 }

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { messageOf } from '../../../lib/browser.ts';
-import { agentPresets, presetNames } from '../../../protocol/browser.ts';
 import type { AppServerRecord, MadeWorkspace } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { Dialog } from '../../parts/dialog.tsx';
+import { AgentOptions } from './agents.tsx';
 
 interface AddProps {
   readonly app: App;
@@ -55,13 +55,7 @@ export function AddWorkspace({ app, onClose }: AddProps) {
           Agent
           <select name="agent">
             <option value="">As its settings say</option>
-            <option value="oratorio">Oratorio</option>
-            {presetNames.map((name) => (
-              <option key={name} value={name}>
-                {name}
-                {agentPresets[name].approvals === 'none' && ' (does not ask for approval)'}
-              </option>
-            ))}
+            <AgentOptions />
           </select>
         </label>
         <p class="quiet">

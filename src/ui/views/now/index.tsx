@@ -20,6 +20,7 @@ import { nameOf, type Shown, troubleOf, type Workspaces, workspacesOf } from '..
 import { nameOf as nameOfThread } from '../threads/index.tsx';
 import { createThreads } from '../threads/store.ts';
 import { AddWorkspace } from './add.tsx';
+import { KeyDialog } from './key.tsx';
 import { TrustDialog } from './trust.tsx';
 import '../overview/overview.css';
 import './now.css';
@@ -37,8 +38,8 @@ export default function Now({ app }: { readonly app: App }) {
   useEffect(() => threads.start(), [threads]);
   useEffect(() => threads.search({ q: '', archived: false }), [threads]);
   const { act, question } = useStopQuestion(store);
-  const { add, trust } = app.router.route.value.query;
-  const close = () => app.router.set({ add: undefined, trust: undefined });
+  const { add, trust, login } = app.router.route.value.query;
+  const close = () => app.router.set({ add: undefined, trust: undefined, login: undefined });
 
   const all = store.all.value;
   const isBroken = ({ look: { tone } }: Shown) => tone === 'danger' || tone === 'warn';
@@ -90,6 +91,7 @@ export default function Now({ app }: { readonly app: App }) {
       </div>
       {question}
       {add !== undefined && <AddWorkspace app={app} onClose={close} />}
+      {login !== undefined && <KeyDialog app={app} path={login} onClose={close} />}
       {trust !== undefined && <TrustDialog key={trust} app={app} path={trust} onClose={close} />}
     </div>
   );

@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals';
 import { messageOf } from '../../../lib/browser.ts';
-import type { AppServerRecord, TrustRequest } from '../../../protocol/index.ts';
+import type { TrustRequest } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { useResource } from '../../app/resource.ts';
 import { ConsentText, unseenTitle, useSeen } from '../../parts/consent.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Skeleton } from '../../parts/empty.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
+import { restartIfUp } from './restart.ts';
 
 interface TrustProps {
   readonly app: App;
@@ -52,11 +53,7 @@ function Question({ app, asked, reload, onClose }: QuestionProps) {
     isBusy.value = true;
     try {
       await app.hub.send('POST', '/v1/trust', { workspacePath, revision });
-      const search = new URLSearchParams({ path: workspacePath });
-      const { state } = await app.hub.get<AppServerRecord>(`/v1/appservers/by-workspace?${search}`);
-      // A running agent server takes the trust at its next start.
-      if (state === 'running' || state === 'unhealthy')
-        await app.hub.send('POST', '/v1/appservers/restart', { workspacePath });
+      await restartIfUp(app, workspacePath);
       app.toast({ text: 'The workspace is trusted until these settings or files change.' });
       onClose();
     } catch (error) {

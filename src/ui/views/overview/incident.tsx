@@ -106,9 +106,10 @@ export function RemedyStep({
         </button>
       );
     case 'trust':
+    case 'login':
       return (
-        <a class="button main" href={onHub({ view: 'now', query: { trust: path } })}>
-          {remedyLabels.trust}
+        <a class="button main" href={onHub({ view: 'now', query: { [remedy.act]: path } })}>
+          {remedyLabels[remedy.act]}
         </a>
       );
     case 'editSetting':

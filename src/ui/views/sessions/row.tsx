@@ -5,7 +5,7 @@ import { Cell, ColumnHeader, HeaderRow } from '../../parts/grid.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { distance } from '../../parts/time.ts';
 import type { SessionTable } from './table-store.ts';
-import { amount, costOf, counted, moment, notReported, roughly, segments, span, stateOf, titleOf } from './words.ts';
+import { amount, costOf, counted, moment, notReported, roughly, span, stateOf, titleOf } from './words.ts';
 
 /** Columns of the table of sessions; the style sheet defines their widths, and which of them a narrow screen hides. */
 const columns: readonly (readonly [name: string, title: string])[] = [
@@ -13,10 +13,10 @@ const columns: readonly (readonly [name: string, title: string])[] = [
   ['state', 'State'],
   ['model', 'Model'],
   ['turns', 'Turns'],
-  ['segments', 'Segments'],
   ['tools', 'Tools'],
   ['approvals', 'Approvals'],
   ['tokens', 'Tokens'],
+  ['cost', 'Cost'],
   ['worked', 'Active time'],
   ['active', 'Last activity'],
 ];
@@ -66,7 +66,6 @@ export function SessionCells({ table, session, now }: CellsProps) {
         {amount(session.turnCount)}
         {session.failedTurnCount > 0 && <b class="danger"> {amount(session.failedTurnCount)} failed</b>}
       </Cell>
-      <Cell class="c-segments">{segments(session)}</Cell>
       <Cell class="c-tools number">
         {amount(session.toolCallCount)}
         {(toolFailureCount > 0 || errorCount > 0) && (
@@ -84,6 +83,7 @@ export function SessionCells({ table, session, now }: CellsProps) {
         {approvalWaitMs > 0 && <span class="quiet"> {span(approvalWaitMs)}</span>}
       </Cell>
       <Tokens session={session} />
+      <Cell class="c-cost number">{costOf(session)}</Cell>
       <Cell class="c-worked number" title={`${span(session.durationMs)} from its first event to its last`}>
         {session.turnCount === 0 ? '–' : span(session.turnDurationMs)}
       </Cell>

@@ -6,7 +6,6 @@ export interface ControlProps {
   readonly setting: Setting;
   /** The effective value, or the edited one. */
   readonly value: unknown;
-  readonly isFixed: boolean;
   readonly id: string;
   /** Ids of the describing elements. */
   readonly describedBy: string;
@@ -25,12 +24,27 @@ export const controls: Readonly<Record<FieldKind, (props: ControlProps) => JSX.E
   other: OtherControl,
 };
 
-const common = ({ id, describedBy, isFixed, isWrong }: ControlProps) => ({
+const common = ({ id, describedBy, isWrong }: ControlProps) => ({
   id,
   'aria-describedby': describedBy,
   'aria-invalid': isWrong,
-  disabled: isFixed,
 });
+
+/** A value that this form does not change, as text. */
+export function FixedValue({ id, value, describedBy }: Pick<ControlProps, 'id' | 'value' | 'describedBy'>) {
+  return (
+    <output id={id} aria-describedby={describedBy}>
+      {wordsOf(value)}
+    </output>
+  );
+}
+
+function wordsOf(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  if (typeof value === 'object' && value !== null && 'set' in value) return isSet(value) ? 'set' : 'not set';
+  const text = Array.isArray(value) ? value.join('\n') : String(value ?? '');
+  return text === '' ? '–' : text;
+}
 
 function TextControl(props: ControlProps) {
   const value = typeof props.value === 'string' ? props.value : '';
@@ -144,7 +158,7 @@ function SecretControl(props: ControlProps) {
         onInput={(event) => props.onChange(event.currentTarget.value === '' ? undefined : event.currentTarget.value)}
       />
       {isSet(props.value) && (
-        <button type="button" disabled={props.isFixed} onClick={() => props.onChange(null)}>
+        <button type="button" onClick={() => props.onChange(null)}>
           Clear
         </button>
       )}

@@ -1,6 +1,6 @@
 import type { ConfigView } from '../../../protocol/index.ts';
-import { controls } from './control.tsx';
-import { type Edits, faultOf, originOf, presentValue, reasonOf, type Setting, valueAt } from './model.ts';
+import { controls, FixedValue } from './control.tsx';
+import { type Edits, faultOf, originOf, placeOf, presentValue, reasonOf, type Setting, valueAt } from './model.ts';
 
 export interface FieldProps {
   readonly setting: Setting;
@@ -30,6 +30,8 @@ export function Field(props: FieldProps) {
   const id = `setting-${keyPath}`;
   const Control = controls[kind];
   const isShownOnly = kind === 'other';
+  const describedBy = lock === undefined ? `${id}-about` : `${id}-about lock-${lock}`;
+  const place = isFixed ? placeOf(config, keyPath) : undefined;
   return (
     <div class={`field ${isEdited ? 'edited' : ''}`}>
       <div class="named">
@@ -39,15 +41,18 @@ export function Field(props: FieldProps) {
         </code>
       </div>
       <div class="value">
-        <Control
-          setting={setting}
-          value={value}
-          isFixed={isFixed}
-          id={id}
-          describedBy={lock === undefined ? `${id}-about` : `${id}-about lock-${lock}`}
-          isWrong={fault !== undefined}
-          onChange={(next) => onEdit(keyPath, next)}
-        />
+        {isFixed && !isShownOnly ? (
+          <FixedValue id={id} value={value} describedBy={describedBy} />
+        ) : (
+          <Control
+            setting={setting}
+            value={value}
+            id={id}
+            describedBy={describedBy}
+            isWrong={fault !== undefined}
+            onChange={(next) => onEdit(keyPath, next)}
+          />
+        )}
         <p id={`${id}-about`} class="quiet">
           {schema.description}
           {lock !== undefined && (
@@ -61,6 +66,7 @@ export function Field(props: FieldProps) {
       </div>
       <p class="origin quiet">
         {isEdited ? <b>changed</b> : origins[origin]}
+        {place !== undefined && <code class="place"> {place}</code>}
         {schema['x-restart'] !== undefined && schema['x-restart'] !== false && (
           <span title="Holds from the next start of the agent server on"> · after restart</span>
         )}

@@ -10,6 +10,7 @@ import { type Resource, useResource } from '../../app/resource.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FilterBar } from '../../parts/filter-bar.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { Cards } from './cards.tsx';
 import { Field } from './field.tsx';
 import {
   type Edits,
@@ -101,9 +102,10 @@ function Form({
       <Notices resource={resource} config={config} readOnly={readOnly} editing={editing} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
       <section class="scroll" aria-label="All settings" tabIndex={0}>
+        {text === '' && <Cards app={app} config={config} reload={resource.reload} />}
         {reasons.length > 0 && <Locks reasons={reasons} />}
         {shown.map(({ title, settings }) => (
-          <section key={title} aria-label={title}>
+          <section key={title} aria-label={`Settings of ${title}`}>
             <h2>{title}</h2>
             {settings.map((setting) => (
               <Field

@@ -91,6 +91,10 @@ export function valueAt(settings: unknown, keyPath: string): unknown {
     );
 }
 
+/** `file:line` of a set value, or of the section that has it. */
+export const placeOf = ({ places = {} }: ConfigView, keyPath: string): string | undefined =>
+  places[keyPath] ?? Object.entries(places).find(([path]) => keyPath.startsWith(`${path}.`))?.[1];
+
 /** Reason why a setting cannot be changed in the form; undefined: it can. */
 export const reasonOf = ({ readOnly, 'x-read-only': reason }: Schema): string | undefined =>
   readOnly === true ? (reason ?? 'it is read-only') : undefined;

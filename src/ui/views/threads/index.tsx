@@ -9,8 +9,11 @@ import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FilterBar } from '../../parts/filter-bar.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { StateStrip } from '../../parts/state-strip.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
 import { RenameThread } from '../chat/rename-thread.tsx';
+import { costOf } from '../sessions/words.ts';
+import { ageGroups } from './ages.ts';
 import { createThreads, type ThreadsStore } from './store.ts';
 import './threads.css';
 
@@ -120,18 +123,25 @@ interface ListProps {
 
 function List({ app, store, workspaces, threads, onRename }: ListProps) {
   return (
-    <ul class="rows" aria-label="Conversations">
-      {threads.map((thread) => (
-        <Row
-          key={`${thread.workspaceId}/${thread.threadId}`}
-          app={app}
-          store={store}
-          workspace={workspaces.get(thread.workspaceId)}
-          thread={thread}
-          onRename={onRename}
-        />
+    <>
+      {ageGroups(threads, ({ lastActiveAt }) => Date.parse(lastActiveAt), app.now.value).map(([title, group]) => (
+        <section key={title} aria-label={title}>
+          <h2>{title}</h2>
+          <ul class="rows" aria-label="Conversations">
+            {group.map((thread) => (
+              <Row
+                key={`${thread.workspaceId}/${thread.threadId}`}
+                app={app}
+                store={store}
+                workspace={workspaces.get(thread.workspaceId)}
+                thread={thread}
+                onRename={onRename}
+              />
+            ))}
+          </ul>
+        </section>
       ))}
-    </ul>
+    </>
   );
 }
 
@@ -156,6 +166,9 @@ function Row({ app, store, thread, workspace, onRename }: RowProps) {
           {fixed !== null && <span class="quiet"> · {workspace?.stateWord}</span>}
         </span>
         <State thread={thread} />
+        <span class="quiet agent cut">{visible(thread.agent ?? '', { multiline: false })}</span>
+        <span class="work">{thread.work && <StateStrip work={thread.work} />}</span>
+        <span class="quiet cost">{thread.work && costOf(thread.work)}</span>
         <span class="quiet when" title={bothTimes(at)}>
           {distance(at, app.now.value)}
         </span>

@@ -75,7 +75,9 @@ function changeOf(tool: string, args: Words | null): FileChange | null {
   const path = pathOf(args);
   if (tool === 'WriteFile') return { path, before: null, after: word(args, 'content', 'contents', 'text') };
   const before = word(args, 'oldText', 'old_text', 'oldString', 'old_string');
-  return { path, before, after: word(args, 'newText', 'new_text', 'newString', 'new_string') };
+  const after = word(args, 'newText', 'new_text', 'newString', 'new_string');
+  // Several edits, or other names of arguments: the preview of the agent server shows the change.
+  return before === '' && after === '' ? null : { path, before, after };
 }
 
 function parsed(text: string): Words | null {

@@ -180,6 +180,24 @@ export class Conversation {
     this.#actor.send({ type: 'DECIDE', requestId, decision });
   }
 
+  /** Answers the requests of a card, one after the other: the end of the turn decides those after `cancel`. */
+  async decideAll(ids: readonly string[], decision: ConversationDecision, answer?: QuestionAnswer): Promise<void> {
+    const [first, ...others] = ids;
+    if (first !== undefined) this.decide(first, decision, answer);
+    if (decision === 'cancel') return;
+    for (const id of others) {
+      await waitFor(
+        this.#actor,
+        (snapshot) =>
+          snapshot.matches({ linked: { live: { approval: 'answerable' } } }) ||
+          !snapshot.context.approvals.includes(id),
+      ).catch(() => {
+        // The conversation was closed: it takes no decision.
+      });
+      this.decide(id, decision);
+    }
+  }
+
   /** Whether this tab has answered the approval. */
   isDecidedHere(requestId: string): boolean {
     return this.#decidedHere.has(requestId);

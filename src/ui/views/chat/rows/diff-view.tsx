@@ -5,12 +5,14 @@ import { ColouredLine } from '../code/coloured.tsx';
 import { diffColours } from '../code/diff-colours.ts';
 import type { Stretch } from '../code/languages.ts';
 import type { DiffRow } from '../data/diff-rows.ts';
+import './diff.css';
 
 /** Rows shown initially, and the least number that each press adds. */
 const firstRows = 200;
 
 const signs: Readonly<Record<DiffRow['kind'], string>> = { file: '', hunk: '', same: ' ', added: '+', removed: '−' };
 const words: Readonly<Partial<Record<DiffRow['kind'], string>>> = { added: 'Added: ', removed: 'Removed: ' };
+const elements: Readonly<Partial<Record<DiffRow['kind'], 'ins' | 'del'>>> = { added: 'ins', removed: 'del' };
 
 interface DiffViewProps {
   readonly rows: readonly DiffRow[];
@@ -31,7 +33,7 @@ export function DiffView({ rows: whole, isWrapped = false, end }: DiffViewProps)
   const colours = diffColours(shown);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
-    <div class={isWrapped ? 'diff wrapped' : 'diff'} tabIndex={0}>
+    <div class={isWrapped ? 'diff lines-diff wrapped' : 'diff lines-diff'} tabIndex={0}>
       {shown.map((row, index) => (
         <Line key={index} row={row} colours={colours.get(row)} />
       ))}
@@ -47,6 +49,7 @@ export function DiffView({ rows: whole, isWrapped = false, end }: DiffViewProps)
 
 function Line({ row, colours }: { readonly row: DiffRow; readonly colours: readonly Stretch[] | undefined }) {
   const { kind, text, before, after } = row;
+  const Text = elements[kind] ?? 'span';
   return (
     <div class={kind}>
       {kind !== 'file' && (
@@ -56,7 +59,9 @@ function Line({ row, colours }: { readonly row: DiffRow; readonly colours: reado
       )}
       <span aria-hidden="true">{signs[kind]}</span>
       {words[kind] !== undefined && <span class="unseen">{words[kind]}</span>}
-      <code>{colours ? <ColouredLine line={colours} /> : text}</code>
+      <Text>
+        <code>{colours ? <ColouredLine line={colours} /> : text}</code>
+      </Text>
     </div>
   );
 }

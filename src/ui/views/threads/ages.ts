@@ -1,0 +1,27 @@
+const dayMs = 86_400_000;
+
+/** Beginning of the local day, in milliseconds since the epoch. */
+const dayOf = (at: number): number => new Date(at).setHours(0, 0, 0, 0);
+
+/** `Today`, `Yesterday`, `This week` or `Earlier`. */
+function ageOf(at: number, now: number): string {
+  // A day of a change of the clock has 23 or 25 hours.
+  const days = Math.round((dayOf(now) - dayOf(at)) / dayMs);
+  if (days <= 0) return 'Today';
+  if (days === 1) return 'Yesterday';
+  return days < 7 ? 'This week' : 'Earlier';
+}
+
+/** Entries in groups by their age, in their order. @param now milliseconds since the epoch */
+export function ageGroups<T>(
+  entries: readonly T[],
+  atOf: (entry: T) => number,
+  now: number,
+): readonly (readonly [title: string, entries: readonly T[]])[] {
+  const groups = new Map<string, T[]>();
+  for (const entry of entries) {
+    const title = ageOf(atOf(entry), now);
+    groups.set(title, [...(groups.get(title) ?? []), entry]);
+  }
+  return [...groups];
+}
