@@ -32,6 +32,7 @@ import {
   rpcErrors,
   version,
 } from '../protocol/index.ts';
+import { Directories, directoriesOf, setDirectories } from './additional-directories.ts';
 import { authenticate, authMethodsFor } from './authentication.ts';
 import { type BroughtServers, broughtServers } from './editor-servers.ts';
 import { askedCall, decisionOf, permissionOptions } from './permission.ts';
@@ -80,6 +81,7 @@ interface OpenRequest {
   readonly sessionId: string;
   readonly cwd: string;
   readonly mcpServers?: readonly unknown[] | null | undefined;
+  readonly additionalDirectories?: readonly string[] | null | undefined;
 }
 
 /** Serves the requests of one editor with agent servers; `client` is the connection to the editor. */
@@ -127,7 +129,7 @@ export class AcpAgent {
         loadSession: true,
         promptCapabilities: { image: true, audio: false, embeddedContext: true },
         mcpCapabilities: { http: true, sse: false },
-        sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, ...drafts },
+        sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, additionalDirectories: {}, ...drafts },
       },
       authMethods: authMethodsFor(this.#capabilities),
     };
@@ -137,21 +139,34 @@ export class AcpAgent {
     return authenticate(request, this.#options.isLoggedIn);
   }
 
-  async newSession({ cwd, mcpServers }: NewSessionRequest): Promise<NewSessionResponse> {
+  async newSession({ cwd, mcpServers, additionalDirectories: named }: NewSessionRequest): Promise<NewSessionResponse> {
     const workspacePath = workspaceOf(cwd, this.#options.home);
+    const additionalDirectories = directoriesOf(named);
     const servers = broughtServers(mcpServers ?? []);
     const { client } = await this.#servers.of(workspacePath);
     const identity = { channelName: 'acp', userId: 'local', channelContext: `acp:${cwd}`, workspacePath };
-    const { thread } = parse(ThreadResult, await client.request('thread/start', { identity }), 'thread/start');
+    const settings = additionalDirectories.length > 0 && { config: { additionalDirectories } };
+    const { thread } = parse(
+      ThreadResult,
+      await client.request('thread/start', { identity, ...settings }),
+      'thread/start',
+    );
     return this.#begin(thread, { cwd, workspacePath, servers });
   }
 
   /** Copies a thread of the workspace around `cwd`, open or not, into a session of its own. */
-  async forkSession({ sessionId, cwd, mcpServers }: OpenRequest): Promise<NewSessionResponse> {
+  async forkSession({
+    sessionId,
+    cwd,
+    mcpServers,
+    additionalDirectories: named,
+  }: OpenRequest): Promise<NewSessionResponse> {
     const workspacePath = workspaceOf(cwd, this.#options.home);
     const servers = broughtServers(mcpServers ?? []);
     const { client } = await this.#servers.of(workspacePath);
+    const additionalDirectories = directoriesOf(named);
     const { thread } = parse(ThreadResult, await client.request('thread/fork', { threadId: sessionId }), 'thread/fork');
+    await setDirectories(client, thread, additionalDirectories);
     return this.#begin(thread, { cwd, workspacePath, servers });
   }
 
@@ -166,15 +181,17 @@ export class AcpAgent {
 
   /** @param hasHistory sends the editor the earlier messages first */
   async openSession(
-    { sessionId, cwd, mcpServers }: OpenRequest,
+    { sessionId, cwd, mcpServers, additionalDirectories: named }: OpenRequest,
     hasHistory: boolean,
   ): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
     const workspacePath = workspaceOf(cwd, this.#options.home);
     const servers = broughtServers(mcpServers ?? []);
+    const additionalDirectories = directoriesOf(named);
     const { client } = await this.#servers.of(workspacePath);
     const answer = await client.request('thread/read', { threadId: sessionId });
     await this.#sessions.get(sessionId)?.close();
     const { thread } = parse(ThreadResult, answer, 'thread/read');
+    await setDirectories(client, thread, additionalDirectories);
     const session = this.#add(thread, { cwd, workspacePath, servers });
     try {
       await session.open(hasHistory);
@@ -197,11 +214,14 @@ export class AcpAgent {
     const page = all.slice(from, from + defaults.acp.sessionsPerPage);
     const hasMore = from + page.length < all.length;
     return {
-      sessions: page.map(({ id, workspacePath, displayName, firstInput, lastActiveAt }) => ({
+      sessions: page.map(({ id, workspacePath, displayName, firstInput, lastActiveAt, config }) => ({
         sessionId: id,
         cwd: this.#sessions.get(id)?.cwd ?? workspacePath,
         title: displayName ?? firstInput ?? null,
         updatedAt: lastActiveAt ?? null,
+        ...(v.is(Directories, config['additionalDirectories']) && {
+          additionalDirectories: config['additionalDirectories'],
+        }),
       })),
       ...(hasMore && { nextCursor: page.at(-1)?.id ?? null }),
     };

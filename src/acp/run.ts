@@ -82,6 +82,7 @@ const Fork = v.object({
   sessionId: v.string(),
   cwd: v.string(),
   mcpServers: v.nullish(v.array(v.unknown())),
+  additionalDirectories: v.nullish(v.array(v.string())),
 });
 
 /** Parameters of a request that only the unstable schema has. @throws RequestError -32602 */

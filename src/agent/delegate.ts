@@ -86,6 +86,8 @@ export interface DelegatedOrder {
   readonly turnId: string;
   /** Canonical directory that the turn works in. */
   readonly workspacePath: string;
+  /** Further directories of the conversation. Canonical. */
+  readonly directories: readonly string[];
   readonly input: readonly ContentPart[];
   /** Whether an earlier process has sent the prompt: only its session can continue, and `input` asks the agent to do so. */
   readonly isContinued: boolean;

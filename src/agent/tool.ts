@@ -40,6 +40,8 @@ export interface ApprovalNeed {
 export interface ToolContext {
   /** Canonical, absolute. */
   readonly workspacePath: string;
+  /** Further directories that are read without a question. Canonical, absolute. */
+  readonly directories?: readonly string[] | undefined;
   readonly threadId: string;
   readonly turnId: string;
   readonly callId: string;
@@ -122,7 +124,7 @@ export interface Tool {
   /** Approval that `run` needs for these parsed arguments; undefined: none. Never throws: a call that cannot be judged needs approval, one that can never be allowed is refused by `run`. */
   readonly approvalFor: (
     args: unknown,
-    context: Pick<ToolContext, 'workspacePath'>,
+    context: Pick<ToolContext, 'workspacePath' | 'directories'>,
   ) => Promise<ApprovalNeed | undefined>;
   /** Does it. Failures of the world are results with `isError`; throws only for bugs, and when `signal` has aborted. */
   readonly run: (args: unknown, context: ToolContext) => Promise<ToolResult>;

@@ -24,6 +24,7 @@ export {
   storeEditorServerAnswer,
 } from './editor-servers.ts';
 export { ConfigError, type ConfigProblem, TrustError } from './error.ts';
+export { furtherDirectory } from './further-directories.ts';
 export {
   directoryName,
   forksDirectories,

@@ -40,7 +40,9 @@ export const InitializeResult = v.object({
       loadSession: loose(v.boolean()),
       promptCapabilities: loose(v.object({ image: loose(v.boolean()) })),
       mcpCapabilities: loose(v.object({ http: loose(v.boolean()) })),
-      sessionCapabilities: loose(v.object({ resume: v.optional(v.unknown()) })),
+      sessionCapabilities: loose(
+        v.object({ resume: v.optional(v.unknown()), additionalDirectories: v.optional(v.unknown()) }),
+      ),
     }),
     {},
   ),

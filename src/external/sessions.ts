@@ -225,10 +225,8 @@ export class Sessions {
   async #create(connection: Connection, order: DelegatedOrder, signal: AbortSignal): Promise<Session> {
     const { workspacePath: cwd, threadId } = order;
     const mcpServers = this.#serversFor(connection, threadId);
-    const made = v.parse(
-      NewSessionResult,
-      await connection.peer.request('session/new', { cwd, mcpServers }, { signal }),
-    );
+    const params = { cwd, mcpServers, ...directoriesFor(connection, order) };
+    const made = v.parse(NewSessionResult, await connection.peer.request('session/new', params, { signal }));
     this.#refuseHosted(made);
     const { sessionId } = made;
     const { name: agent } = this.#settings;
@@ -250,7 +248,8 @@ export class Sessions {
     const mcpServers = this.#serversFor(connection, order.threadId);
     try {
       const method = hasResume ? 'session/resume' : 'session/load';
-      const answer = await peer.request(method, { sessionId, cwd: order.workspacePath, mcpServers }, { signal });
+      const place = { cwd: order.workspacePath, mcpServers, ...directoriesFor(connection, order) };
+      const answer = await peer.request(method, { sessionId, ...place }, { signal });
       const state = v.parse(SessionState, answer ?? {});
       this.#refuseHosted(state);
       return state;
@@ -365,6 +364,12 @@ export class Sessions {
       return new AgentFailure(limit.code, `${name} reports: ${words}`, limit.resetMs);
     return new AgentFailure('agentError', `${name} reports: ${words}`);
   }
+}
+
+/** Further directories of a thread, for an agent that takes them. */
+function directoriesFor({ info }: Connection, { directories }: DelegatedOrder) {
+  const taken = info?.agentCapabilities.sessionCapabilities?.additionalDirectories;
+  return directories.length > 0 && taken !== undefined && taken !== null && { additionalDirectories: directories };
 }
 
 const HttpServer = v.looseObject({ type: v.literal('http') });

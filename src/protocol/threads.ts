@@ -321,6 +321,12 @@ export const ThreadConfig = v.object({
       'Further choices at the external agent that does the turns, by `id` of `options` of `agent/read`. Absent: its own.',
     ),
   ),
+  additionalDirectories: v.pipe(
+    v.optional(v.pipe(v.array(v.pipe(id, v.maxLength(4_096))), v.maxLength(32))),
+    v.description(
+      'Absolute paths of directories beside the workspace: tools read, list and search them without a question. A directory of the system, one around the home, and a hidden one in it do not count.',
+    ),
+  ),
   /** Names of tools; a subset of the tools that the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
   requireApprovalOutsideWorkspace: v.optional(v.boolean()),

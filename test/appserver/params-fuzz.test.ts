@@ -83,6 +83,7 @@ const good: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   name: fc.constantFrom('one', 'two'),
   server: fc.constantFrom('one', 'two'),
   settings,
+  servers: fc.constant({}),
   clientInfo: fc.constant({ name: 'fuzz', version: '1' }),
   prompt: fc.constantFrom('look around', 'tidy up'),
   schedule,
@@ -113,7 +114,7 @@ function paramsOf(method: RpcMethod, extent: 'any' | 'valid' = 'any'): fc.Arbitr
   });
   const required = fields
     .map(([name]) => name)
-    .filter((name) => /Id$|^input$|^decision$|^name$|^server$|^prompt$|^schedule$|^change$|^query$/.test(name))
+    .filter((name) => /Id$|^input$|^decision$|^name$|^servers?$|^prompt$|^schedule$|^change$|^query$/.test(name))
     .filter((name) => method !== 'turn/steer' || name !== 'queuedInputId');
   return fc.record(Object.fromEntries(fields), { requiredKeys: required });
 }

@@ -1,4 +1,4 @@
-/** Messages with ids, switches and further options of an external agent. */
+/** Messages with ids, further options and directories of an external agent. */
 import type { SetSessionConfigOptionRequest } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { inSession, surroundings } from '../acp/harness.ts';
@@ -82,4 +82,17 @@ t.test('an editor shows switches of the agent, as selections where it knows none
   await t.rejects(select('agent_option_d', 'deepest'), { code: -32_602 });
   await t.rejects(select('agent_option_none', 'x'), { code: -32_602 });
   await t.rejects(select('agent_option_w', 'perhaps'), { code: -32_602 });
+});
+
+t.test('further directories of a thread reach an agent that takes them', async (t) => {
+  const directory = t.testdir();
+  const config = { additionalDirectories: [directory, '/etc', 'relative'] };
+  for (const [flags, given] of [
+    ['directories', JSON.stringify([directory])],
+    ['', 'null'],
+  ] as const) {
+    const { talk } = await Talk.begin(t, flags);
+    talk.threadId = (await talk.client.call('thread/start', { config })).thread.id;
+    t.equal(textOf(await talk.say('directories')), given);
+  }
 });

@@ -354,6 +354,8 @@ async function act(sessionId, word, argument, session) {
     }
     case 'servers':
       return say(sessionId, JSON.stringify(session.mcpServers));
+    case 'directories':
+      return say(sessionId, JSON.stringify(session.additionalDirectories ?? null));
     case 'exit':
       return process.exit(Number(argument));
     case 'hang':
@@ -494,11 +496,16 @@ const methods = {
         loadSession: !flags.has('forgetful'),
         promptCapabilities: { image: true },
         ...(flags.has('http') && { mcpCapabilities: { http: true } }),
-        ...(flags.has('resumes') && { sessionCapabilities: { resume: {} } }),
+        ...((flags.has('resumes') || flags.has('directories')) && {
+          sessionCapabilities: {
+            ...(flags.has('resumes') && { resume: {} }),
+            ...(flags.has('directories') && { additionalDirectories: {} }),
+          },
+        }),
       },
     };
   },
-  'session/new': ({ cwd, mcpServers }) => {
+  'session/new': ({ cwd, mcpServers, additionalDirectories }) => {
     if (flags.has('login') && !isLoggedIn) throw { code: -32_000, message: 'Authentication required' };
     if (slow) {
       slow();
@@ -507,7 +514,7 @@ const methods = {
     }
     made += 1;
     const sessionId = `session-${process.pid}-${made}`;
-    sessions.set(sessionId, { cwd, mcpServers, calls: 0, turns: 0 });
+    sessions.set(sessionId, { cwd, mcpServers, additionalDirectories, calls: 0, turns: 0 });
     // Some agents greet, outside of any turn.
     say(sessionId, 'a greeting');
     return { sessionId, ...state() };

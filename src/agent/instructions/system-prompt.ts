@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../../config/index.ts';
+import { visible } from '../../lib/index.ts';
 import type { ApprovalPolicy } from '../../protocol/index.ts';
 import type { Briefing } from '../thread-store.ts';
 import { instructionsBlock } from './agents-md.ts';
@@ -6,6 +7,8 @@ import { instructionsBlock } from './agents-md.ts';
 /** Input of a system prompt. Equal inputs make equal prompts, byte for byte. */
 export interface PromptInput {
   readonly workspacePath: string;
+  /** Further directories that tools read without a question. */
+  readonly directories?: readonly string[] | undefined;
   readonly briefing: Briefing;
   /** Names of the tools of the server that the thread has. */
   readonly tools: readonly string[];
@@ -66,10 +69,11 @@ export const systemPrompt = (input: PromptInput): string =>
 
 const role = 'You are a coding agent on the user’s machine.';
 
-function environment({ workspacePath, briefing }: PromptInput): string {
+function environment({ workspacePath, directories = [], briefing }: PromptInput): string {
   const { day, branch } = briefing;
   return [
     `Workspace: ${workspacePath}; relative paths start there.`,
+    ...directories.map((path) => `Further directory of the user, to read: ${visible(path, { multiline: false })}`),
     `System: ${process.platform}. Started ${day}${branch === undefined ? '' : ` on git branch ${branch}`}.`,
   ].join('\n');
 }

@@ -69,7 +69,8 @@ const hasFoldedNames = isWindows || process.platform === 'darwin';
  *
  * @param workspacePath canonical and absolute; the base of relative paths
  * @param given as the model wrote it; `~` is the user's home
- * @param purpose `read`: nothing is changed there, and the content of `readableDirectory` counts as inside
+ * @param purpose `read`: nothing is changed there, and the content of `readableDirectory` and of `directories` counts as inside
+ * @param directories canonical and absolute
  * @throws PathError
  */
 export async function resolveInWorkspace(
@@ -77,6 +78,7 @@ export async function resolveInWorkspace(
   given: string,
   rules: PathRules,
   purpose: 'read' | 'use' = 'use',
+  directories: readonly string[] = [],
 ): Promise<ResolvedPath> {
   const named = absolutePath(workspacePath, given);
   requireRoots(workspacePath, rules);
@@ -94,8 +96,9 @@ export async function resolveInWorkspace(
   const isInside = isWithin(workspacePath, path) || chain.includes(workspace);
   const places = await placesOutOfBounds(workspacePath, rules, paths);
   const because = whyBlocked({ workspacePath, workspace, named, path, isInside, chain }, places);
+  const isFurther = purpose === 'read' && directories.some((directory) => isWithin(directory, path));
   return because === undefined
-    ? { path, isInside, isBlocked: false }
+    ? { path, isInside: isInside || isFurther, isBlocked: false }
     : { path, isInside, isBlocked: true, blockedBecause: because };
 }
 

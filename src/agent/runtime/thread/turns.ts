@@ -1,10 +1,12 @@
-import { Limit } from '../../../lib/index.ts';
+import { furtherDirectory } from '../../../config/index.ts';
+import { Limit, userHome } from '../../../lib/index.ts';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
   firstWords,
   type InputPart,
   ownAgent,
+  type ThreadConfig,
   type ThreadRuntime,
   type Turn,
   writtenIn,
@@ -356,6 +358,7 @@ export class Turns {
       // The effects of an external agent's work are unknown.
       isResumable: isResumable && (!delegate || settings.turns.resumeAgents),
       workspacePath: this.pathOf(thread),
+      directories: directoriesOf(config),
       maxRounds: depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds,
       // Changes of a sub-agent belong to the turn that spawned it.
       checkpoints: depth === 0 ? checkpoints : undefined,
@@ -454,3 +457,10 @@ const lostCodes: readonly (string | undefined)[] = ['agentInterrupted', 'resumeF
 /** Whether a turn ended because it could not continue after the end of its process. */
 const endedWithProcess = ({ interruptedBy, error }: StoredTurn): boolean =>
   interruptedBy === 'crash' || interruptedBy === 'shutdown' || lostCodes.includes(error?.code);
+
+/** Directories of the settings that can be read now. */
+function directoriesOf({ additionalDirectories = [] }: ThreadConfig): readonly string[] {
+  if (additionalDirectories.length === 0) return [];
+  const home = userHome();
+  return additionalDirectories.flatMap((path) => furtherDirectory(path, home) ?? []);
+}

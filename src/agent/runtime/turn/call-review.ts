@@ -57,6 +57,7 @@ export interface KnownResult {
 
 export interface ReviewOptions {
   readonly workspacePath: string;
+  readonly directories?: readonly string[] | undefined;
   /** Tool chains of the user's shell, for commands. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly policy: ApprovalPolicy;

@@ -120,10 +120,10 @@ export class TurnCalls {
   async review(signal: AbortSignal): Promise<{ readonly pending: readonly string[] }> {
     const { hooks, approvals } = this.#options;
     const { services, thread, policy, isPlanning, canAsk } = this.#turn;
-    const { workspacePath, isGranted, config } = thread;
+    const { workspacePath, directories, isGranted, config } = thread;
     const { environment, readOnly } = config;
     const about = {
-      ...{ workspacePath, environment, policy, isGranted, rules: services.rules, isPlanning, canAsk },
+      ...{ workspacePath, directories, environment, policy, isGranted, rules: services.rules, isPlanning, canAsk },
       isReadOnly: readOnly === true,
       end: this.#end,
     };
@@ -356,6 +356,7 @@ export class TurnCalls {
     const { approvals } = this.#options;
     return {
       workspacePath: thread.workspacePath,
+      directories: thread.directories,
       ...place,
       callId: call.callId,
       wasStarted: reviewed.wasStarted,

@@ -362,13 +362,14 @@ export class TurnConversation {
   async #collect(briefing: Briefing): Promise<void> {
     const { services, thread, policy, options } = this.#turn;
     const { settings, surroundings } = services;
-    const { workspacePath, config } = thread;
+    const { workspacePath, directories, config } = thread;
     const { history, instructions = [] } = options;
     const withoutPictures = this.#refusedPictures.itemIds;
     const resultImages = this.#images.ofResults();
     const areCallsOpen = this.#turn.record.items.openCalls.length > 0;
     const text = systemPrompt({
       workspacePath,
+      directories,
       briefing,
       tools: this.tools.serverNames,
       policy,

@@ -128,7 +128,7 @@ export class TurnDelegation {
     const signal = AbortSignal.any([interrupted, this.#overflow.signal]);
     const { delegate } = this.#options;
     const { thread, place, input, options, isPlanning } = this.#turn;
-    const { id: threadId, workspacePath, store, config } = thread;
+    const { id: threadId, workspacePath, directories = [], store, config } = thread;
     const isContinued = this.#isContinued || this.#hasRefused;
     this.#isOver = false;
     const images = isContinued ? undefined : await new TurnImages(this.#turn).read(imagePathsIn(input));
@@ -139,7 +139,7 @@ export class TurnDelegation {
     signal.addEventListener('abort', withdraw, { once: true });
     try {
       const order = {
-        ...{ ...place, workspacePath, isPlanning, isContinued },
+        ...{ ...place, workspacePath, directories, isPlanning, isContinued },
         input: this.#hasRefused
           ? afterLimit
           : isContinued

@@ -15,6 +15,8 @@ export interface TurnThread {
   readonly channel: string | undefined;
   /** Directory of the conversation: the workspace of the server, or a worktree. */
   readonly workspacePath: string;
+  /** Further directories that its tools read without a question. Canonical. */
+  readonly directories?: readonly string[] | undefined;
   /** Answers of the model that the turn may use. */
   readonly maxRounds: number;
   /** Whether the next process can continue the turn. */

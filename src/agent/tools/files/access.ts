@@ -24,11 +24,14 @@ export interface PermittedPath {
 
 /** The guard of one tool: asks for approval, and lets `run` touch only the approved path. */
 export interface Access<Args extends object> {
-  readonly approvalFor: (args: Args, context: Pick<ToolContext, 'workspacePath'>) => Promise<ApprovalNeed | undefined>;
+  readonly approvalFor: (
+    args: Args,
+    context: Pick<ToolContext, 'workspacePath' | 'directories'>,
+  ) => Promise<ApprovalNeed | undefined>;
   /** Calls `work` with the place the arguments name, if it may be touched. Errors of files become a result. */
   readonly enter: (
     args: Args,
-    context: Pick<ToolContext, 'workspacePath' | 'signal'>,
+    context: Pick<ToolContext, 'workspacePath' | 'directories' | 'signal'>,
     work: (place: PermittedPath) => Promise<ToolResult>,
   ) => Promise<ToolResult>;
 }
@@ -46,8 +49,12 @@ export function createAccess<Args extends object>(
   /** Target of each call when its approval was considered: by the time it runs, a symlink may lead elsewhere. */
   const considered = new WeakMap<Args, { readonly path: string; readonly kind?: PlaceKind }>();
 
-  async function approvalFor(args: Args, { workspacePath }: Pick<ToolContext, 'workspacePath'>) {
-    const resolved = await resolveInWorkspace(workspacePath, pathOf(args), rules, purpose).catch(onlyPathErrors);
+  async function approvalFor(
+    args: Args,
+    { workspacePath, directories }: Pick<ToolContext, 'workspacePath' | 'directories'>,
+  ) {
+    const given = pathOf(args);
+    const resolved = await resolveInWorkspace(workspacePath, given, rules, purpose, directories).catch(onlyPathErrors);
     // `run` refuses these even with an approval.
     if (!resolved || resolved.isBlocked) return undefined;
     const { path } = resolved;
@@ -71,11 +78,11 @@ export function createAccess<Args extends object>(
 
   return {
     approvalFor,
-    async enter(args, { workspacePath, signal }, work) {
+    async enter(args, { workspacePath, directories, signal }, work) {
       signal.throwIfAborted();
       const given = pathOf(args);
       try {
-        const resolved = await resolveInWorkspace(workspacePath, given, rules, purpose);
+        const resolved = await resolveInWorkspace(workspacePath, given, rules, purpose, directories);
         const problem = await objection(args, resolved);
         if (problem !== undefined) return refused(`${given} ${problem}.`);
         const { path, isInside, isReadable } = resolved;
