@@ -28,6 +28,32 @@ const cases: readonly Case[] = [
   ['subscription', { error: { type: 'usage_limit_reached', resets_at: epoch(5 * hour) } }, 5 * hour],
   ['subscription', { error: { type: 'usage_limit_reached', resets_in_seconds: 3_600 } }, hour],
   ['subscription', { error: { metadata: { resetsAt: iso(hour) } } }, hour],
+  [
+    'window',
+    {
+      headers: {
+        ...{ 'x-codex-primary-used-percent': '100', 'x-codex-primary-reset-at': String(epoch(5 * hour)) },
+        ...{ 'x-codex-secondary-used-percent': '100.0', 'x-codex-secondary-reset-after-seconds': '172800' },
+      },
+    },
+    48 * hour,
+  ],
+  [
+    'window',
+    {
+      headers: {
+        ...{ 'x-codex-primary-used-percent': '100', 'x-codex-primary-reset-at': String(epoch(5 * hour)) },
+        ...{ 'x-codex-secondary-used-percent': '12', 'x-codex-secondary-reset-at': String(epoch(90 * hour)) },
+      },
+    },
+    5 * hour,
+  ],
+  [
+    'none',
+    { headers: { 'x-codex-primary-used-percent': '37.5', 'x-codex-primary-reset-at': String(epoch(hour)) } },
+    undefined,
+  ],
+  ['none', { headers: { 'x-codex-primary-used-percent': '100', 'x-codex-primary-reset-at': '' } }, undefined],
   ['day', { now: evening, quotas: ['GenerateRequestsPerDayPerProjectPerModel-FreeTier'] }, 12 * hour],
   ['day', { now: evening, quotas: ['PerDay'], error: { details: [{ retryDelay: '30s' }] } }, 12 * hour],
   ['stated', { quotas: ['PerMinute'], error: { details: [{ '@type': 'RetryInfo', retryDelay: '1.2s' }] } }, 1_200],

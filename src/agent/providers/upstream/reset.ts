@@ -40,6 +40,11 @@ export const resetSources = {
     const [at] = valuesOf(holders, timeFields).flatMap((value) => timeOf(value) ?? []);
     return at === undefined ? undefined : at - now;
   },
+  /** `x-codex-primary-*` and `x-codex-secondary-*`: windows of a subscription, of which the last used-up one counts. */
+  window: ({ headers, now }) => {
+    const waits = ['primary', 'secondary'].flatMap((name) => windowWait(headers, `x-codex-${name}`, now) ?? []);
+    return waits.length > 0 ? Math.max(...waits) : undefined;
+  },
   /** A quota of a day at Google: it is reset at midnight in California, and its `RetryInfo` is that of another limit. */
   day: ({ quotas, now }) =>
     quotas.some((quota) => /perday/i.test(quota)) ? dayStart(now, googleZone) - now : undefined,
@@ -62,6 +67,15 @@ export const resetSources = {
     return at === undefined ? undefined : at - now;
   },
 } as const satisfies Readonly<Record<string, Source>>;
+
+/** Time until the reset of a used-up window, in milliseconds; undefined: the window has room, or states no reset. */
+function windowWait(headers: IncomingHttpHeaders, prefix: string, now: number): number | undefined {
+  if (!(Number(headers[`${prefix}-used-percent`]) >= 100)) return undefined;
+  const wait = milliseconds(headers[`${prefix}-reset-after-seconds`], 1_000);
+  if (wait !== undefined) return wait;
+  const at = timeOf(headers[`${prefix}-reset-at`]);
+  return at === undefined ? undefined : at - now;
+}
 
 /** Difference of two clocks that counts as an error of one of them, in milliseconds: `Date` has whole seconds, and answers take a while. */
 const clockErrorMs = 60_000;
