@@ -27,6 +27,7 @@ import type { Link } from './link.ts';
 import { ListReview, type ToolProblem } from './list-review.ts';
 import type { LoginSession } from './oauth/index.ts';
 import { openStdioLink } from './stdio-link.ts';
+import type { TaskCalls } from './task-calls.ts';
 
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -101,6 +102,7 @@ export class Connection {
   #tools: readonly Tool[] = [];
   #toolProblems: readonly ToolProblem[] = [];
   #prompts: Promise<readonly Prompt[]> | undefined;
+  #tasks: TaskCalls | undefined;
   #listing: Promise<void> = Promise.resolve();
   #isRelisting = false;
   #counts = { resourceCount: 0, resourceTemplateCount: 0 };
@@ -121,6 +123,11 @@ export class Connection {
   /** @throws errors of the library: `failureOf` puts them into words */
   call(tool: Tool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallToolResult> {
     const client = this.#ready();
+    if (tool.execution?.taskSupport === 'required') {
+      return this.#elicitations.during(options, (signal) =>
+        this.#callAsTask(client, tool, args, { ...options, signal }),
+      );
+    }
     return this.#elicitations.during(options, (signal) =>
       client.callTool(
         { name: tool.name, arguments: { ...args }, ...(options.meta && { _meta: { ...options.meta } }) },
@@ -164,6 +171,17 @@ export class Connection {
 
   kill(): void {
     this.#requestEnd('kill');
+  }
+
+  async #callAsTask(
+    client: Client,
+    tool: Tool,
+    args: Readonly<Record<string, unknown>>,
+    options: CallOptions,
+  ): Promise<CallToolResult> {
+    const { TaskCalls } = await import('./task-calls.ts');
+    this.#tasks ??= new TaskCalls(client, this.#options.serverName);
+    return this.#tasks.call(tool, args, options);
   }
 
   #ready(): Client {
@@ -263,6 +281,7 @@ export class Connection {
     client.onerror = (error) => this.#options.onTrouble('a message could not be used', error);
     this.#client = client;
     await client.connect(link.transport, { timeout });
+    if (runsTasks(client)) this.#lists.allowTasks();
   }
 
   /** However it came about: its tools cannot be called any more. */
@@ -400,6 +419,10 @@ export class Connection {
     };
   }
 }
+
+/** Whether a server runs tools as tasks, as the protocol of 2025-11-25 has them. */
+const runsTasks = (client: Client): boolean =>
+  client.getProtocolEra() !== 'modern' && client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined;
 
 /** Name that a server gives itself, short enough to show. */
 const named = (text: string | undefined): string | null => (text === undefined ? null : plainText(text).slice(0, 100));

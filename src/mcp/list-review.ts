@@ -13,7 +13,11 @@ export interface ToolProblem {
 }
 
 type JsonEntry = Readonly<Record<string, unknown>>;
-type ReviewEntry = (entry: JsonEntry, report: (problem: ToolProblem) => void) => JsonEntry | undefined;
+type ReviewEntry = (
+  entry: JsonEntry,
+  report: (problem: ToolProblem) => void,
+  runsTasks: boolean,
+) => JsonEntry | undefined;
 
 /** Lists of the protocol: the field with the entries, and the check of one entry. */
 const lists: Readonly<Record<string, { readonly field: string; readonly review: ReviewEntry }>> = {
@@ -41,12 +45,18 @@ interface AskedPage {
  */
 export class ListReview {
   readonly #limitMs: number;
+  #runsTasks = false;
   readonly #asked = new Map<string | number, AskedPage>();
   readonly #walks = new Map<string, Walk>();
 
   /** @param limitMs of one list with all its pages */
   constructor(limitMs: number) {
     this.#limitMs = limitMs;
+  }
+
+  /** The server runs tools as tasks: those that need it are offered. */
+  allowTasks(): void {
+    this.#runsTasks = true;
   }
 
   /** Problems of the latest list of tools. */
@@ -96,7 +106,7 @@ export class ListReview {
     }
     const entries = (Array.isArray(given) ? given : []).flatMap((entry, index) => {
       if (typeof entry === 'object' && entry !== null && !Array.isArray(entry)) {
-        return list.review(entry as JsonEntry, (problem) => walk.problems.push(problem)) ?? [];
+        return list.review(entry as JsonEntry, (problem) => walk.problems.push(problem), this.#runsTasks) ?? [];
       }
       walk.problems.push(ofList(`has an entry ${walk.entries + index + 1} that is not an object`));
       return [];
@@ -156,7 +166,11 @@ function parameterOf(given: unknown): JsonEntry | undefined {
   return { name, ...(typeof description === 'string' && { description }), required: required === true };
 }
 
-function reviewTool(entry: JsonEntry, report: (problem: ToolProblem) => void): JsonEntry | undefined {
+function reviewTool(
+  entry: JsonEntry,
+  report: (problem: ToolProblem) => void,
+  runsTasks: boolean,
+): JsonEntry | undefined {
   const tool = described(entry);
   if (!tool) {
     report(ofList(`has a tool whose name is not a text of 1 to ${longestName} characters`));
@@ -165,8 +179,8 @@ function reviewTool(entry: JsonEntry, report: (problem: ToolProblem) => void): J
   const name = String(tool['name']);
   const leaveOut = (problem: string) => void report({ tool: name, problem: sentence(problem), isOffered: false });
   const { annotations, execution } = entry as Partial<Tool>;
-  if (execution?.taskSupport === 'required')
-    return leaveOut('execution.taskSupport is "required", which is not supported');
+  const isTask = execution?.taskSupport === 'required';
+  if (isTask && !runsTasks) return leaveOut('execution.taskSupport is "required", but the server runs no tasks');
   const { schema, problems } = reviewToolSchema(entry['inputSchema']);
   const [first] = problems;
   if (!schema) return leaveOut(first);
@@ -175,6 +189,7 @@ function reviewTool(entry: JsonEntry, report: (problem: ToolProblem) => void): J
   return {
     ...tool,
     inputSchema: schema,
+    ...(isTask && { execution: { taskSupport: 'required' } }),
     annotations: { readOnlyHint: annotations?.readOnlyHint === true, ...(typeof title === 'string' && { title }) },
   };
 }

@@ -319,6 +319,8 @@ export const defaults = {
     sweepGraceMs: 500,
     /** A server on pipes that has not answered `server/discover` by then speaks the older protocol. At most half of its start-up time. */
     probeMs: 10_000,
+    /** For one request about a task of a server. */
+    taskRequestMs: 30_000,
     /** Pause before a subscription that the server ended is renewed. */
     resubscribeMs: 1_000,
     /** For reading the pipes of a server that has exited. */
