@@ -38,6 +38,7 @@ const options: PermissionOption[] = [
 
 const StatusList = v.looseObject({
   data: v.array(v.pick(McpServerStatus, ['name', 'startupState', 'toolCount', 'lastError'])),
+  configured: v.array(v.string()),
 });
 type Status = v.InferOutput<typeof StatusList>['data'][number];
 
@@ -79,10 +80,13 @@ export class SessionServers {
         { threadId, servers },
         { timeoutMs: defaults.acp.serverStartMs },
       );
-      const { data } = v.parse(StatusList, answer);
+      const { data, configured } = v.parse(StatusList, answer);
       for (const status of data) this.#report(status);
       for (const [name, toolCallId] of this.#shown) {
-        if (!data.some((status) => status.name === name)) this.#end(toolCallId, 'completed', 'Handed on to the agent.');
+        if (data.some((status) => status.name === name)) continue;
+        const isConfigured = configured.includes(name);
+        const words = isConfigured ? `The configured server ${name} is used instead.` : 'Handed on to the agent.';
+        this.#end(toolCallId, 'completed', words);
       }
     } catch (error) {
       // The next connection starts them.

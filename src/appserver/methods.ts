@@ -143,7 +143,7 @@ function threadMethods(runtime: Runtime, servers: ThreadServers): Some<'initiali
       return { result: {} };
     },
     'thread/mcp/set': async ({ threadId, servers: wanted }, { gone }) => ({
-      result: { data: [...(await servers.set(threadId, gone, wanted))] },
+      result: await servers.set(threadId, gone, wanted),
     }),
     'thread/rename': ({ threadId, displayName }) => ({
       result: {},

@@ -20,6 +20,12 @@ export interface ThreadServersOptions {
   readonly onBug: (error: unknown) => void;
 }
 
+/** Servers after their start, and names of configured servers that take the place of others. */
+export interface StartedServers {
+  readonly data: McpServerStatus[];
+  readonly configured: string[];
+}
+
 interface Brought {
   /** Connection that brought them. */
   readonly owner: AbortSignal;
@@ -32,6 +38,7 @@ export class ThreadServers {
   readonly #options: ThreadServersOptions;
   readonly #byThread = new Map<string, Brought>();
   readonly #ends = new Set<Promise<void>>();
+  readonly #owners = new WeakSet<AbortSignal>();
 
   constructor(options: ThreadServersOptions) {
     this.#options = options;
@@ -42,26 +49,37 @@ export class ThreadServers {
    *
    * @throws AgentError threadNotFound
    */
-  async set(threadId: string, owner: AbortSignal, wanted: Settings): Promise<readonly McpServerStatus[]> {
+  async set(threadId: string, owner: AbortSignal, wanted: Settings): Promise<StartedServers> {
     const { common, configured, isDelegated, serve, protect } = this.#options;
     const settings = Object.fromEntries(Object.entries(wanted).filter(([name]) => !configured.has(name)));
+    const replaced = Object.keys(wanted).filter((name) => configured.has(name));
     const isHandedOn = isDelegated(threadId);
     for (const secret of Object.values(settings).flatMap(secretsOf)) protect(secret);
     const brought: Brought = { owner, settings };
     serve(threadId, () => brought.servers?.tools() ?? []);
     const earlier = this.#end(threadId);
     this.#byThread.set(threadId, brought);
-    owner.addEventListener('abort', () => this.release(threadId, owner), { once: true });
+    this.#follow(owner);
     await earlier;
-    if (isHandedOn || Object.keys(settings).length === 0) return [];
+    if (isHandedOn || Object.keys(settings).length === 0) return { data: [], configured: replaced };
     const { McpServers } = await import('../mcp/index.ts');
     // The client may have left meanwhile.
-    if (owner.aborted || this.#byThread.get(threadId) !== brought) return [];
+    if (owner.aborted || this.#byThread.get(threadId) !== brought) return { data: [], configured: replaced };
     const servers = new McpServers({ ...common(threadId), servers: settings, scopeOf });
     brought.servers = servers;
     servers.start();
     await servers.settled();
-    return servers.status();
+    return { data: servers.status(), configured: replaced };
+  }
+
+  /** Ends all servers of a connection with it. */
+  #follow(owner: AbortSignal): void {
+    if (this.#owners.has(owner)) return;
+    this.#owners.add(owner);
+    const leave = () => {
+      for (const threadId of [...this.#byThread.keys()]) this.release(threadId, owner);
+    };
+    owner.addEventListener('abort', leave, { once: true });
   }
 
   /** Servers of a thread, for an external agent. */

@@ -147,12 +147,15 @@ export const rpcMethods = {
   },
   'thread/mcp/set': {
     summary:
-      'Starts MCP servers for one conversation, in place of those that this method has started for it. They end when this connection leaves the conversation (`thread/unsubscribe`) or ends. Answered when each is ready or has failed. A configured server of the same name takes their place; an external agent starts them itself, with its next session.',
+      'Starts MCP servers for one conversation, in place of those that this method has started for it. They end when this connection leaves the conversation (`thread/unsubscribe`) or ends. Answered when each is ready or has failed. A configured server of the same name takes the place of one; an external agent starts them itself, with its next session.',
     params: v.object({
       threadId: id,
       servers: v.pipe(v.record(McpServerName, McpServerSettings), v.maxEntries(defaults.mcp.threadServers)),
     }),
-    result: v.object({ data: v.array(McpServerStatus) }),
+    result: v.object({
+      data: v.array(McpServerStatus),
+      configured: v.pipe(v.array(McpServerName), v.description('Names whose configured server is used instead.')),
+    }),
   },
   'thread/rename': {
     summary: 'Gives a conversation a name.',

@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import type { McpServer } from '@agentclientprotocol/sdk';
 import t, { type Test } from 'tap';
 import { broughtServers } from '../../src/acp/editor-servers.ts';
+import type { AppServerClient } from '../../src/client/index.ts';
 import { editorServerAnswer, forgetEditorServers } from '../../src/config/index.ts';
 import { defaults } from '../../src/protocol/index.ts';
-import { calls, says, scripted } from '../agui/model.ts';
+import { calls, hangs, says, scripted } from '../agui/model.ts';
 import { eventually } from '../http/support.ts';
 import { program } from '../programs.ts';
 import { attach, choose, inSession, introduce, type Permit, type Surroundings, surroundings } from './harness.ts';
@@ -151,6 +152,40 @@ t.test('a cancelled prompt does not wait for the answer about a server', async (
   t.match(await prompted, { stopReason: 'cancelled' });
   answered.resolve(choose('decline'));
   t.match(await editor.prompt('again'), { stopReason: 'end_turn' });
+});
+
+t.test('a configured server takes the place of one with its name', async (t) => {
+  const mark = newMark();
+  const McpServers = { my_notes: { transport: 'stdio', command: process.execPath, args: [small], enabled: false } };
+  const where = await surroundings(t, scripted(says('hello')), { McpServers });
+  const editor = await withServers(t, where, [notes(mark)], () => choose('accept'));
+  await editor.prompt('hi');
+  t.equal(processesOf(mark).length, 0);
+  t.match(JSON.stringify(editor.of('tool_call_update')), /configured server my_notes is used instead/);
+});
+
+t.test('another connection to the agent server gets the allowed servers without a question', async (t) => {
+  const mark = newMark();
+  const connections: AppServerClient[] = [];
+  const provider = scripted(says('one'), hangs(), says('three'));
+  const where = await surroundings(t, provider);
+  const editor = await inSession(t, where, {
+    mcpServers: [notes(mark)],
+    permit: () => choose('accept'),
+    onConnect: (client) => connections.push(client),
+  });
+  await editor.prompt('hi');
+  const before = processesOf(mark);
+  const pending = editor.prompt('wait');
+  await eventually(() => editor.said().endsWith('let me see'), 'it has begun to answer');
+  connections[0]?.close();
+  const isReplaced = () => processesOf(mark).length === 1 && processesOf(mark)[0] !== before[0];
+  await eventually(isReplaced, 'the next connection has started it');
+  await editor.agent.notify('session/cancel', { sessionId: editor.sessionId });
+  t.match(await pending, { stopReason: 'cancelled' });
+  await editor.prompt('and now?');
+  t.ok(provider.requests[2]?.tools?.some(({ name }) => name === 'mcp__my_notes__say'));
+  t.equal(editor.asked.length, 1);
 });
 
 t.test('servers end when the editor disconnects', async (t) => {

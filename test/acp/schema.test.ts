@@ -1,4 +1,5 @@
 /** Every message of both sides of an editor's connection against the official schema. `harness.ts` checks each of ours. */
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { methodsOf, SchemaCheck } from '../acp-schema.ts';
 import { calls, hangs, says, scripted } from '../agui/model.ts';
@@ -59,6 +60,19 @@ t.test('every request of an editor is answered as the official schema says', asy
   for (const each of ['client session/request_permission Request', 'client session/update Notification']) {
     t.ok(seen.has(each), each);
   }
+});
+
+t.test('the document has a row for each request that is served, and no other', (t) => {
+  const text = readFileSync(new URL('../../docs/acp.md', import.meta.url), 'utf8');
+  const [, section = ''] = text.split('## Requests\n');
+  const [table = ''] = section.split('\n## ');
+  const rows = [...table.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, method = '']) => method),
+  );
+  const served = methodsOf('agent').filter((method) => !notServed.has(method) && method !== 'initialize');
+  t.strictSame(rows.toSorted(), [...served, '$/cancel_request', 'session/fork'].toSorted());
+  t.match(table, /`logout` is not offered/);
+  t.end();
 });
 
 t.test('the check finds messages that the schema refuses', (t) => {

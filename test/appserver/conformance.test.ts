@@ -496,8 +496,9 @@ t.test('MCP servers can be added, tested, listed and removed', async (t) => {
   const brought = { mine: settings, users: settings };
   t.match(await session.call('thread/mcp/set', { threadId: thread.id, servers: brought }), {
     data: [{ name: 'mine', startupState: 'ready', transport: 'stdio' }],
+    configured: ['users'],
   });
-  t.same(await session.call('thread/mcp/set', { threadId: thread.id, servers: {} }), { data: [] });
+  t.same(await session.call('thread/mcp/set', { threadId: thread.id, servers: {} }), { data: [], configured: [] });
   await session.refused('thread/mcp/set', { threadId: 'none', servers: brought });
   t.same(session.faults, []);
   t.notMatch(JSON.stringify(session.heard), 'a-secret-of-mine');

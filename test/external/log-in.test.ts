@@ -1,6 +1,10 @@
 /** Log-in of an external agent: the next step in a failed turn, and `oratorio login --agent`. */
+import { execFile } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { AgentLoginError, logInToAgent } from '../../src/external/index.ts';
+import { program, programEnvironment } from '../programs.ts';
 import { stubAgent, Talk } from './talk.ts';
 
 t.test('a turn without a log-in names the next command', async (t) => {
@@ -39,4 +43,29 @@ t.test('a log-in that fails says why, and leaves no process', async (t) => {
   const pending = logIn('mute', undefined, ending.signal);
   ending.abort(new Error('no more'));
   await t.rejects(pending, { message: 'no more' });
+});
+
+t.test('oratorio login --agent runs the way of the agent; oratorio acp --login asks for a provider', async (t) => {
+  const home = t.testdir();
+  const own = join(home, 'o');
+  mkdirSync(own, { mode: 0o700 });
+  const run = (flags: string, ...args: string[]) => {
+    writeFileSync(join(own, 'config.json'), JSON.stringify(stubAgent(flags)), { mode: 0o600 });
+    const env = { ...programEnvironment, HOME: home, ORATORIO_HOME: own };
+    const words = ['--disable-warning=ExperimentalWarning', program('src/cli/main.ts'), ...args];
+    return new Promise<string>((resolve) => {
+      const child = execFile(process.execPath, words, { env, cwd: home }, (error, stdout, stderr) =>
+        resolve(`${error?.code ?? 0} ${stdout}${stderr}`),
+      );
+      child.stdin?.end();
+    });
+  };
+  t.match(await run('login', 'login', '--agent', 'stub'), /^0 [\s\S]*stub: In a browser/);
+  t.match(await run('login terminal', 'login', '--agent', 'stub'), /^0 logged in with 1/);
+  t.match(
+    await run('login refuses', 'login', '--agent', 'stub'),
+    /^1 [\s\S]*stub did not log you in: .*browser was closed/,
+  );
+  t.match(await run('login', 'login', '--agent', 'none'), /^2 [\s\S]*There is no agent none/);
+  t.match(await run('login', 'acp', '--login'), /^2 [\s\S]*login needs a provider/);
 });
