@@ -27,3 +27,16 @@ t.test('the word of a mention ends with a blank, unless it is in quotes', async 
   t.equal(mentionBefore('me@example.com', 14), null, 'an address is no mention');
   t.equal(offered('see @"read m')?.from, 4);
 });
+
+t.test('a resource of an MCP server is no file, and stays in the text', (t) => {
+  const written = 'compare @docs:file:///guide.md with @src/a.ts';
+  t.same(messageOf(written, [], []), [
+    { type: 'text', text: written },
+    { type: 'fileRef', path: 'src/a.ts', displayPath: 'src/a.ts' },
+  ]);
+  const prompt = { name: 'all:triage', description: '', path: '' };
+  t.same(messageOf('/all:triage 4711', [], [prompt]), [
+    { type: 'commandRef', name: 'all:triage', argsText: '4711', rawText: '/all:triage 4711' },
+  ]);
+  t.end();
+});

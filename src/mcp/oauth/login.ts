@@ -90,7 +90,9 @@ export class Login {
   async finished(): Promise<StoredLogin> {
     const { listener, signal, file } = this.#begun;
     try {
-      const { params, reply } = await listener.answer(signal);
+      const { params, reply } = await listener.answer(signal).catch((error: unknown) => {
+        throw (error as Error).name === 'TimeoutError' ? tooLate() : error;
+      });
       try {
         const tokens = await this.#redeem(params);
         await file.withLock(async () => file.write(this.#stored(tokens)), signal);
@@ -145,3 +147,6 @@ export class Login {
     };
   }
 }
+
+const tooLate = (): McpFailure =>
+  new McpFailure('timeout', `The browser did not come back within ${defaults.mcp.oauth.loginMs / 60_000} minutes.`);
