@@ -5,7 +5,7 @@ import { inWorkspace, json, noStart, yes } from './shared-options.ts';
 const ofThread: OptionSpec = {
   name: 'thread',
   value: 'id',
-  describe: 'Use this conversation; default: the last one in these files',
+  describe: 'Use this conversation; default: the last one in this directory',
 };
 
 export const fileCommands: readonly CommandSpec[] = [
@@ -52,7 +52,7 @@ export const fileCommands: readonly CommandSpec[] = [
     name: 'threads export',
     describe: [
       'Print a whole conversation as Markdown.',
-      'The text is that of *Copy as Markdown* on the page: messages, answers, and the number of tool calls between them. With --json: all items.',
+      'Prints the same text as *Copy as Markdown* on the page: messages, answers, and the number of tool calls between them. With --json: all items.',
     ],
     options: [inWorkspace, ofThread, noStart, json],
     examples: ['threads export > conversation.md', 'threads export --thread thread_20260101_a1b2c3 --json'],

@@ -45,7 +45,7 @@ export const inboxCommands: readonly CommandSpec[] = [
     name: 'inbox answer',
     describe: [
       'Answer a question of an agent or MCP server.',
-      'Asks each field at a terminal. With --content: JSON with the answers by field.',
+      'Asks for each field at a terminal. With --content: takes the answers as JSON by field.',
     ],
     argument: request,
     options: [{ name: 'content', value: 'json', describe: 'Give the answers as JSON' }, json, noStart],

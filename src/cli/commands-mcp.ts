@@ -9,7 +9,7 @@ export const mcpCommands: readonly CommandSpec[] = [
     name: 'mcp',
     describe: [
       'Serve the workspaces as MCP tools for another agent.',
-      'The agent starts it: protocol on standard input and output. Its rights are those of a scoped token; it never decides about a request of the workspace that it runs in.',
+      'The agent starts it and speaks the protocol on standard input and output. It has the rights of a scoped token, and never decides a request of the workspace that it runs in.',
     ],
     options: [
       { name: 'allow', value: 'scopes', describe: 'Set rights; default: list,read,start,prompt; also approve' },
@@ -23,12 +23,12 @@ export const mcpCommands: readonly CommandSpec[] = [
   {
     name: 'mcp login',
     describe: [
-      'Connect an MCP server by a log-in in the browser.',
-      'For a server on the network that wants OAuth. Prints the address, opens it at a terminal, and waits until the browser comes back. A running agent server uses the token at once.',
+      'Log in to an MCP server in the browser.',
+      'For an HTTP server that requires OAuth. Prints the address, opens it in the browser if there is a terminal, and waits for the log-in. A running agent server uses the token at once.',
     ],
     argument: server,
     options: [
-      { name: 'open', describe: 'Open the browser without a terminal, too' },
+      { name: 'open', describe: 'Open the browser even without a terminal' },
       { name: 'no-open', describe: 'Print the address and open nothing' },
       inWorkspace,
       json,
@@ -39,8 +39,8 @@ export const mcpCommands: readonly CommandSpec[] = [
   {
     name: 'mcp logout',
     describe: [
-      'Remove the log-in at an MCP server.',
-      'Asks the authorization server to end the token, where it can, and removes the token.',
+      'Log out of an MCP server.',
+      'Asks the authorization server to revoke the token, if it supports that, and deletes the token.',
     ],
     argument: server,
     options: [inWorkspace, json],
@@ -51,7 +51,7 @@ export const mcpCommands: readonly CommandSpec[] = [
     name: 'mcp status',
     describe: [
       'Show the log-ins at MCP servers.',
-      'Of the servers on the network that the workspace and your settings name, or of one. Asks no server.',
+      'Lists all HTTP servers of the workspace and your settings, or one of them. Contacts no server.',
     ],
     argument: server,
     options: [inWorkspace, json],

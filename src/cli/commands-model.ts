@@ -20,7 +20,7 @@ export const modelCommands: readonly CommandSpec[] = [
       { name: 'model', value: 'model', describe: 'Use this model' },
       { name: 'no-test', describe: 'Send no request' },
       { name: 'agent', value: 'name', describe: 'Connect this external agent instead' },
-      { name: 'method', value: 'id', describe: 'Use this way of the agent to log in' },
+      { name: 'method', value: 'id', describe: 'Log in to the agent by this method' },
       json,
     ],
     examples: [

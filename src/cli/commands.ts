@@ -128,7 +128,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'list',
     describe: [
       'List all workspaces the Hub knows.',
-      'A table on a terminal, as wide as it, with the trouble of a workspace below its row; tab-separated rows without a heading elsewhere: name, state, agent, model, since, restarts, last turn, cost, page, trouble.',
+      'On a terminal: a table that fits its width, with the problem of a workspace below its row. Elsewhere: tab-separated rows without a heading: name, state, agent, model, since, restarts, last turn, cost, page, trouble.',
     ],
     options: [noStart, json],
     examples: ['list', 'list --json'],

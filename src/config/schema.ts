@@ -81,7 +81,7 @@ const variableName = 'a name of an environment variable';
 
 const Api = v.object({
   Enabled: flag(false, 'Serves the chat-completions API.'),
-  Responses: flag(true, 'Serves the responses API beside it.'),
+  Responses: flag(true, 'Serves the Responses API as well.'),
   Host: hostName('127.0.0.1', 'Listen address.'),
   Port: port(8080, 'Listen port. A managed agent server takes its port from the Hub instead.'),
   ApiKey: key('Bearer key of the API; empty: only this user is served without the generated key.'),
@@ -350,7 +350,7 @@ const Turns = v.object({
   ),
   KeepCommands: v.pipe(
     v.optional(v.boolean(), true),
-    v.description('Whether commands outlive their agent server, when a Hub manages it.'),
+    v.description('Whether commands outlive their agent server if a Hub manages it.'),
   ),
   KeepSeconds: whole(600, 1, 86_400, 'Time that such a command waits for the next agent server.'),
   ResumeAgents: v.pipe(
@@ -363,10 +363,10 @@ const Quota = v.object({
   Wait: v.pipe(
     v.optional(v.picklist(['auto', 'ask', 'never'], '"auto", "ask" or "never"'), 'ask'),
     v.description(
-      'Whether a turn waits for a used-up quota of the model provider: automatically, after an approval, or not. Up to 120 s it always waits.',
+      'Whether a turn waits when a quota of the model provider is used up: automatically, after an approval, or never. It always waits out pauses of up to 120 s.',
     ),
   ),
-  MaxWaitHours: whole(12, 1, 336, 'Longest wait for quotas without an answer of the model in between.'),
+  MaxWaitHours: whole(12, 1, 336, 'Longest total wait for quotas until the model answers.'),
 });
 
 const Hub = v.object({

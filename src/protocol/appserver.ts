@@ -147,7 +147,7 @@ export const rpcMethods = {
   },
   'thread/mcp/set': {
     summary:
-      'Starts MCP servers for one conversation, in place of those that this method has started for it. They end when this connection leaves the conversation (`thread/unsubscribe`) or ends. Answered when each is ready or has failed. A configured server of the same name takes the place of one; an external agent starts them itself, with its next session.',
+      'Starts MCP servers for one conversation and replaces those that an earlier call started for it. They end when this connection leaves the conversation (`thread/unsubscribe`) or closes. Responds when each server is ready or has failed. A configured server with the same name takes precedence; an external agent starts them itself, with its next session.',
     params: v.object({
       threadId: id,
       servers: v.pipe(v.record(McpServerName, McpServerSettings), v.maxEntries(defaults.mcp.threadServers)),
@@ -285,7 +285,10 @@ export const rpcMethods = {
         v.optional(v.picklist(turnModes)),
         v.description('For this turn and its sub-agents only, as `approvalPolicy`.'),
       ),
-      unattended: v.pipe(optionalFlag, v.description('No user can answer questions of this turn: they end at once.')),
+      unattended: v.pipe(
+        optionalFlag,
+        v.description('No user can answer the questions of this turn, so they end at once.'),
+      ),
     }),
     result: v.object({ turn: Turn }),
   },
@@ -302,7 +305,9 @@ export const rpcMethods = {
       sender: v.optional(v.string()),
       messageId: v.pipe(
         v.optional(v.pipe(id, v.maxLength(100))),
-        v.description('Chosen by the client, unique in the conversation: a repeated request with it has no effect.'),
+        v.description(
+          'Id chosen by the client, unique in the conversation. A repeated request with the same id has no effect.',
+        ),
       ),
     }),
     result: v.object({ queuedInput: QueuedInput, queuedInputs: v.array(QueuedInput) }),
@@ -334,12 +339,13 @@ export const rpcMethods = {
     result: empty,
   },
   'question/list': {
-    summary: 'Questions that wait for an answer, in one conversation or in all.',
+    summary: 'Lists the questions that wait for an answer, in one conversation or in all.',
     params: v.object({ threadId: v.optional(id) }),
     result: v.object({ data: v.array(QuestionRequest) }),
   },
   'question/answer': {
-    summary: 'Answers a question, from any connection. The first answer counts; an invalid one leaves it open.',
+    summary:
+      'Answers a question, from any connection. The first answer counts; an invalid answer leaves the question open.',
     params: v.object({ requestId: id, ...QuestionAnswer.entries }),
     result: empty,
   },
@@ -370,12 +376,12 @@ export const rpcMethods = {
   },
   'mcp/login': {
     summary:
-      'Begins a log-in at a server, for a browser on this machine. The server starts when the user has logged in; an earlier log-in at it ends.',
+      'Starts a log-in at a server, for a browser on this machine, and ends an earlier one at the same server. The server starts when the user has logged in.',
     params: v.object({ server: McpServerName }),
     result: v.object({ url: v.string() }),
   },
   'mcp/logout': {
-    summary: 'Ends the log-in at a server and removes its token.',
+    summary: 'Logs out of a server and deletes its token.',
     params: v.object({ server: McpServerName }),
     result: empty,
   },

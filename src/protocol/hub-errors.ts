@@ -32,7 +32,7 @@ export const hubErrors = {
   tokenRevoked: { status: 403, when: 'The scoped token was revoked; `oratorio tokens` lists those that are valid.' },
   trustRefused: {
     status: 409,
-    when: 'The settings of the workspace changed while the question of trust was open, or trust cannot be recorded.',
+    when: 'The settings of the workspace changed while the trust question was open, or trust cannot be recorded.',
   },
   alreadyDecided: {
     status: 409,

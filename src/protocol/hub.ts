@@ -151,7 +151,7 @@ export const AppServerRecord = v.object({
   ),
   incident: v.pipe(
     v.nullable(Incident),
-    v.description('Report of a workspace that is down; null for one that runs, starts or ends.'),
+    v.description('Report on a workspace that is down; null while its server runs, starts or ends.'),
   ),
   page: v.pipe(
     v.nullable(v.string()),
@@ -216,18 +216,18 @@ export type RestartInput = v.InferInput<typeof RestartInput>;
 
 /** Body of `POST /v1/workspaces`. */
 export const WorkspaceInput = v.object({
-  path: text('Directory; absolute, or below the home as ~/name. It is made when it is missing.'),
+  path: text('Directory, absolute or as ~/name. Created if it is missing.'),
   agent: v.optional(
     v.pipe(
       v.picklist(['oratorio', ...presetNames]),
-      v.description('Agent that does the turns; absent: that of its settings.'),
+      v.description('Agent that does the turns; absent: the agent in its settings.'),
     ),
   ),
 });
 /** Answer to that. */
 export const MadeWorkspace = v.object({
   workspacePath: text('Absolute path of the workspace.'),
-  created: v.pipe(v.boolean(), v.description('False when it was a workspace before.')),
+  created: v.pipe(v.boolean(), v.description('False if the directory already was a workspace.')),
 });
 export type MadeWorkspace = v.InferOutput<typeof MadeWorkspace>;
 
@@ -240,7 +240,9 @@ export const AgentInput = v.object({
 export const AgentChosen = v.object({
   change: v.pipe(
     v.picklist(['unchanged', 'chosen', 'restricted']),
-    v.description('chosen: from the next start on. restricted: once the user trusts the workspace.'),
+    v.description(
+      'chosen: takes effect at the next start. restricted: takes effect once the user trusts the workspace.',
+    ),
   ),
 });
 export type AgentChosen = v.InferOutput<typeof AgentChosen>;
@@ -259,24 +261,24 @@ export const ModelLoginInput = v.object({
   provider: v.pipe(v.picklist(knownProviderNames), v.description('Provider, by the name that `oratorio login` takes.')),
   apiKey: v.pipe(
     v.optional(v.pipe(v.string('expected a text'), v.regex(/^(?!.*\$\{)\S{1,16384}$/, 'expected one word'))),
-    v.description('Key; absent for a service that needs none. It is written and never read back.'),
+    v.description('API key; absent for a service without keys. It is stored and never returned.'),
   ),
-  endPoint: v.optional(text('Base URL, http or https; of the provider `other` only.')),
-  model: v.optional(text('Name of the model; absent: the present one, else the usual one of the provider.')),
-  isTested: v.pipe(v.optional(v.boolean(), true), v.description('False: saves without a request to the model.')),
+  endPoint: v.optional(text('Base URL, http or https; only for the provider `other`.')),
+  model: v.optional(text('Name of the model; absent: the current one, or else the default of the provider.')),
+  isTested: v.pipe(v.optional(v.boolean(), true), v.description('False: saves without a test request.')),
 });
 
 /** Result of one small request to a model. */
 export const ModelTest = v.object({
   outcome: v.pipe(
     v.picklist(['answered', 'refused', 'unknownModel', 'unreachable']),
-    v.description('refused: the key or the request. unreachable: there was no usable answer.'),
+    v.description('refused: the provider refused the key or the request. unreachable: there was no usable answer.'),
   ),
   model: text('Name of the model; empty when it is unknown.'),
   firstTokenMs: v.nullable(
     v.pipe(v.number(), v.description('Milliseconds to its first words; null without an answer.')),
   ),
-  message: text('Failure in a sentence, or a warning about tool calls; empty without one.'),
+  message: text('Failure in one sentence, or a warning about tool calls; otherwise empty.'),
   hint: v.nullable(text('Next step after a failure.')),
 });
 export type ModelTest = v.InferOutput<typeof ModelTest>;
@@ -295,10 +297,10 @@ export const TrustRequest = v.object({
   trust: v.picklist(['trusted', 'restricted']),
   lines: v.pipe(
     v.array(v.string()),
-    v.description('Requests of the workspace, secrets masked; then changes since the last agreement.'),
+    v.description('Sensitive settings of the workspace with secrets masked, then changes since the user last agreed.'),
   ),
   consequence: text('Sentence below the lines.'),
-  revision: text('Differs when the settings or the files that they start do.'),
+  revision: text('Changes with the settings and the files that they start.'),
 });
 export type TrustRequest = v.InferOutput<typeof TrustRequest>;
 /** Body of `POST /v1/trust`. */

@@ -46,7 +46,7 @@ export type InboxItem = v.InferOutput<typeof InboxItem>;
 const decision = v.pipe(
   v.picklist(approvalDecisions),
   v.description(
-    'accept: this once. acceptForSession: as long as the conversation. acceptAlways: as long as the workspace. decline; cancel: declines and ends the turn. now: continues a turn that waits for a quota.',
+    'accept: allows once. acceptForSession: allows for the rest of the conversation. acceptAlways: allows always in this workspace. decline: declines. cancel: declines and ends the turn. now: continues a turn that waits for a quota.',
   ),
 );
 const decidedBy = text(
@@ -59,7 +59,7 @@ export const InboxAnswer = v.pipe(
     decision: v.optional(decision),
     action: v.pipe(
       v.optional(QuestionAnswer.entries.action),
-      v.description('Answers a question; in place of `decision`.'),
+      v.description('Answers a question; use it instead of `decision`.'),
     ),
     content: v.pipe(QuestionAnswer.entries.content, v.description('With action accept: the answers, by field.')),
     client: v.optional(

@@ -70,7 +70,11 @@ export const rpcErrors = {
   },
   approvalTimeout: { code: -32020, message: 'Approval timeout', when: 'No decision in time; it was declined.' },
   approvalNotFound: { code: -32021, message: 'Approval not found', when: 'It was decided already, or never asked.' },
-  questionNotFound: { code: -32022, message: 'Question not found', when: 'It was answered already, or never asked.' },
+  questionNotFound: {
+    code: -32022,
+    message: 'Question not found',
+    when: 'The question was already answered, or was never asked.',
+  },
   questionInvalid: {
     code: -32023,
     message: 'Answer invalid',
@@ -97,12 +101,12 @@ export const rpcErrors = {
   mcpLoginFailed: {
     code: -32090,
     message: 'Log-in failed',
-    when: 'The log-in at an MCP server cannot begin; `data.problem` says why.',
+    when: 'The log-in at an MCP server cannot start; `data.problem` has the reason.',
   },
   mcpReferenceFailed: {
     code: -32092,
     message: 'Reference to an MCP server failed',
-    when: 'A prompt or resource that the input names cannot be read; `data.problem` says why. Nothing was sent to the model.',
+    when: 'A prompt or resource that the input names cannot be read; `data.problem` has the reason. Nothing was sent to the model.',
   },
   mcpServerReadOnly: {
     code: -32074,

@@ -100,7 +100,7 @@ const discarded = v.pipe(
 const messageId = v.pipe(
   v.optional(id),
   v.description(
-    'Id that the client gave the message in `turn/enqueue`: after a lost answer it shows that the message has arrived.',
+    'Id that the client gave the message in `turn/enqueue`. If the response was lost, it shows that the message has arrived.',
   ),
 );
 
@@ -318,13 +318,13 @@ export const ThreadConfig = v.object({
       ),
     ),
     v.description(
-      'Further choices at the external agent that does the turns, by `id` of `options` of `agent/read`. Absent: its own.',
+      'Options of the external agent that does the turns, by the `id` in `options` of `agent/read`. Absent: the agent decides.',
     ),
   ),
   additionalDirectories: v.pipe(
     v.optional(v.pipe(v.array(v.pipe(id, v.maxLength(4_096))), v.maxLength(32))),
     v.description(
-      'Absolute paths of directories beside the workspace: tools read, list and search them without a question. A directory of the system, one around the home, and a hidden one in it do not count.',
+      'Absolute paths of directories beside the workspace: tools read, list and search them without a question. System directories, directories that contain the home, and hidden directories in the home are ignored.',
     ),
   ),
   /** Names of tools; a subset of the tools that the configuration enables. Absent: all of those. */
@@ -366,7 +366,7 @@ const summary = {
   displayName: v.optional(v.string()),
   firstInput: v.pipe(
     v.optional(v.string()),
-    v.description('First words of the first request: the name of a conversation without `displayName`.'),
+    v.description('First words of the first request: name of a conversation that has no `displayName`.'),
   ),
   identity: v.optional(Identity),
   /** Repeats `config.model`. */

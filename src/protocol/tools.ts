@@ -27,7 +27,9 @@ export type ProposedRule = v.InferOutput<typeof ProposedRule>;
 export const quotaFields = {
   until: v.pipe(
     v.optional(v.nullable(v.string())),
-    v.description('Reset of the quota that the turn waits for, as ISO 8601; null: unknown. Absent: another request.'),
+    v.description(
+      'Time of the quota reset that the turn waits for, in ISO 8601; null: unknown. Absent: the request is not about a quota.',
+    ),
   ),
   provider: v.pipe(v.optional(v.string()), v.description('Provider or agent whose quota is used up.')),
 };
@@ -55,14 +57,14 @@ export const ApprovalRequest = v.object({
   diff: v.pipe(
     v.optional(v.string()),
     v.description(
-      'Change that a call would make in its file, as a unified diff of bounded length. Absent: not known beforehand.',
+      'Change that the call would make to its file, as a unified diff of limited length. Absent: not known in advance.',
     ),
   ),
   proposedRule: v.optional(ProposedRule),
   asked: v.pipe(v.optional(v.string()), v.description('First words of the message that the turn answers.')),
   question: v.pipe(
     v.optional(QuestionForm),
-    v.description('Present: not an approval, but a question to answer. `target` has its words.'),
+    v.description('If present, this is a question to answer, not an approval. `target` has its text.'),
   ),
   ...quotaFields,
   createdAt: v.string(),
