@@ -292,7 +292,7 @@ export const hubRoutes = {
     path: '/v1/workspaces/agent',
     auth: true,
     isForPage: true,
-    summary: 'Sets the agent of a workspace, as `oratorio up --agent` does. Starts nothing.',
+    summary: 'Sets the agent of a workspace, as `oratorio up --agent <name>` does. Starts nothing.',
     request: 'AgentInput',
     response: { kind: 'json', schema: 'AgentChosen' },
     errors: ['invalidRequest', 'workspaceNotFound', 'invalidConfig', 'trustRefused'],

@@ -311,7 +311,7 @@ scene(
   async (t, { page }) => {
     await live(page);
     await summary(page, '2 of 2');
-    await shows(t, 'match', () => page.locator('.events').textContent(), 'ws://127.0.0.1:1/ws?token=…');
+    await shows(t, 'match', () => page.locator('.events').textContent(), /PID 5(?! · Kind)/);
     t.notMatch(await page.content(), 'secret-of-it');
     await rows(page).locator('.kind.danger').getByText('appserver.health').waitFor();
     const [file] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('x')]);

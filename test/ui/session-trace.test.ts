@@ -62,7 +62,7 @@ scene(
     await shows(t, 'match', () => selectedText(page), 'session.started');
     await key('e');
     const failed = await selectedText(page);
-    t.match(failed, 'command');
+    t.match(failed, 'ReadFile step 3');
     await shows(t, 'equal', () => page.locator('.vrow[aria-selected=true] .bar.failed').count(), 1);
     await key('e');
     t.not(await selectedText(page), failed);

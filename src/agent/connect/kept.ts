@@ -33,4 +33,6 @@ export function keptSettings({ home, env }: UserPlace, { kind, endPoint }: Known
   }
 }
 
-const isAlike = (one: string, other: string): boolean => one.replace(/\/+$/, '') === other.replace(/\/+$/, '');
+const isAlike = (one: string, other: string): boolean => withoutSlash(one) === withoutSlash(other);
+
+const withoutSlash = (url: string): string => url.replace(/(?<!\/)\/+$/, '');

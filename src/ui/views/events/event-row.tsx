@@ -78,7 +78,16 @@ function subjectOf({ fields }: FirehoseEntry): string {
 }
 
 /** Fields with a column of their own. */
-const columns: ReadonlySet<string> = new Set(['at', 'id', 'type', 'tool', 'sessionKey', 'workspacePath', 'data']);
+const columns: ReadonlySet<string> = new Set([
+  'at',
+  'id',
+  'kind',
+  'type',
+  'tool',
+  'sessionKey',
+  'workspacePath',
+  'data',
+]);
 /** Fields whose value is a sentence. */
 const sentences: ReadonlySet<string> = new Set(['title', 'body', 'message', 'text', 'error']);
 

@@ -44,7 +44,7 @@ export interface RequestCardProps {
 export function RequestCard(props: RequestCardProps) {
   const { requests, name, path, actionUrl, now, outcome, changeOf, children } = props;
   const [first] = requests;
-  const { question, asked, createdAt, expiresAt } = first;
+  const { question, asked, expiresAt } = first;
   const ids = requests.map(({ requestId }) => requestId);
   const { isSeen, see } = useSeen(ids);
   const until = Date.parse(expiresAt);
@@ -88,26 +88,12 @@ export function RequestCard(props: RequestCardProps) {
         {actionUrl !== undefined && <a href={actionUrl}>Open the conversation</a>}
         {outcome === null && (
           <span class="quiet" role="timer" title={bothTimes(until)}>
-            <Ring from={Date.parse(createdAt)} until={until} />
             Declined {distance(until, now)} without an answer
           </span>
         )}
         {children}
       </footer>
     </article>
-  );
-}
-
-/** Share of the time that is left: an animation of the style sheet, without a timer. */
-function Ring({ from, until }: { readonly from: number; readonly until: number }) {
-  const style = useMemo(
-    () => ({ animationDuration: `${until - from}ms`, animationDelay: `${from - Date.now()}ms` }),
-    [from, until],
-  );
-  return (
-    <svg class="ring" viewBox="0 0 16 16" aria-hidden="true">
-      <circle cx="8" cy="8" r="6" pathLength="1" style={style} />
-    </svg>
   );
 }
 

@@ -20,7 +20,7 @@ import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime, dayTime, distance, zone } from '../../parts/time.ts';
 import { lookOfTone, type Shape, type Tone } from '../../parts/tone.ts';
 import { entryOf, isFailed } from '../sessions/trace/entry.ts';
-import { amount, costOf, counted, notReported, segments, span, stateOf, titleOf } from '../sessions/words.ts';
+import { amount, costOf, counted, notReported, span, stateOf, titleOf } from '../sessions/words.ts';
 import { Down } from './incident.tsx';
 import { Problems } from './problems.tsx';
 import { Restriction } from './restriction.tsx';
@@ -203,7 +203,6 @@ function Counters({ summary }: { readonly summary: DashboardSummary }) {
     ['Sessions', amount(summary.sessionCount)],
     ['Turns', amount(summary.turnCount)],
     ['Failed turns', amount(summary.failedTurnCount), summary.failedTurnCount > 0],
-    ['Segments', segments(summary)],
     ['Tool calls', amount(summary.toolCallCount)],
     ['Failed tool calls', amount(summary.toolFailureCount), summary.toolFailureCount > 0],
     ['Errors', amount(summary.errorCount), summary.errorCount > 0],

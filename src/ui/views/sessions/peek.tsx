@@ -13,7 +13,7 @@ import { bothTimes, clockTime } from '../../parts/time.ts';
 import { paths } from './paths.ts';
 import type { SessionTable } from './table-store.ts';
 import { entryOf } from './trace/entry.ts';
-import { amount, costOf, notReported, segments, span, stateOf, titleOf } from './words.ts';
+import { amount, costOf, notReported, span, stateOf, titleOf } from './words.ts';
 
 const lastEvents = 40;
 
@@ -78,7 +78,6 @@ export function Peek({ app, table, session, onRemove }: PeekProps) {
           </Fact>
           <Fact name="Model">{session.model ?? '–'}</Fact>
           <Fact name="Turns">{amount(session.turnCount)}</Fact>
-          <Fact name="Segments">{segments(session)}</Fact>
           <Fact name="Tools">
             {amount(session.toolCallCount)}, {amount(session.toolFailureCount)} failed
           </Fact>

@@ -34,10 +34,6 @@ const zoneName = zone();
 /** A moment in full, in local time and in UTC, for titles. Fast enough for every row of a list. */
 export const moment = (at: number): string => `${dayTime(at)} (${zoneName})\n${new Date(at).toISOString()}`;
 
-/** `3 thinking · 5 response`: segments, not pieces. */
-export const segments = ({ thinkingCount, responseCount }: { thinkingCount: number; responseCount: number }): string =>
-  `${amount(thinkingCount)} thinking · ${amount(responseCount)} response`;
-
 /** Text of an unknown number, which differs from zero. */
 export const notReported = 'not reported';
 

@@ -8,7 +8,7 @@ import { Glyph } from '../../../parts/glyphs.tsx';
 import { Mark } from '../../../parts/icons.tsx';
 import { bothTimes, distance } from '../../../parts/time.ts';
 import { paths } from '../paths.ts';
-import { amount, costOf, counted, notReported, segments, span as spell, stateOf, titleOf } from '../words.ts';
+import { amount, costOf, counted, notReported, span as spell, stateOf, titleOf } from '../words.ts';
 import { isTurn, lengthOf } from './model.ts';
 import { copyAll, saveChromeTrace, saveJsonLines } from './save.ts';
 import type { Trace } from './store.ts';
@@ -111,7 +111,6 @@ function Totals({ app, trace, session }: TotalsProps) {
         {amount(session.turnCount)}
         {session.failedTurnCount > 0 && <span class="danger"> · {amount(session.failedTurnCount)} failed</span>}
       </Total>
-      <Total name="Segments">{segments(session)}</Total>
       <Total name="Tools">
         {amount(session.toolCallCount)}
         {toolFailureCount > 0 && <span class="danger"> · {amount(toolFailureCount)} failed</span>}

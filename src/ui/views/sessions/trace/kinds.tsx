@@ -1,3 +1,4 @@
+import { wordsOf } from '../../chat/data/call-words.ts';
 import type { Span, SpanKind } from './model.ts';
 
 /** The words for a bar. */
@@ -12,6 +13,13 @@ export const kindWords: Readonly<Record<SpanKind, string>> = {
 };
 
 const firstLine = (text: string): string => text.trim().split('\n', 1)[0] ?? '';
+
+/** Words behind the name of a row: the target of a call as in its conversation, else its text. */
+export function detailOf({ kind, tool = '', text, outcome }: Span): string {
+  if (kind !== 'tool' || !text.startsWith('{')) return text || outcome;
+  // Shortened arguments cannot be parsed.
+  return wordsOf({ tool, argumentsText: text }).target || text.replace(/^\{"\w+":\s*"?|"?\}$/g, '');
+}
 
 /** Name of a row. A turn is named by the first line of its prompt, if it was recorded. */
 export function nameOf(span: Span): string {

@@ -6,7 +6,7 @@ import { clockTime } from '../../../parts/time.ts';
 import { VirtualList } from '../../../parts/virtual-list.tsx';
 import { counted, moment, span as spell } from '../words.ts';
 import { useBrush } from './brush.tsx';
-import { KindMark, nameOf } from './kinds.tsx';
+import { detailOf, KindMark, nameOf } from './kinds.tsx';
 import { Minimap } from './minimap.tsx';
 import { humanMs, isTurn, lengthOf, type Span, type Turn } from './model.ts';
 import { placeIn, type Range, ticks, zoomed } from './scale.ts';
@@ -89,7 +89,7 @@ function Row({ trace, span, range, now }: RowProps) {
       <Cell class={`span-name cut ${span.turn ? 'inner' : ''}`}>
         {isTurn(span) && <Twisty trace={trace} turn={span} />}
         <KindMark span={span} />
-        <b>{nameOf(span)}</b> <span class="quiet">{isTurn(span) ? turnWords(span) : span.text || span.outcome}</span>
+        <b>{nameOf(span)}</b> <span class="quiet">{isTurn(span) ? turnWords(span) : detailOf(span)}</span>
       </Cell>
       <Cell class="number mono">{span.kind === 'moment' ? '' : spell(shownLength(trace, span, length, now))}</Cell>
       <Cell
