@@ -1,9 +1,10 @@
 /** `oratorio acp` as editors run it: a process, its standard streams, and a Hub that it finds. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
+import type { McpServer } from '@agentclientprotocol/sdk';
 import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import { calls, hangs, says, scripted } from '../agui/model.ts';
@@ -44,7 +45,7 @@ function spawnAcp(t: Test, { home, workspace }: Surroundings) {
 }
 
 /** An editor that has started the agent in a process of its own. */
-async function editorWithProcess(t: Test, where: Surroundings, permit?: Permit) {
+async function editorWithProcess(t: Test, where: Surroundings, permit?: Permit, mcpServers: McpServer[] = []) {
   await withHub(t, where);
   const process = spawnAcp(t, where);
   const { child } = process;
@@ -54,7 +55,7 @@ async function editorWithProcess(t: Test, where: Surroundings, permit?: Permit) 
     permit,
   );
   await introduce(editor);
-  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers: [] });
+  const { sessionId } = await editor.agent.request('session/new', { cwd: where.workspace, mcpServers });
   return { ...editor, ...process, sessionId };
 }
 
@@ -94,6 +95,21 @@ t.test('an editor that disconnects ends its prompt, not its session', async (t) 
   await introduce(later);
   await later.agent.request('session/load', { sessionId, cwd: where.workspace, mcpServers: [] });
   t.match(await later.agent.request('session/prompt', { sessionId, prompt }), { stopReason: 'end_turn' });
+});
+
+t.test('MCP servers of the editor end when the process is killed', async (t) => {
+  const where = await surroundings(t, scripted(says('hi')));
+  const pidFile = join(where.workspace, 'server.pid');
+  // Silent, so that it starts and never becomes ready.
+  const script = `require('node:fs').writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); setInterval(() => {}, 60_000)`;
+  const server: McpServer = { name: 'silent', command: process.execPath, args: ['-e', script], env: [] };
+  const editor = await editorWithProcess(t, where, () => choose('accept'), [server]);
+  await eventually(() => existsSync(pidFile) && readFileSync(pidFile, 'utf8') !== '', 'it has started');
+  const pid = Number(readFileSync(pidFile, 'utf8'));
+  t.ok(existsSync(`/proc/${pid}`));
+  editor.child.kill('SIGKILL');
+  await editor.ended;
+  await eventually(() => !existsSync(`/proc/${pid}`), 'nothing is left of it');
 });
 
 t.test('SIGTERM ends the process with exit code 0', async (t) => {
