@@ -28,7 +28,7 @@ t.test('the word of a mention ends with a blank, unless it is in quotes', async 
   t.equal(offered('see @"read m')?.from, 4);
 });
 
-t.test('a resource of an MCP server is no file, and stays in the text', (t) => {
+t.test('a resource of an MCP server is not a file, and stays in the text', (t) => {
   const written = 'compare @docs:file:///guide.md with @src/a.ts';
   t.same(messageOf(written, [], []), [
     { type: 'text', text: written },
