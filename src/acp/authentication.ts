@@ -29,7 +29,7 @@ export async function authenticate(
   { methodId: wanted }: AuthenticateRequest,
   isLoggedIn: () => Promise<boolean>,
 ): Promise<Record<string, never>> {
-  if (wanted !== methodId) throw RequestError.invalidParams({ methodId: wanted }, `there is the method ${methodId}`);
+  if (wanted !== methodId) throw RequestError.invalidParams({ methodId: wanted }, `the only method is ${methodId}`);
   if (!(await isLoggedIn())) throw RequestError.authRequired({ methodId }, remedy);
   return {};
 }

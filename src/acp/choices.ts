@@ -150,7 +150,8 @@ export function configOptionsOf(
 export function withOption(config: Config, id: string, value: unknown, offered: Offered): Config {
   if (id.startsWith(agentOptionPrefix))
     return withAgentOption(config, id.slice(agentOptionPrefix.length), value, offered);
-  if (typeof value !== 'string') throw RequestError.invalidParams({ configId: id }, 'this option is a selection');
+  if (typeof value !== 'string')
+    throw RequestError.invalidParams({ configId: id }, 'this option takes one of its listed values');
   if (id === 'mode') return { ...config, ...settingsOf(value) };
   const choices = choicesOf(offered, config);
   const choice = choices.find((each) => each.id === id);

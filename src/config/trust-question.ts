@@ -61,7 +61,7 @@ function fileLines({ path, state, newLines }: ChangedFile): string[] {
   if (state === 'removed') return [`  ${name} is no longer there`];
   if (newLines === null)
     return [state === 'new' ? `  ${name} is new: read it` : `  ${name}: read it, its earlier lines are unknown`];
-  if (newLines.length === 0) return [`  ${name}: no new lines, but removed or moved ones`];
+  if (newLines.length === 0) return [`  ${name}: no new lines; lines were removed or moved`];
   const shown = newLines.slice(0, maxNewLines).map(({ number, text }) => `    ${number}: ${inLine(text)}`);
   const rest = newLines.length - shown.length;
   const end = rest > 0 ? [`    … and ${rest} more: read the file before you agree`] : [];

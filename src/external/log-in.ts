@@ -8,12 +8,12 @@ export interface AgentLoginOptions extends AgentProcessOptions {
   readonly cwd: string;
   /** Ends the agent, and the log-in. */
   readonly signal: AbortSignal;
-  /** Id of the way to log in; undefined: the first that the agent names. */
+  /** Id of the login method; undefined: the agent's first one. */
   readonly method: string | undefined;
   readonly onBug: (error: unknown) => void;
 }
 
-/** Result: the agent has logged the user in, or the user runs a program in the terminal. */
+/** Result of a login: the agent has logged the user in, or the user has to run a program in the terminal. */
 export type AgentLogin =
   | { readonly kind: 'done'; readonly method: string }
   | { readonly kind: 'terminal'; readonly command: readonly string[]; readonly env: Readonly<Record<string, string>> };
@@ -26,7 +26,7 @@ export class AgentLoginError extends Error {
 /**
  * Starts an agent outside of any workspace and has it log its user in.
  *
- * @throws AgentLoginError when it cannot be started or names no way; JsonRpcError of the agent; the reason of `signal`
+ * @throws AgentLoginError when the agent cannot be started or has no such login method; JsonRpcError of the agent; the reason of `signal`
  */
 export async function logInToAgent({ cwd, signal, method, onBug, ...agent }: AgentLoginOptions): Promise<AgentLogin> {
   const { command, env } = agentProcess(agent);
@@ -67,6 +67,6 @@ export async function logInToAgent({ cwd, signal, method, onBug, ...agent }: Age
 }
 
 function missing(wanted: string | undefined, methods: readonly { readonly id?: string | undefined }[]): string {
-  if (methods.length === 0) return 'It names no way to log in: see its documentation.';
-  return `It has no way ${wanted ?? ''} to log in; there are: ${methods.map(({ id }) => id).join(', ')}.`;
+  if (methods.length === 0) return 'It offers no login method: see its documentation.';
+  return `It has no login method ${wanted ?? ''}. Choose one of: ${methods.map(({ id }) => id).join(', ')}.`;
 }

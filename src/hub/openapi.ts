@@ -323,7 +323,7 @@ const responseExamples: Readonly<Record<string, unknown>> = {
     model: 'gpt-6-sol',
     firstTokenMs: null,
     message: 'The provider refuses the key (401).',
-    hint: 'The key is refused: check that it is whole, not revoked, and for this provider.',
+    hint: 'The key was refused: check that it is complete, not revoked, and for this provider.',
   },
   askTrust: exampleTrust,
   answerTrust: { ...exampleTrust, trust: 'trusted' },

@@ -70,7 +70,10 @@ export async function resolveReferences(input: readonly InputPart[], find: FindS
     return found ? [{ server: found, uri }] : [];
   });
   if (known.length > defaults.mcp.maxMentions) {
-    throw failed(`@${known[0]?.server.name}`, `A message may name ${defaults.mcp.maxMentions} resources.`);
+    throw failed(
+      `@${known[0]?.server.name}`,
+      `A message may mention at most ${defaults.mcp.maxMentions} resources: remove some.`,
+    );
   }
   return [...resolved, ...(await Promise.all(known.map(({ server, uri }) => resourceOf(server, uri))))];
 }
@@ -91,7 +94,7 @@ const commandLine = ({ name, argsText = '' }: InputPart & { type: 'commandRef' }
 export async function expandPrompt(server: ReferredServer, name: string, argsText: string): Promise<string> {
   return attempt(`/${server.name}:${name}`, server, async (connection) => {
     const prompt = (await connection.prompts()).find((each) => each.name === name);
-    if (!prompt) throw new Error('the server has no prompt of this name');
+    if (!prompt) throw new Error('the server has no prompt with this name');
     const { messages } = await connection.getPrompt(name, argumentsFor(prompt, argsText));
     const blocks = messages.map(({ content }): ContentBlock => content);
     return textOf(blocks, server);

@@ -22,7 +22,7 @@ export type ReadElicitation =
 export function readElicitation(params: unknown, source: QuestionSource, from: string): ReadElicitation {
   const refuse = (problem: string) => ({ ok: false, problem }) as const;
   const read = v.safeParse(Elicitation, params);
-  if (!read.success) return refuse('The request has another shape.');
+  if (!read.success) return refuse('The request is malformed.');
   const { mode, message, requestedSchema, url } = read.output;
   const about = { source, from, message: message.slice(0, messageChars) };
   if (mode === 'url') {
@@ -30,7 +30,7 @@ export function readElicitation(params: unknown, source: QuestionSource, from: s
     if (link.success) return { ok: true, form: { ...about, url: link.output } };
     return refuse(`url: expected ${link.issues[0].message}.`);
   }
-  if (mode !== undefined && mode !== null && mode !== 'form') return refuse('Expected the mode form or url.');
+  if (mode !== undefined && mode !== null && mode !== 'form') return refuse('The mode must be form or url.');
   const size = sizeOf(requestedSchema);
   if (size > schemaChars) return refuse(`The schema is too large or too deep: at most ${schemaChars} characters.`);
   const schema = v.safeParse(FormSchema, requestedSchema);

@@ -115,21 +115,21 @@ function problemOf(field: QuestionField, value: QuestionContent[string]): string
     case 'integer': {
       if (typeof value !== 'number' || !Number.isFinite(value)) return 'Expected a number.';
       if (kind === 'integer' && !Number.isInteger(value)) return 'Expected a whole number.';
-      return value < min || value > max ? `Expected a number ${rangeOf(field)}.` : undefined;
+      return value < min || value > max ? `Expected a number: ${rangeOf(field)}.` : undefined;
     }
     case 'many': {
       const texts = typeof value === 'string' && isFree ? [value] : value;
       if (!Array.isArray(texts)) return 'Expected a list of choices.';
       if (new Set(texts).size !== texts.length) return 'A choice is repeated.';
-      if (texts.length < min || texts.length > max) return `Expected a number of choices ${rangeOf(field)}.`;
+      if (texts.length < min || texts.length > max) return `Expected ${rangeOf(field)} choices.`;
       return texts.every((text) => isChoice(text) || isFree) ? lengthProblem(texts) : 'Expected only offered choices.';
     }
     case 'one':
       if (typeof value !== 'string') return 'Expected one choice.';
       return isChoice(value) || isFree ? lengthProblem([value]) : 'Expected one of the offered choices.';
     case 'text':
-      if (typeof value !== 'string') return 'Expected a text.';
-      if (value.length < min || value.length > max) return `Expected a length ${rangeOf(field)}.`;
+      if (typeof value !== 'string') return 'Expected text.';
+      if (value.length < min || value.length > max) return `Expected ${rangeOf(field)} characters.`;
       return lengthProblem([value]) ?? formatProblem(field.format, value);
   }
 }
@@ -140,8 +140,8 @@ const lengthProblem = (texts: readonly string[]): string | undefined =>
     : undefined;
 
 function rangeOf({ min, max }: QuestionField): string {
-  if (min === undefined) return `of at most ${max}`;
-  return max === undefined ? `of at least ${min}` : `from ${min} to ${max}`;
+  if (min === undefined) return `at most ${max}`;
+  return max === undefined ? `at least ${min}` : `${min} to ${max}`;
 }
 
 const formats: Readonly<Record<string, readonly [check: (text: string) => boolean, words: string]>> = {

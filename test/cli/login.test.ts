@@ -166,7 +166,7 @@ const wrongs: readonly Wrong[] = [
     of: 'a wrong key',
     prepare: () => ({ key: 'sk-wrong' }),
     code: 'upstreamUnauthorized',
-    says: /The key is refused: check that it is whole/,
+    says: /The key was refused: check that it is complete/,
     exit: 8,
   },
   {
@@ -237,8 +237,8 @@ t.test('at a terminal, a refused key of a file is explained, and saved only when
     const given = ['--end-point', fake.endPoint, '--api-key-file', file('key', 'sk-wrong')];
     const { answer, shows, ended } = terminal(t, 'login', 'anthropic', ...given);
     await answer('Name of the model', keys.enter);
-    await shows('The key is refused');
-    await answer('Save it all the same?', wish);
+    await shows('The key was refused');
+    await answer('Save it anyway?', wish);
     t.match(await ended, { code: isSaved ? 0 : 130 });
     t.equal(existsSync(configFile), isSaved);
   }

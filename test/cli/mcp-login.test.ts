@@ -55,7 +55,7 @@ t.test('a log-in prints its address, waits for the browser, and is shown until t
     wasLoggedIn: true,
     isRevoked: true,
   });
-  t.match((await mcp('logout', 'tracker')).stdout, 'There is no log-in at tracker.');
+  t.match((await mcp('logout', 'tracker')).stdout, 'You are not logged in to tracker.');
 });
 
 t.test('a server without a log-in and an unknown server are named with the next step', async (t) => {

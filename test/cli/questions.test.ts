@@ -36,7 +36,7 @@ t.test('each field is asked, again after an answer that does not fit; an empty l
   t.match(shown[0], /The MCP server tickets.*Evil asks.*\n {2}│ Make a ticket/);
   t.notMatch(shown[0], /\n\? Evil/, 'foreign text cannot imitate a question');
   t.match(shown[1], /Expected a number/);
-  t.match(shown[2], /Expected a number of at least 1/);
+  t.match(shown[2], /Expected a number: at least 1/);
   t.same(await askFields(form, async () => '', output), { action: 'decline' });
   const link = { source: 'mcp', from: 'x', url: 'https://example.com/a' } as const;
   t.same(await askFields(link, async () => 'y', output), { action: 'accept' });

@@ -35,8 +35,8 @@ t.test('an agent logs its user in, or names the program that does', async (t) =>
 });
 
 t.test('a log-in that fails says why, and leaves no process', async (t) => {
-  await t.rejects(logIn(''), { message: /names no way to log in/ });
-  await t.rejects(logIn('login', 'other'), { message: /there are: browser/ });
+  await t.rejects(logIn(''), { message: /offers no login method/ });
+  await t.rejects(logIn('login', 'other'), { message: /Choose one of: browser/ });
   await t.rejects(logIn('login refuses'), { code: -32_000, message: /browser was closed/ });
   await t.rejects(logIn('broken'), AgentLoginError);
   const ending = new AbortController();

@@ -67,7 +67,7 @@ t.test('a client metadata document is used where the authorization server reads 
   t.equal(server.seen('/register').length, 0);
   t.equal(server.seen('/authorize')[0]?.url.searchParams.get('client_id'), clientId);
   server.metadata = { registration_endpoint: undefined };
-  t.match(await failure(), { message: /reads no client metadata documents\. Register one there/ });
+  t.match(await failure(), { message: /does not support client metadata documents\. Register a client there/ });
 });
 
 for (const [name, prepare, expected] of [
@@ -97,7 +97,7 @@ for (const [name, prepare, expected] of [
   [
     'no client registration',
     { metadata: { registration_endpoint: undefined } },
-    /registers no clients.*auth\.clientId/,
+    /does not register clients.*auth\.clientId/,
   ],
   ['a redirect with the iss of another server', { redirect: { iss: 'https://evil.example.com' } }, /issuer mismatch/],
   ['a redirect without the promised iss', { redirect: { iss: undefined } }, /issuer mismatch/],
@@ -211,7 +211,7 @@ t.test('a renewal that fails for now keeps the tokens, and is tried again', asyn
   server.answers.set('/token', (_, response) => json(response, { error: 'temporarily_unavailable' }, 503));
   mcp.servers.start();
   const failed = await inState(mcp, 'odd', 'failed');
-  t.match(failed.lastError, /cannot do it now: temporarily_unavailable/);
+  t.match(failed.lastError, /refused for now: temporarily_unavailable/);
   t.match(fileFor(mcp, server.url).read(), { refreshToken: 'refresh-secret-1' });
   t.notMatch(JSON.stringify([mcp.logged, mcp.statuses]), /secret/);
 });

@@ -44,7 +44,7 @@ t.test('prompts of a ready server are commands, with words as arguments', async 
   ]);
   t.equal(await servers.expand('none:simple-prompt', ''), undefined);
   for (const [line, problem] of [
-    ['/all:nothing', /no prompt of this name/],
+    ['/all:nothing', /no prompt with this name/],
     ['/all:args-prompt', /city/],
   ] as const) {
     t.match(await refusal(mcp, line), { problem });
@@ -68,7 +68,7 @@ t.test('resources that a message mentions are read, bounded, once', async (t) =>
   t.match(blob[1], { text: /bytes of binary data: not shown/ });
   t.match(await refusal(mcp, '@all:demo://none'), { reference: '@all:demo://none' });
   const many = Array.from({ length: 9 }, (_, index) => `@all:demo://resource/dynamic/text/${index}`).join(' ');
-  t.match(await refusal(mcp, many), { problem: /may name 8 resources/ });
+  t.match(await refusal(mcp, many), { problem: /may mention at most 8 resources/ });
 });
 
 t.test('an input without references stays the same object, at once', (t) => {

@@ -129,7 +129,7 @@ function explained(error: unknown, config: Config): { code: string; message: str
   if (error instanceof UnknownModel) {
     return {
       code: 'unknownModel',
-      message: `${config.Model || 'The usual model'} is refused: ${error.message}`,
+      message: `${config.Model || 'The default model'} is refused: ${error.message}`,
       hint: `The provider lists: ${error.nearest.join(', ')}. Choose one with --model, or see: oratorio model list`,
     };
   }
@@ -148,7 +148,7 @@ function explained(error: unknown, config: Config): { code: string; message: str
 function hintFor({ code, message }: ModelError, endPoint: string): string {
   switch (code) {
     case 'upstreamUnauthorized':
-      return 'The key is refused: check that it is whole, not revoked, and for this provider.';
+      return 'The key was refused: check that it is complete, not revoked, and for this provider.';
     case 'upstreamQuotaExceeded':
       return 'The account has no credit or quota left: add credit on the page of the provider, or log in to another one.';
     case 'upstreamRateLimited':

@@ -177,13 +177,13 @@ export function parseRequest(body: unknown): ResponsesRequest {
   if (prompt !== null && prompt !== undefined) refuse('prompt', 'send instructions and input');
   if ((request.top_logprobs ?? 0) > 0) refuse('top_logprobs', 'answers carry no log probabilities');
   if (background === true && store === false) {
-    throw invalidParameter('background', 'A response in the background must be stored: leave store out.');
+    throw invalidParameter('background', 'A background response must be stored: omit store.');
   }
   const names = new Set<string>();
   tools?.forEach((tool, index) => {
     if (tool.type === 'other') return;
     if (names.has(tool.name)) {
-      throw invalidParameter(`tools[${index}].name`, `There are two tools ${tool.name}.`);
+      throw invalidParameter(`tools[${index}].name`, `Two tools are named ${tool.name}: rename one.`);
     }
     names.add(tool.name);
   });

@@ -149,9 +149,13 @@ export class Responses {
     if (id === undefined || id === null) return undefined;
     const { runtime, responses } = this.#options;
     const unknown = () =>
-      chatError('previousResponseNotFound', `There is no response ${id.slice(0, 100)} here.`, {
-        param: 'previous_response_id',
-      });
+      chatError(
+        'previousResponseNotFound',
+        `There is no response ${id.slice(0, 100)} here: send its conversation in input.`,
+        {
+          param: 'previous_response_id',
+        },
+      );
     const found = responses.get(id);
     if (!found) throw unknown();
     const { system } = stateOf(found).head;
@@ -183,7 +187,7 @@ export class Responses {
     const named = placeOfItem(id);
     const stored = named && responses.get(named.responseId);
     const item = stored && stateOf(stored).items[named.place];
-    if (!item) throw invalidParameter(param, `There is no item ${id.slice(0, 100)} here.`);
+    if (!item) throw invalidParameter(param, `There is no item ${id.slice(0, 100)} here: send the item itself.`);
     if (item.kind === 'reasoning') return { type: 'reasoning' };
     if (!item.call) return { type: 'message', role: 'assistant', content: item.text };
     const call = { call_id: item.call.id, name: item.call.name };
@@ -200,7 +204,11 @@ export class Responses {
   /** @throws HttpError 404 */
   #stored(id: string): StoredResponse {
     const stored = this.#options.responses.get(id);
-    if (!stored) throw chatError('responseNotFound', `There is no response ${id.slice(0, 100)} here.`);
+    if (!stored)
+      throw chatError(
+        'responseNotFound',
+        `There is no response ${id.slice(0, 100)} here: it was deleted, or never stored.`,
+      );
     return stored;
   }
 
@@ -232,7 +240,7 @@ const stateOf = ({ json: text }: StoredResponse): ResponseState => JSON.parse(te
 /** @throws HttpError 422 when the key of the request was used for a chat completion */
 function logOf({ response }: ChatTurn): ResponseLog {
   if (response) return response;
-  throw chatError('idempotencyKeyReused', 'This Idempotency-Key was used for another request.', {
+  throw chatError('idempotencyKeyReused', 'This Idempotency-Key was used for another request: send a new key.', {
     param: 'Idempotency-Key',
   });
 }

@@ -63,7 +63,7 @@ export async function run({ output, env }: CommandContext): Promise<number> {
   for (const line of columns(['AGENT', 'INSTALLED', 'APPROVALS', 'NEXT'], rows, output)) output.line(line);
   output.line();
   output.line(
-    `From the registry of agents, as of ${registryDate}. Oratorio has tried none of them; they may act without asking:`,
+    `From the registry of agents, as of ${registryDate}. Not tested with Oratorio; they may act without asking:`,
   );
   const others = listed.map(({ name, isInstalled, version, login, install }) => [
     name,

@@ -134,7 +134,7 @@ export const answerQuestion = (context: CommandContext): Promise<number> =>
     const { content } = context.options;
     if (typeof content === 'string') return { action: 'accept', content: contentOf(content) };
     if (process.stdin.isTTY !== true || process.stderr.isTTY !== true)
-      throw usageError('Without a terminal it needs --content.', 'inbox answer');
+      throw usageError('Without a terminal, --content is required.', 'inbox answer');
     const terminal = createInterface({ input: process.stdin, output: process.stderr });
     try {
       const ask = (words: string) => terminal.question(words, { signal: context.signal });

@@ -51,8 +51,9 @@ export async function logout(context: CommandContext): Promise<number> {
   const { name, settings } = serverOf(context, 'mcp logout');
   const { wasLoggedIn, isRevoked } = await endLogin(home, settings, signal);
   if (output.json) output.document({ server: name, wasLoggedIn, isRevoked });
-  output.line(wasLoggedIn ? `Logged out of ${name}.` : `There is no log-in at ${name}.`);
-  if (wasLoggedIn && !isRevoked) output.note('The authorization server did not end the token: it expires by itself.');
+  output.line(wasLoggedIn ? `Logged out of ${name}.` : `You are not logged in to ${name}.`);
+  if (wasLoggedIn && !isRevoked)
+    output.note('The authorization server did not revoke the token: it stays valid until it expires.');
   return exitCodes.ok.code;
 }
 
@@ -62,7 +63,8 @@ export async function status(context: CommandContext): Promise<number> {
   const servers = argument === undefined ? networkServers(context) : [serverOf(context, 'mcp status')];
   const views = servers.map(({ name, settings }) => viewOf(name, settings, fileOf(home, settings)?.read()));
   if (output.json) output.document(views);
-  else if (views.length === 0) output.line('No MCP server on the network is configured.');
+  else if (views.length === 0)
+    output.line('No HTTP MCP server is configured. Add one to McpServers in your config.json.');
   const rows = views.map(({ server, state, issuer, expiresAt, next }) => [
     server,
     words[state],
@@ -122,8 +124,8 @@ function serverOf(context: CommandContext, command: string): NamedServer {
   const names = Object.keys(servers);
   const hint =
     names.length === 0
-      ? 'Add it to McpServers of your config.json. In a workspace: oratorio trust.'
-      : `There is: ${names.join(', ')}. Servers of a workspace need: oratorio trust.`;
+      ? 'Add it to McpServers in your config.json. If the workspace defines it, run: oratorio trust'
+      : `Known servers: ${names.join(', ')}. Servers of a workspace need trust: oratorio trust`;
   throw new CliError('failure', `There is no MCP server ${name}.`, hint, 'mcpServerNotFound');
 }
 

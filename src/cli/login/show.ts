@@ -13,7 +13,7 @@ export function showTest(output: Output, test: LiveTest): void {
 }
 
 const printedWarning = `The model printed its tool call as text. ${parserAdvice}`;
-const noCallWarning = 'The model did not call the tool that it was offered: an agent needs a model that calls tools.';
+const noCallWarning = 'The model did not call the offered tool: an agent needs a model that can call tools.';
 
 /** Exit code of a failed test. */
 export const exitOf = ({ code }: Extract<LiveTest, { ok: false }>): ExitName =>

@@ -76,7 +76,7 @@ async function accountOf(
       return { account, model: await modelOf(context, account, known) };
     } catch (error) {
       if (!(error instanceof KeyRefused)) throw error;
-      context.output.note(`The provider refuses this key: ${error.message} Type it again, or end with Ctrl-C.`);
+      context.output.note(`The provider refuses this key: ${error.message} Enter it again, or stop with Ctrl-C.`);
     }
   }
 }
@@ -183,7 +183,7 @@ async function tested(context: CommandContext, { config }: PlannedUserChange): P
   if (test.ok) return test;
   if (canAsk(context)) {
     showTest(context.output, test);
-    if (await askYesNo('Save it all the same?', false)) return test;
+    if (await askYesNo('Save it anyway?', false)) return test;
     throw new CliError('interrupted', 'Nothing was changed.');
   }
   throw new CliError(

@@ -33,7 +33,7 @@ const outcomes: Readonly<Record<string, ModelTest['outcome']>> = {
   unknownModel: 'unknownModel',
 };
 
-const noTools = 'It did not call the tool that it was offered: an agent needs a model that calls tools.';
+const noTools = 'The model did not call the offered tool: an agent needs a model that can call tools.';
 
 function testOf(test: LiveTest, model: string): ModelTest {
   if (!test.ok) {
@@ -60,10 +60,7 @@ export function modelRoutes(bind: Bind, { registry, home, environment: env }: Mo
     const known: KnownProvider = knownProviders[input.provider];
     const isOther = input.provider === 'other';
     if (isOther !== (input.endPoint !== undefined) || (isOther && !isHttpUrl(input.endPoint ?? '')))
-      throw hubError(
-        'invalidRequest',
-        'endPoint is the http or https URL of the provider `other`, and of no other one.',
-      );
+      throw hubError('invalidRequest', 'endPoint must be an http or https URL, and is only for the provider `other`.');
     const kept = input.endPoint === undefined ? keptSettings({ home, env }, known) : undefined;
     if (known.keyPage !== undefined && known.keyPage !== '' && input.apiKey === undefined)
       throw hubError('invalidRequest', `A key is needed: get one at ${known.keyPage}`);

@@ -106,7 +106,7 @@ export function workspaceRoutes(bind: Bind, options: WorkspaceRoutesOptions): An
         refusing(() => {
           const { question, answer } = ask(workspacePath);
           if (question.revision !== revision)
-            throw hubError('trustRefused', 'The settings changed while the question was open: read it again.');
+            throw hubError('trustRefused', 'The settings changed while the question was open: review them again.');
           question.agree();
           return answer();
         }),

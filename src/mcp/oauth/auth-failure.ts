@@ -28,15 +28,18 @@ export function authFailureOf(error: unknown): McpFailure {
     return new McpFailure('timeout', 'The authorization server did not answer in time. Try again later.');
   }
   if (name === 'AbortError') return new McpFailure('timeout', 'The log-in was ended.');
-  if (name === 'IssuerMismatchError') return refused('another server has answered in its name (issuer mismatch)');
+  if (name === 'IssuerMismatchError') return refused('another server answered in its place (issuer mismatch)');
   if (name === 'RegistrationRejectedError') {
-    return refused(`it registers no client (HTTP ${Number(status)}). Register one there and set auth.clientId`);
+    return refused(
+      `it does not register clients (HTTP ${Number(status)}). Register a client there and set auth.clientId`,
+    );
   }
   const code = oauthCode(error);
-  if (code === undefined) return new McpFailure('protocol', 'The answer of the authorization server is invalid.');
+  if (code === undefined)
+    return new McpFailure('protocol', 'The authorization server sent an invalid response. Log in again.');
   const shown = /^[a-z_]{1,60}$/.test(code) ? code : 'an unknown error';
   if (!temporaryCodes.has(code)) return refused(shown);
-  return new McpFailure('unreachable', `The authorization server cannot do it now: ${shown}. Try again later.`);
+  return new McpFailure('unreachable', `The authorization server refused for now: ${shown}. Try again later.`);
 }
 
 /** @param reason with the next step, where there is one */

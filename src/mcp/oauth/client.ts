@@ -24,8 +24,10 @@ export async function clientFor(options: ClientOptions): Promise<StoredLogin['cl
     return { client_id: clientId };
   }
   if (metadata.registration_endpoint === undefined) {
-    const reason = isDocument ? 'it reads no client metadata documents' : 'it registers no clients';
-    throw refused(`${reason}. Register one there, with the redirect http://127.0.0.1/callback, and set auth.clientId`);
+    const reason = isDocument ? 'it does not support client metadata documents' : 'it does not register clients';
+    throw refused(
+      `${reason}. Register a client there with the redirect http://127.0.0.1/callback, and set auth.clientId`,
+    );
   }
   const client = await library.registerClient(metadata.issuer, {
     metadata,

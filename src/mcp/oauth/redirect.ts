@@ -62,7 +62,7 @@ export class RedirectListener {
     const { pathname, searchParams: params } = new URL(url, 'http://127.0.0.1');
     if (method !== 'GET' || pathname !== path || headers.host !== this.#host) send(response, 404, 'Not found.');
     else if (this.#isAnswered || !this.#isOwnState(params)) {
-      send(response, 400, 'This address belongs to no log-in that is in progress. Start the log-in again.');
+      send(response, 400, 'No log-in is in progress for this address. Start the log-in again.');
     } else {
       this.#isAnswered = true;
       this.#answer.resolve({

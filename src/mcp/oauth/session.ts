@@ -101,7 +101,8 @@ export class LoginSession implements AuthProvider {
     const library = await loadLibrary();
     const fetchFn = authFetch(this.#server);
     const metadata = await library.discoverAuthorizationServerMetadata(issuer, { fetchFn });
-    if (!metadata) throw new McpFailure('unreachable', 'The authorization server has no metadata now.');
+    if (!metadata)
+      throw new McpFailure('unreachable', 'The metadata of the authorization server is unavailable. Try again later.');
     try {
       const tokens = await library.refreshAuthorization(issuer, {
         metadata,

@@ -36,7 +36,7 @@ function Silent({ app, isForeign }: { readonly app: App; readonly isForeign: boo
       <h1>{isForeign ? 'The server did not prove itself' : 'The server does not answer'}</h1>
       <p role="alert">{app.trouble.value}</p>
       <p class="quiet">
-        {isForeign && 'Enter no token and no password here. '}This page tries again every second and opens by itself
+        {isForeign && 'Do not enter a token or password here. '}This page tries again every second and opens by itself
         when its own server is back. List the processes of this machine:
       </p>
       <CommandLine text={app.server.gate.whenSilent} />

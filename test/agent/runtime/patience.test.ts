@@ -354,7 +354,7 @@ t.test(
     t.match([turn.status, asked()], ['completed', 2]);
     t.same(kindsOf(ear), ['quotaWaiting', 'quotaResumed']);
     const [waits, resumed, ...more] = noticesOf(turn);
-    t.match(waits, /^quotaWaiting: Used up\. The quota is free again at (\d+ \w+ )?\d\d:\d\d\.$/);
+    t.match(waits, /^quotaWaiting: Used up\. The quota resets at (\d+ \w+ )?\d\d:\d\d\.$/);
     t.match(
       resumed,
       /^quotaResumed: The turn waited since \d\d:\d\d for the quota of scripted and continues at \d\d:\d\d\.$/,

@@ -148,7 +148,7 @@ t.test('a running tool asks: answered once, withdrawn, bounded in number, expire
   const { requestId } = (await ear.until('question/asked')).params;
   t.throws(() => runtime.turns.answer(requestId, { action: 'accept', content: { title: 'x' } }), {
     name: 'AgentError',
-    detail: 'title: Expected a length of at least 3.',
+    detail: 'title: Expected at least 3 characters.',
   });
   runtime.turns.answer(requestId, { action: 'accept', content: { title: 'A title' } });
   await ear.until('question/asked', 2);

@@ -73,7 +73,7 @@ export class TurnQuota {
     const { until, isKnown, reason, waits } = reached;
     this.#reached = reached;
     if (!this.#isEarlier) {
-      const text = `${reason} ${isKnown ? 'The quota is free again' : 'The time of the reset is unknown; the next try is'} at ${timeOf(until)}.`;
+      const text = `${reason} ${isKnown ? 'The quota resets' : 'The time of the reset is unknown; the next try is'} at ${timeOf(until)}.`;
       record.items.discardAnswer();
       record.items.add({ type: 'systemNotice', kind: 'quotaWaiting', text });
       const about = { until: isKnown ? iso(until) : null, provider: provider(), reason };
@@ -137,7 +137,7 @@ export class TurnQuota {
     const item = record.items.add<'approvalRequest'>({
       ...{ type: 'approvalRequest', requestId: `approval_${randomUUID()}`, callId: quotaCall },
       ...{ approvalType: 'remoteResource', operation: operations[operation] },
-      target: `at ${timeOf(until)}, when ${isKnown ? `the quota of ${of} is free again` : `${of} may answer again (its reset is unknown)`}`,
+      target: `at ${timeOf(until)}, when ${isKnown ? `the quota of ${of} resets` : `${of} may answer again (its reset is unknown)`}`,
       ...{ scopeKey: `quota:${turnId}`, covers: 'this turn', reason },
       ...{ until: isKnown ? iso(until) : null, provider: of },
     });

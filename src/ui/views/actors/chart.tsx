@@ -219,7 +219,7 @@ function useChartCommands(store: Store, { zoom, fit, pan, toggleAll, toggleList 
   });
   useCommands(store.app, [
     chart('fit', 'Show the whole chart', ['f'], fit),
-    chart('all', 'Show every word of the chart, or its drawing', ['z'], toggleAll),
+    chart('all', 'Switch between all labels and the drawing', ['z'], toggleAll),
     chart('possible', 'Show possible events', ['o'], toggleList),
     chart('zoomIn', 'Zoom in', ['+', '='], () => zoom(1.25)),
     chart('zoomOut', 'Zoom out', ['-'], () => zoom(0.8)),
@@ -276,7 +276,7 @@ function Tools({ store, isFitted, fit, isAll, toggleAll, isListed, toggleList, z
         Heat
       </button>
       {toggleAll && (
-        <button type="button" aria-pressed={isAll} title="Every word (z)" onClick={toggleAll}>
+        <button type="button" aria-pressed={isAll} title="All labels (z)" onClick={toggleAll}>
           All
         </button>
       )}

@@ -69,9 +69,9 @@ export function NewJob({ actions, onClose }: NewJobProps) {
         )}
         <label class="choice">
           <input name="yes" type="checkbox" />
-          Approve every request of its runs
+          Approve every request of this job
         </label>
-        <p class="quiet">Without it, requests for approval are declined, because no user is present.</p>
+        <p class="quiet">Otherwise requests for approval are declined, because no user is present.</p>
         {fault.value !== null && (
           <p class="danger" role="alert">
             {fault.value}

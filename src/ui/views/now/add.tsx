@@ -17,7 +17,7 @@ export function AddWorkspace({ app, onClose }: AddProps) {
   const begin = async (form: FormData) => {
     const agent = String(form.get('agent'));
     fault.value = null;
-    progress.value = 'Making the workspace…';
+    progress.value = 'Creating the workspace…';
     try {
       const { workspacePath } = await app.hub.send<MadeWorkspace>('POST', '/v1/workspaces', {
         path: String(form.get('path')).trim(),
@@ -54,12 +54,12 @@ export function AddWorkspace({ app, onClose }: AddProps) {
         <label>
           Agent
           <select name="agent">
-            <option value="">As its settings say</option>
+            <option value="">From its settings</option>
             <AgentOptions />
           </select>
         </label>
         <p class="quiet">
-          A missing directory is made. A directory with files of others is restricted until you trust it.
+          A missing directory is created. A directory that already has files is restricted until you trust it.
         </p>
         {fault.value !== null && (
           <p class="danger" role="alert">

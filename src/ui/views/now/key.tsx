@@ -100,7 +100,7 @@ function KeyForm({ app, path, onClose, providers }: KeyProps & { readonly provid
             Key{' '}
             {keyPage !== '' && (
               <a href={keyPage} target="_blank" rel="noopener noreferrer">
-                Get one
+                Get a key
               </a>
             )}
           </span>
@@ -109,10 +109,10 @@ function KeyForm({ app, path, onClose, providers }: KeyProps & { readonly provid
       )}
       <label>
         Model
-        <input name="model" placeholder={known?.model ?? 'The present one'} autocomplete="off" spellcheck={false} />
+        <input name="model" placeholder={known?.model ?? 'Current model'} autocomplete="off" spellcheck={false} />
       </label>
       <p class="quiet">
-        Your own settings hold the key, for all workspaces without one of their own. It is not shown again.
+        The key is saved in your own settings, for all workspaces without a key of their own. It is not shown again.
       </p>
       {failed.value !== null && (
         <p class="danger" role="alert">
@@ -125,7 +125,7 @@ function KeyForm({ app, path, onClose, providers }: KeyProps & { readonly provid
         </span>
         {isRefused.value && (
           <button type="submit" name="untested" disabled={progress.value !== null}>
-            Save it all the same
+            Save anyway
           </button>
         )}
         <button type="submit" class="main" disabled={progress.value !== null}>

@@ -66,10 +66,10 @@ function Question({ app, asked, reload, onClose }: QuestionProps) {
   return (
     <>
       {lines.length === 0 ? (
-        <p>It asks for nothing that needs your trust.</p>
+        <p>This workspace has no settings that need your trust.</p>
       ) : (
         <>
-          <p>It asks for:</p>
+          <p>This workspace asks for:</p>
           <ConsentText text={lines.join('\n')} onSeen={() => see('lines')} />
           <p>{consequence}</p>
         </>

@@ -46,7 +46,7 @@ export function Cards({ app, config, reload }: CardsProps) {
   return (
     <div class="cards">
       <Card title="Model">
-        <p>{record?.model ? line(modelWords(record.model)) : line(at('Model')) || 'The usual one of the provider'}</p>
+        <p>{record?.model ? line(modelWords(record.model)) : line(at('Model')) || 'Default of the provider'}</p>
         <p class="quiet">Key: {isKeySet ? (placeOf(config, 'ApiKey') ?? 'set') : 'not set'}</p>
         {hasHub && <ModelActs app={app} path={path} onChanged={changed} />}
       </Card>
@@ -167,7 +167,8 @@ function AgentForm({ app, path, name, onChanged }: AgentProps) {
       });
       if (change === 'chosen') await restartIfUp(app, path);
       if (change === 'restricted') location.assign(`/${href({ view: 'now', query: { trust: path } })}`);
-      else app.toast({ text: change === 'chosen' ? `${agent} does the turns now.` : `${agent} does them already.` });
+      else
+        app.toast({ text: change === 'chosen' ? `${agent} now does the turns.` : `${agent} already does the turns.` });
       onChanged();
     } catch (error) {
       app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 });

@@ -105,7 +105,7 @@ export default function ThreadsView({ app }: { readonly app: App }) {
 const NoThreads = ({ isSearch }: { readonly isSearch: boolean }) =>
   isSearch ? (
     <Empty title="No results">
-      <p>Names, messages and workspaces are searched.</p>
+      <p>The search covers names, messages and workspaces.</p>
     </Empty>
   ) : (
     <Empty title="No conversation yet" command='oratorio chat "hello"'>
