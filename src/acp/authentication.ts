@@ -10,13 +10,13 @@ const methodId = 'oratorio-login';
 const name = 'Connect a model provider';
 const remedy = 'Run oratorio login in a terminal, then try again.';
 
-/** Ways to log in: an editor with a terminal runs this program again, with the question for provider and key. */
+/** Login methods: an editor with a terminal runs this program again, which asks for the provider and the key. */
 export const authMethodsFor = ({ auth }: ClientCapabilities): AuthMethod[] =>
   auth?.terminal
     ? [{ type: 'terminal', id: methodId, name, description: 'Asks for provider, key and model.', args: ['--login'] }]
     : [{ id: methodId, name, description: remedy }];
 
-/** Whether a user has connected a model, or uses one without a key. */
+/** Whether the user has connected a model, or uses a model without a key. */
 export async function hasModel(home: string, env: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   const { config } = await loadConfig({ home, env });
   const { ApiKey, ApiKeyCommand, EndPoint, Provider, Providers, Agent } = config;
@@ -24,7 +24,7 @@ export async function hasModel(home: string, env: Readonly<Record<string, string
   return isSet || Object.keys(Providers).length > 0 || Agent.Name !== '';
 }
 
-/** Checks a log-in that the user has done in a terminal. @throws RequestError -32000 with the next step, -32602 */
+/** Checks that the user has logged in in a terminal. @throws RequestError -32000 with the next step, -32602 */
 export async function authenticate(
   { methodId: wanted }: AuthenticateRequest,
   isLoggedIn: () => Promise<boolean>,

@@ -1,4 +1,4 @@
-/** MCP servers that an editor names for a session, as settings of ours. */
+/** Converts the MCP servers that an editor names for a session into settings. */
 import { RequestError } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { isHttpUrl } from '../lib/index.ts';
@@ -26,9 +26,9 @@ const Http = v.object({
 });
 
 /**
- * Reads the MCP servers of a session, each under a name that tools can carry.
+ * Reads the MCP servers of a session, each under a name that is valid in tool names.
  *
- * @throws RequestError -32602, which names a server and quotes none of its values
+ * @throws RequestError -32602, which names the server but none of its values
  */
 export function broughtServers(list: readonly unknown[]): BroughtServers {
   const { threadServers } = defaults.mcp;

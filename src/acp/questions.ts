@@ -1,4 +1,4 @@
-/** Questions of the agent server at an editor: as an elicitation, else as permission requests with the options as choices. */
+/** Shows questions of the agent server in an editor: as an elicitation, or else as permission requests with the options as choices. */
 import type {
   AgentContext,
   ClientCapabilities,
@@ -24,7 +24,7 @@ export interface AskedEditor {
   readonly withdrawn: AbortSignal;
 }
 
-/** Asks the editor's user. Undefined: this editor cannot show the question, and it waits for other clients. */
+/** Asks the editor's user. Undefined: this editor cannot show the question, which waits for other clients. */
 export async function askQuestion(request: QuestionRequest, editor: AskedEditor): Promise<QuestionAnswer | undefined> {
   const { elicitation } = editor.capabilities;
   const { url } = request.question;
@@ -35,7 +35,7 @@ export async function askQuestion(request: QuestionRequest, editor: AskedEditor)
 
 const waiting = ({ withdrawn }: AskedEditor) => ({ cancellationSignal: withdrawn, stopWaitingOnCancel: true });
 
-/** Name of the further field for an answer in the user's own words. */
+/** Name of the extra field for an answer in the user's own words. */
 const ownWords = (name: string): string => `${name} (own words)`;
 
 async function elicit({ requestId, callId, question }: QuestionRequest, editor: AskedEditor): Promise<QuestionAnswer> {
@@ -53,7 +53,7 @@ async function elicit({ requestId, callId, question }: QuestionRequest, editor: 
   return { action: 'accept', content: schema ? content.output : withOwnWords(question, content.output) };
 }
 
-/** The questions of our agent as a form: each with a further field for other words. */
+/** Questions of our agent as a form, each with an extra field for free text. */
 function schemaOf(fields: readonly QuestionField[]) {
   const entries = fields.flatMap(({ name, description, kind, choices }) => {
     const options = choices.map(({ value, label, description: means }) => ({
@@ -90,7 +90,7 @@ function withOwnWords(question: QuestionForm, content: QuestionContent): Questio
 
 const decline: PermissionOption = { optionId: 'decline', name: 'Decline to answer', kind: 'reject_once' };
 
-/** One permission request for each field. An editor without forms shows fields with choices only. */
+/** Sends one permission request for each field. An editor without forms shows only fields with choices. */
 async function choose(request: QuestionRequest, editor: AskedEditor): Promise<QuestionAnswer | undefined> {
   const fields = fieldsOf(request.question);
   if (fields.some(({ choices }) => choices.length === 0)) return undefined;

@@ -1,16 +1,16 @@
 import { fieldsOf, type QuestionForm } from '../protocol/index.ts';
 import type { ApprovalNeed } from './tool.ts';
 
-/** Name of the tool by which our agent asks. */
+/** Name of the tool with which our agent asks. */
 export const askUserTool = 'AskUser';
 
-/** A question as a need: the machinery of approvals asks it, stores it and brings its answer. */
+/** A question as an approval need, so that approvals ask it, store it and return its answer. */
 export const needOfQuestion = (question: QuestionForm): ApprovalNeed => ({
   ...{ kind: 'remoteResource', operation: 'ask', target: wordsOf(question), question },
   ...{ scopeKey: 'question', covers: 'this question', isAskedAlways: true },
 });
 
-/** The question in words, for faces that show one text. */
+/** The question as one text, for clients without fields. */
 function wordsOf(question: QuestionForm): string {
   const { message, url } = question;
   const fields = fieldsOf(question).map(({ title, description = title }) => description);

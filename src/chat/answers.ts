@@ -21,7 +21,7 @@ export const eventReply = (open: Parameters<typeof stream>[2], headers: readonly
   stream(200, eventStream, open, [...streamHeaders, ...headers]);
 
 /**
- * Reads the body of a request. Only JSON: a page of another site can send anything else without being asked (RFC 9110, section
+ * Reads the body of a request, which must be JSON: a page of another site can send anything else without a preflight (RFC 9110, section
  * 15.5.16; Fetch, section 2.2.2).
  *
  * @throws HttpError 400, 415
@@ -83,7 +83,7 @@ export class Answers {
     return json(200, bodyOf(turn), headers);
   }
 
-  /** Stops watching when the client disconnects. Another part decides about the turn. */
+  /** Stops watching when the client disconnects. The turn may continue. */
   #follow(context: RequestContext, turn: ChatTurn, reply: { close(): void }): void {
     this.#turns.keep(turn);
     const { signal } = context;

@@ -4,9 +4,9 @@ import { Connection } from './connection.ts';
 import { clientCapabilities, unknownMethod } from './sessions.ts';
 
 export interface AgentLoginOptions extends AgentProcessOptions {
-  /** Directory that the agent starts in. */
+  /** Working directory of the agent. */
   readonly cwd: string;
-  /** Ends the agent, and the log-in. */
+  /** Ends the agent and the log-in. */
   readonly signal: AbortSignal;
   /** Id of the login method; undefined: the agent's first one. */
   readonly method: string | undefined;
@@ -24,7 +24,7 @@ export class AgentLoginError extends Error {
 }
 
 /**
- * Starts an agent outside of any workspace and has it log its user in.
+ * Starts an agent outside any workspace and asks it to log its user in.
  *
  * @throws AgentLoginError when the agent cannot be started or has no such login method; JsonRpcError of the agent; the reason of `signal`
  */
@@ -32,7 +32,7 @@ export async function logInToAgent({ cwd, signal, method, onBug, ...agent }: Age
   const { command, env } = agentProcess(agent);
   const ready = Promise.withResolvers<void>();
   const swept = Promise.withResolvers<void>();
-  // Nothing may be waiting yet when the start fails.
+  // The start may fail before anything awaits this promise.
   ready.promise.catch(() => undefined);
   const connection = new Connection({
     ...{ command, cwd, env, clientCapabilities, onBug },

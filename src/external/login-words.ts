@@ -3,7 +3,7 @@ import type { AuthMethod } from './messages.ts';
 
 const maxChars = 300;
 
-/** Next step of a user whose agent wants a log-in, in the words of the agent's ways to log in. Completes "log in: …". */
+/** Next step for an agent that needs a log-in, from the agent's login methods. Completes "log in: …". */
 export function loginWords(agent: string, command: readonly string[], methods: readonly AuthMethod[]): string {
   const known = methods.filter(({ id }) => id !== undefined);
   if (known.length === 0) return 'see its documentation';

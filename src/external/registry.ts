@@ -1,15 +1,15 @@
-/** Agents of the public registry of the Agent Client Protocol, as `npm run agents:registry` has stored them. None was tried with Oratorio. */
+/** Agents of the public ACP registry, as stored by `npm run agents:registry`. They are not tested with Oratorio. */
 import * as v from 'valibot';
 import { ownAgent, presetNames } from '../protocol/index.ts';
 import stored from './agent-registry.generated.json' with { type: 'json' };
 
 const words = v.pipe(v.string(), v.trim(), v.nonEmpty(), v.maxLength(200), v.regex(/^[^\p{C}\u2028\u2029]*$/u));
 const address = v.pipe(v.string(), v.maxLength(500), v.regex(/^https:\/\/[\w.-]+(?:\/[\w./#?=&%@+~-]*)?$/));
-/** A package with a fixed version: no other source, and no newer code without a refresh. */
+/** A package with a fixed version: it has no other source, and changes only when the list is renewed. */
 const npmPackage = v.pipe(v.string(), v.regex(/^(?:@[a-z\d][\w.-]*\/)?[a-z\d][\w.-]*@\d[\w.+-]*$/i), v.maxLength(200));
 const pythonPackage = v.pipe(v.string(), v.regex(/^[a-z\d][\w.-]*(?:==|@)\d[\w.+-]*$/i), v.maxLength(200));
 const programName = v.pipe(v.string(), v.regex(/^[a-z\d][\w.-]{0,99}$/i));
-/** Variables that make a program, or the one that fetches it, load other code. */
+/** Variables that make a program, or the tool that fetches it, load other code. */
 const loadsCode = /^(?:PATH|HOME|ENV|BASH_ENV|NODE_\w+|NPM_\w+|UV_\w+|PIP_\w+|PYTHON\w*|LD_\w+|DYLD_\w+)$/i;
 
 const common = {
@@ -36,7 +36,7 @@ const common = {
   ),
 };
 
-/** An agent, and the way to start it: a package that `npx` or `uvx` fetches, or a program that the user installs. */
+/** An agent with its start command: a package that `npx` or `uvx` fetches, or a program that the user installs. */
 export const RegistryAgent = v.variant('how', [
   v.object({ ...common, how: v.literal('npx'), what: npmPackage }),
   v.object({ ...common, how: v.literal('uvx'), what: pythonPackage }),
@@ -46,7 +46,7 @@ export type RegistryAgent = v.InferOutput<typeof RegistryAgent>;
 
 const maxAgents = 200;
 
-/** Usable agents of a list, the first of each id. Odd entries are left out. */
+/** Usable agents of a list, the first for each id. Malformed entries are left out. */
 export function agentsIn(list: readonly unknown[]): readonly RegistryAgent[] {
   const agents = new Map<string, RegistryAgent>();
   for (const entry of list) {
@@ -66,7 +66,7 @@ export function registryCommand({ how, what, args }: RegistryAgent): readonly [s
   return how === 'uvx' ? ['uvx', what, ...args] : [what, ...args];
 }
 
-/** Next step of a user without the program. */
+/** Next step for a user who lacks the program. */
 export function registryInstallHint({ how, what, site }: RegistryAgent): string {
   if (how === 'program') return `Install ${what}: ${site}`;
   return `Install ${how}, which fetches ${what} at the first start`;

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type QuestionAnswer, type QuestionForm, readElicitation } from '../protocol/index.ts';
 import { McpFailure } from './failure.ts';
 
-/** Limit of the library for a call: the time limit of the server's settings ends it sooner. */
+/** Time limit that the library gets for a call; the limit in the server's settings ends the call sooner. */
 export const longestMs = 2 ** 31 - 1;
 
 interface Call {
@@ -10,12 +10,12 @@ interface Call {
   readonly pause: () => () => void;
 }
 
-/** Questions of one MCP server, each in the call that it belongs to. The time limit of that call stands still meanwhile. */
+/** Questions of one MCP server, each as part of its call. The time limit of the call is paused while a question waits. */
 export class Elicitations {
   readonly #serverName: string;
   readonly #timeoutMs: number;
   readonly #calls = new Set<Call>();
-  /** The newer era asks inside of a call. A server of the older era asks beside it: then only one call may run. */
+  /** Servers of the newer era ask inside a call. Servers of the older era ask beside it, so only one call may run at a time. */
   readonly #current = new AsyncLocalStorage<Call>();
 
   constructor(serverName: string, timeoutMs: number) {
@@ -61,7 +61,7 @@ export class Elicitations {
     }
   }
 
-  /** Asks the user. Closes a question that belongs to no call, or to one of several. @throws McpFailure for a request that is refused */
+  /** Asks the user. Closes a question that belongs to no call, or whose call is ambiguous. @throws McpFailure for a refused request */
   async answer(params: unknown, withdrawn: AbortSignal): Promise<QuestionAnswer> {
     const read = readElicitation(params, 'mcp', this.#serverName);
     if (!read.ok) throw new McpFailure('protocol', read.problem);

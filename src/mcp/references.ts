@@ -7,16 +7,16 @@ import { failureOf } from './failure.ts';
 import type { ContentBlock, Prompt } from './library.ts';
 import { toToolResult } from './result.ts';
 
-/** Server of a reference. */
+/** Server that a message refers to. */
 export interface ReferredServer {
   readonly name: string;
-  /** The connection, when the server is ready. */
+  /** Connection of a ready server; undefined while it is not ready. */
   readonly connection: () => Connection | undefined;
-  /** Resolves when the server is ready or at rest. */
+  /** Resolves when the server is ready or has stopped trying to start. */
   readonly settled: () => Promise<void>;
-  /** E.g. `it is restarting.`, with the last error. */
+  /** State as a sentence, such as `it is restarting.`, with the last error. */
   readonly stateText: () => string;
-  /** Takes secrets out of texts for the model. */
+  /** Removes secrets from texts for the model. */
   readonly cleanResult: (text: string) => string;
 }
 
@@ -25,7 +25,7 @@ type FindServer = (name: string) => ReferredServer | undefined;
 const promptName = /^[\w.-]{1,128}$/;
 const promptLine = /^\/([\w-]{1,64}):([\w.-]{1,128})(?:\s+([\s\S]*))?$/;
 
-/** Prompts of ready servers as commands. A server that does not list them in time has none. */
+/** Prompts of ready servers as commands. A server that does not list its prompts in time is left out. */
 export async function promptCommands(servers: readonly ReferredServer[]): Promise<PromptCommandInfo[]> {
   const lists = await Promise.all(servers.map(async (server) => ({ server, prompts: await listed(server) })));
   return lists.flatMap(({ server, prompts }) =>
@@ -58,7 +58,7 @@ export const hasReferences = (input: readonly InputPart[]): boolean =>
   });
 
 /**
- * Gives the prompts and resources of an input their texts, once and for all. Names of servers that are not configured stay text.
+ * Reads the prompts and resources that an input names, once. Names of servers that are not configured stay text.
  *
  * @throws AgentError `mcpReferenceFailed`
  */
@@ -90,7 +90,7 @@ async function promptOf(part: InputPart, find: FindServer): Promise<InputPart> {
 const commandLine = ({ name, argsText = '' }: InputPart & { type: 'commandRef' }): string =>
   `/${name} ${argsText}`.trim();
 
-/** Text that a prompt stands for. @throws AgentError `mcpReferenceFailed` */
+/** Text of a prompt. @throws AgentError `mcpReferenceFailed` */
 export async function expandPrompt(server: ReferredServer, name: string, argsText: string): Promise<string> {
   return attempt(`/${server.name}:${name}`, server, async (connection) => {
     const prompt = (await connection.prompts()).find((each) => each.name === name);
@@ -112,7 +112,7 @@ async function resourceOf(server: ReferredServer, uri: string): Promise<InputPar
   return { type: 'resourceRef', server: server.name, uri, text };
 }
 
-/** Content in words, bounded, without secrets. Pictures are left out. */
+/** Content as text of limited length, without secrets and images. */
 function textOf(content: ContentBlock[], { cleanResult }: ReferredServer): string {
   const shown = content.map((block): ContentBlock => {
     if (block.type !== 'image') return block;
@@ -127,7 +127,7 @@ async function attempt(
   use: (connection: Connection) => Promise<string>,
 ): Promise<string> {
   const { settled, stateText, name, cleanResult } = server;
-  // A message that starts the agent server may name a server that is starting, too.
+  // The message may have started the agent server, whose MCP servers are still starting.
   await Promise.race([settled(), wait(defaults.mcp.referenceMs, undefined, { ref: false })]);
   const connection = server.connection();
   if (!connection) throw failed(reference, `The MCP server ${name} is not ready: ${stateText()}`);
@@ -143,7 +143,7 @@ async function attempt(
 const failed = (reference: string, problem: string): AgentError =>
   new AgentError('mcpReferenceFailed', { reference, problem }, `${reference}: ${problem}`);
 
-/** Words for the arguments of a prompt: `name=value`, and the others in order; the last argument takes all that are left. */
+/** Arguments of a prompt: words `name=value`, then the other words in order; the last argument takes the rest. */
 function argumentsFor({ arguments: declared = [] }: Prompt, argsText: string): Record<string, string> {
   const names = declared.map(({ name }) => name);
   const given = new Map<string, string>();

@@ -11,13 +11,13 @@ export interface PastStep {
   readonly to: readonly string[];
 }
 
-/** Transitions of earlier processes, and the last known moment of the latest one. */
+/** Transitions of earlier processes, and the last known time of the latest process. */
 export interface Past {
   readonly steps: readonly PastStep[];
   readonly endedAt: number;
 }
 
-/** Transitions that the facts of a turn hold at most. */
+/** Most transitions in the facts of a turn. */
 const maxSteps = 200;
 
 /** Stored form: names of events and states, then for each transition its time after the first one, and the positions of its event and its states. */
@@ -29,7 +29,7 @@ export const PastRecord = v.object({
 });
 export type PastRecord = v.InferOutput<typeof PastRecord>;
 
-/** A transition with the names that are stored. */
+/** A transition with its stored names. */
 interface NamedStep {
   readonly step: number;
   readonly at: number;
@@ -41,7 +41,7 @@ const named = ({ step, at, event, to }: PastStep): NamedStep => ({
   ...{ step, at: at.getTime(), event, leaves: leavesOf(to) },
 });
 
-/** Latest transitions of a turn, also those of earlier processes. */
+/** Latest transitions of a turn, including those of earlier processes. */
 export class PastSteps {
   #steps: readonly NamedStep[];
 
@@ -49,7 +49,7 @@ export class PastSteps {
     this.#steps = earlier.map(named);
   }
 
-  /** Position of the latest transition; 0: none. */
+  /** Position of the latest transition; 0: there is no transition yet. */
   get last(): number {
     return this.#steps.at(-1)?.step ?? 0;
   }
@@ -74,7 +74,7 @@ export class PastSteps {
   }
 }
 
-/** Reads stored transitions. Their positions count from 1. */
+/** Reads stored transitions, with positions from 1. */
 export function stepsOf({ firstAt, names, steps }: PastRecord): readonly PastStep[] {
   let from: readonly string[] = [];
   return steps.map(([afterMs, event, state], index) => {
@@ -85,7 +85,7 @@ export function stepsOf({ firstAt, names, steps }: PastRecord): readonly PastSte
   });
 }
 
-/** Innermost states, which imply those around them. */
+/** Innermost states, which imply the states around them. */
 const leavesOf = (states: readonly string[]): string =>
   states.filter((id) => !states.some((other) => other.startsWith(`${id}.`))).join(' ');
 

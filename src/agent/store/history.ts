@@ -8,7 +8,7 @@ import { ScheduleQueries } from './schedules.ts';
 import { ThreadQueries } from './thread-queries.ts';
 import { TraceQueries } from './trace-queries.ts';
 
-/** Range of turns to read: the newest, or those before a given one. */
+/** Range of turns to read: the newest turns, or the turns before a given one. */
 export interface ReadRange {
   readonly turnLimit?: number | undefined;
   readonly beforeTurnId?: string | undefined;
@@ -21,21 +21,22 @@ export interface ThreadReader {
   read(threadId: string, range: ReadRange): Thread | undefined;
 }
 
-/** Stored facts of a workspace, read only. */
+/** Stored facts of a workspace, for reading only. */
 export interface History {
   readonly traces: TraceReader;
   readonly schedules: ScheduleReader;
   readonly threads: ThreadReader;
-  /** Why there is nothing to read; undefined when there is. */
+  /** Reason that there is nothing to read; undefined if there is. */
   readonly problem: string | undefined;
   close(): void;
 }
 
 /**
- * Opens the history of `directory` (the state of a workspace, below the home) for reading, whether or not an agent server runs there: its
- * writes are visible to the next query. The database is neither made nor changed; SQLite may put the two files of its log beside it.
+ * Opens the history of a workspace for reading, even while its agent server runs: the server's writes are visible to the next query.
+ * Neither creates nor changes the database, but SQLite may put the two files of its log beside it. `directory` is the state of the
+ * workspace, below the home.
  *
- * @param isOptional reads nothing where the database is missing or damaged
+ * @param isOptional returns an empty history if the database is missing or damaged
  * @throws StorageError failed (it is missing, or another version made it), corrupt, readOnly
  */
 export function openHistory(directory: string, isOptional = false): History {
@@ -90,7 +91,7 @@ class Threads implements ThreadReader {
   }
 }
 
-/** No turn runs without an agent server; the next start continues or ends it. */
+/** Without an agent server no turn runs; the next start continues or ends this one. */
 const atRest = (turn: Turn): Turn =>
   turn.completedAt === undefined
     ? { ...turn, status: 'cancelled', completedAt: turn.startedAt, interruptedBy: 'crash' }

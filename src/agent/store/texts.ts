@@ -7,7 +7,7 @@ export const textOf = (json: string): string => `CASE ${json} ->> 'type'
     WHEN 'userMessage' THEN (SELECT group_concat(ifnull(value ->> 'text', value ->> 'rawText'), char(10)) FROM json_each(${json}, '$.input'))
   END`;
 
-/** Query of FTS5 for texts that contain a word with each of these beginnings; null without a word. */
+/** FTS5 query for texts in which each of these words begins a word; null without a word. */
 export function matchOf(text: string): string | null {
   const words = text.match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.length === 0 ? null : words.map((word) => `"${word}"*`).join(' ');

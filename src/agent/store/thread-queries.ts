@@ -5,11 +5,11 @@ import { joinPieces, parseColumn, type Row, type Rows } from './rows.ts';
 
 export const threadKey = '(SELECT key FROM threads WHERE id = ?1)';
 
-/** Turns of a thread by key; the newest come first. */
+/** Turns of a thread by key, newest first. */
 const turnsBefore = `SELECT thread, key, json FROM turns WHERE thread = ${threadKey} AND key < ?2 ORDER BY key DESC LIMIT ?3`;
 const turnKey = `SELECT key FROM turns WHERE thread = ${threadKey} AND id = ?2`;
 
-/** Items of the turns between two keys, with the JSON texts that were added to each. */
+/** Items of the turns between two keys, each with the JSON texts appended to it. */
 const itemsBetween = `
   SELECT turn, json, canGrow,
     CASE WHEN canGrow THEN (SELECT group_concat(p.json, ',' ORDER BY p.number) FROM pieces p WHERE p.item = items.key) END AS pieces

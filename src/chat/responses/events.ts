@@ -8,11 +8,11 @@ type Event = { readonly type: string } & Readonly<Record<string, unknown>>;
 const responsePrefix = 'resp_';
 const prefixes = { reasoning: 'rs_', message: 'msg_', function: 'fc_', custom: 'ctc_' } as const;
 
-/** Id of an item: it names the response. */
+/** Id of an item, which contains the id of its response. */
 const itemId = (responseId: string, { kind }: OutputItem, place: number): string =>
   `${prefixes[kind]}${responseId.slice(responsePrefix.length)}_${place}`;
 
-/** The response and the place that an id of an item names; undefined for another text. */
+/** Response and index in the id of an item; undefined for any other text. */
 export function placeOfItem(id: string): { readonly responseId: string; readonly place: number } | undefined {
   const match = /^(?:rs|msg|fc|ctc)_([0-9a-f]{32})_(\d{1,6})$/.exec(id);
   return match?.[1] === undefined ? undefined : { responseId: `${responsePrefix}${match[1]}`, place: Number(match[2]) };
@@ -22,7 +22,7 @@ type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 const textPart = (text: string) => ({ type: 'output_text', text, annotations: [], logprobs: [] });
 const summaryPart = (text: string) => ({ type: 'summary_text', text });
 
-/** Text that a custom tool gets: the model wrote it as the argument of a function. */
+/** Input of a custom tool, which the model wrote as the argument of a function. */
 export function customInput(written: string): string {
   try {
     const { input } = JSON.parse(written) as { readonly input?: unknown };
@@ -32,7 +32,7 @@ export function customInput(written: string): string {
   }
 }
 
-/** An item on the wire. @param text its words so far; undefined before its first part */
+/** An item on the wire. @param text its text so far; undefined before its first part */
 function wireItem(
   responseId: string,
   item: OutputItem,
@@ -57,7 +57,7 @@ function wireItem(
 
 const incompleteReasons = { length: 'max_output_tokens', contentFilter: 'content_filter' } as const;
 
-/** The response on the wire. @param isBegun the response as its stream begins: without output */
+/** The response on the wire. @param isBegun the response at the beginning of its stream, without output */
 export function responseBody(state: ResponseState, isBegun = false): object {
   const { head, items, usage, error, finish, activities } = state;
   const status = isBegun ? 'in_progress' : state.status;
@@ -95,7 +95,7 @@ function usageOf(usage: NonNullable<ResponseState['usage']>): object {
   };
 }
 
-/** An item whose end was not yielded. */
+/** An item whose end was not yielded yet. */
 interface OpenItem {
   readonly item: OutputItem;
   readonly place: number;
@@ -104,7 +104,7 @@ interface OpenItem {
 
 const isCall = ({ kind }: OutputItem): boolean => kind === 'function' || kind === 'custom';
 
-/** The events of a response in their order. Yields undefined when there is no further one yet. */
+/** Events of a response in order. Yields undefined while there is no further event. */
 export function* eventsOf(state: ResponseState): Generator<Event | undefined, void> {
   const { head, items, steps, activities } = state;
   const open = new Map<number, OpenItem>();
@@ -112,7 +112,7 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
 
   function* begin(opened: OpenItem): Generator<Event> {
     const { item, place } = opened;
-    // Pieces of several calls may alternate: calls end with the response.
+    // Pieces of several calls may alternate, so calls end with the response.
     for (const other of [...open.values()]) if (!isCall(other.item)) yield* end(other);
     open.set(place, opened);
     yield {
@@ -142,7 +142,7 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
         yield { type: 'response.function_call_arguments.delta', ...at(opened), delta };
         return;
       case 'custom':
-        // The text is known when the arguments around it are whole.
+        // The text is known once the arguments around it are complete.
         return;
     }
   }
@@ -221,7 +221,7 @@ export class ResponseFrames {
     this.#next = state.head.first;
   }
 
-  /** Frames of all events that are there now and were not taken before. */
+  /** Frames of all current events that were not taken before. */
   take(): string {
     let frames = '';
     for (;;) {

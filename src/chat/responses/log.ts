@@ -7,14 +7,14 @@ import type { Outcome } from '../watcher.ts';
 /** An item of the output. */
 export interface OutputItem {
   readonly kind: 'reasoning' | 'message' | 'function' | 'custom';
-  /** Words, or the arguments of a call. */
+  /** Text of a message or a thought, or the arguments of a call. */
   text: string;
   readonly call?: { readonly id: string; readonly name: string };
-  /** The model broke off in it: the output is without it. */
+  /** The model broke off in this item, so the output leaves it out. */
   isDropped?: true;
 }
 
-/** Facts of a request that its response repeats or needs. */
+/** Facts of a request that the response repeats or needs. */
 export interface ResponseHead {
   readonly id: string;
   /** Seconds since the epoch. */
@@ -22,11 +22,11 @@ export interface ResponseHead {
   readonly model: string;
   /** Fields of the request, as on the wire. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Names of the caller's tools that take text. */
+  /** Names of the caller's custom tools, which take text. */
   readonly customTools: readonly string[];
-  /** System messages in the inputs of this request and the ones before. */
+  /** System messages in the inputs of this request and the earlier requests. */
   readonly system: readonly string[];
-  /** The client may ask for the response later. */
+  /** The client may read the response later. */
   readonly isStored: boolean;
   /** The turn does not end with its client. */
   readonly isBackground: boolean;
@@ -36,12 +36,12 @@ export interface ResponseHead {
 
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
-/** A response, from which every event of its stream can be made again. Stored as JSON. */
+/** State of a response, from which every event of its stream can be rebuilt. Stored as JSON. */
 export interface ResponseState {
   readonly head: ResponseHead;
   readonly items: OutputItem[];
   readonly activities: Activity[];
-  /** Pieces in their order: pairs of an item and its number of new characters, or of −1 and an activity. */
+  /** Pieces in order, as pairs of numbers: an item and its count of new characters, or −1 and an activity. */
   readonly steps: number[];
   status: ResponseStatus;
   /** Seconds since the epoch. */
@@ -51,18 +51,18 @@ export interface ResponseState {
   error?: ErrorObject;
 }
 
-/** Limit of the sequence numbers of one process: the next one begins above them. */
+/** Sequence numbers for each process; the next process begins above them. */
 const numbersPerProcess = 1_000_000;
 
-/** Head of a response whose stored turn the next process writes again. */
+/** Head of a response whose stored turn this process writes again. */
 export const restarted = (head: ResponseHead): ResponseHead => ({ ...head, first: head.first + numbersPerProcess });
 
 /** Records the pieces of a turn as a response. An ended response does not change. */
 export class ResponseLog {
   readonly state: ResponseState;
-  /** Place of the message or thought that is being written. */
+  /** Index of the message or thought that is being written; −1: none. */
   #open = -1;
-  /** Places of calls, by their index in the answer. */
+  /** Item indexes of calls, by their index in the answer. */
   #calls: number[] = [];
 
   /** @param stored the state of an ended response */
@@ -74,7 +74,7 @@ export class ResponseLog {
     return this.state.status !== 'in_progress';
   }
 
-  /** The words that follow are another message of the model. */
+  /** Starts another message of the model. */
   beginMessage(): void {
     this.#open = -1;
   }
@@ -105,7 +105,7 @@ export class ResponseLog {
     this.reasoning(line);
   }
 
-  /** The model broke off: its message, and all calls but `kept` (by id), are not part of the answer. */
+  /** Drops the message and all calls except `kept` (by id), because the model broke off. */
   discard(kept: ReadonlySet<string>): void {
     const message = this.state.items[this.#open];
     if (message?.kind === 'message') message.isDropped = true;
@@ -113,7 +113,7 @@ export class ResponseLog {
     this.#keep(kept);
   }
 
-  /** @param calls ids of the calls that are whole */
+  /** @param calls ids of the complete calls */
   end({ finish, usage, error }: Outcome, calls: ReadonlySet<string>): void {
     if (this.isEnded) return;
     const { state } = this;

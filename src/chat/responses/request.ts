@@ -11,7 +11,7 @@ const typeOf = (input: unknown): string | undefined => {
 
 const Text = fields({ type: v.picklist(['input_text', 'output_text', 'text']), text: v.string('a string') });
 const Image = fields({ type: v.literal('input_image'), image_url: required, detail: text });
-/** A part that is judged where it is used: files and audio are refused. */
+/** A part of another type, checked where it is used: files and audio are refused. */
 const OtherPart = v.looseObject({ type: v.string('a string') }, 'an object with a type');
 export type Part = v.InferOutput<typeof Text> | v.InferOutput<typeof Image> | v.InferOutput<typeof OtherPart>;
 const parts: Readonly<Record<string, v.GenericSchema<unknown, Part>>> = {
@@ -33,7 +33,7 @@ const items = {
   function_call_output: fields({ call_id: required, output: Content }),
   custom_tool_call: fields({ call_id: required, name: required, input: v.string('a string') }),
   custom_tool_call_output: fields({ call_id: required, output: Content }),
-  /** Thoughts of a model, which no model gets again. */
+  /** Thoughts of a model, which are never sent to a model. */
   reasoning: fields({}),
   item_reference: fields({ id: required }),
 } as const;
@@ -41,7 +41,7 @@ type Items = typeof items;
 export type ItemType = keyof Items;
 export type Item = { [T in ItemType]: { readonly type: T } & v.InferOutput<Items[T]> }[ItemType];
 
-/** A message may leave its type out, and so may a reference. */
+/** Type of an item: messages and references may leave it out. */
 function itemType(input: unknown): ItemType | undefined {
   const type = typeOf(input);
   if (type !== undefined) return Object.hasOwn(items, type) ? (type as ItemType) : undefined;
@@ -67,7 +67,7 @@ const tools = {
 } as const;
 export type FunctionTool = { readonly type: 'function' } & v.InferOutput<typeof tools.function>;
 export type CustomTool = { readonly type: 'custom' } & v.InferOutput<typeof tools.custom>;
-/** Tools of other types are those of a provider, and are not offered here. */
+/** Tool of another type, which belongs to a provider and is not offered here. */
 export type Tool = FunctionTool | CustomTool | { readonly type: 'other' };
 const Tool = v.lazy((input) => {
   const type = typeOf(input);
@@ -101,7 +101,7 @@ const ToolChoice = v.lazy((input) => {
   return typeOf(input) === 'allowed_tools' ? AllowedTools : NamedTool;
 }) as v.GenericSchema<unknown, ToolChoice>;
 
-/** Metadata is stored and repeated: it has the limits of the interface. */
+/** Metadata, which is stored and repeated, within the limits of the Responses API. */
 const Metadata = v.nullish(
   v.pipe(
     v.record(
@@ -169,7 +169,7 @@ export const ResponsesRequest = fields({
 });
 export type ResponsesRequest = v.InferOutput<typeof ResponsesRequest>;
 
-/** A parsed body as a request. @throws HttpError 400 that names the field which is wrong */
+/** Reads a parsed body as a request. @throws HttpError 400 that names the invalid field */
 export function parseRequest(body: unknown): ResponsesRequest {
   const request = parseBody(ResponsesRequest, body);
   const { conversation, prompt, background, store, tools = [] } = request;

@@ -13,7 +13,7 @@ import { ResponseLog, type ResponseState } from './log.ts';
 import { type Item, parseRequest, type ResponsesRequest } from './request.ts';
 import { offeredTools, responsePlan, systemTexts } from './translate.ts';
 
-/** Frames of a response for a reader of its turn: each piece of the turn is followed by the events that it made. */
+/** Frames of a response for a reader of its turn. Each piece of the turn yields its events. */
 class LiveFrames extends ResponseFrames implements Frames {
   /** A comment, which readers skip. */
   readonly heartbeat = ':\n\n';
@@ -30,7 +30,7 @@ export interface ResponsesOptions extends AnswerParts {
   readonly responses: ResponseStore;
 }
 
-/** The responses API, on the turns of chat completions. */
+/** Responses API on the turns of chat completions. */
 export class Responses {
   readonly #options: ResponsesOptions;
 
@@ -75,7 +75,7 @@ export class Responses {
     return json(200, responseBody(logOf(turn).state));
   };
 
-  /** `DELETE /v1/responses/{id}`: its thread goes with the last response of it. */
+  /** `DELETE /v1/responses/{id}`: deletes the thread with its last response. */
   readonly delete = async (context: RequestContext): Promise<Reply> => {
     const { responses, runtime } = this.#options;
     const id = context.params['id'] ?? '';
@@ -99,16 +99,16 @@ export class Responses {
       throw explained(error);
     });
     let previous = await this.#previousOf(request);
-    // Another request may have continued the thread meanwhile.
+    // Another request may have continued the thread in the meantime.
     while (previous?.isThread && !this.#isNewest(request, previous)) previous = await this.#previousOf(request);
-    // Another request may have begun the same turn meanwhile.
+    // Another request may have begun the same turn in the meantime.
     const known = replays.find(repetition);
     if (known) return known;
     const plan = this.#planOf(request, chosen, previous);
     const { id } = plan.response.log.state.head;
     return turns.begin(plan, chosen, {
       isNamed: repetition.hasKey || plan.sessionId !== undefined,
-      // A stored response is known by its id, so its turn is stored also for a client that cannot repeat its request.
+      // The client can read a stored response by its id, so its turn is stored even if the client cannot repeat the request.
       onMade: (turn) => replays.add(repetition.name === undefined ? namedBy(id) : repetition, turn),
     });
   }
@@ -141,7 +141,7 @@ export class Responses {
   }
 
   /**
-   * The conversation that the request continues: the thread itself at its newest response, else a fork of it.
+   * Conversation that the request continues: the thread itself after its newest response, or else a fork of it.
    *
    * @throws HttpError 400 for an unknown response
    */
@@ -229,7 +229,7 @@ export class Responses {
 
 interface Previous {
   readonly threadId: string;
-  /** False: the thread is a fork of its own. */
+  /** False: the thread is a new fork. */
   readonly isThread: boolean;
   /** System messages in the inputs so far. */
   readonly system: readonly string[];
@@ -261,7 +261,7 @@ function afterOf(query: URLSearchParams): number | undefined {
   throw invalidParameter('starting_after', 'starting_after must be a sequence number.');
 }
 
-/** Fields of the request that the response repeats; those that were left out have the value that holds for them. */
+/** Fields of the request that the response repeats, with defaults for omitted fields. */
 function repeatedFields(request: ResponsesRequest): ResponseState['head']['fields'] {
   const { text, reasoning } = request;
   return {

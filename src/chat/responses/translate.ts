@@ -11,7 +11,7 @@ export interface Known {
   readonly system: readonly string[];
 }
 
-/** Messages of a request, and the field that each is from. */
+/** Messages of a request, each with the field that it comes from. */
 interface Messages {
   readonly messages: Message[];
   readonly fields: string[];
@@ -88,7 +88,7 @@ function messagesOf({ input, instructions }: ResponsesRequest, known: Known): Me
 
 type OfferedTool = FunctionTool | CustomTool;
 
-/** The caller's tools that the model is offered; undefined: the request names no tools. */
+/** The caller's tools that the model may call; undefined: the request names no tools. */
 export function offeredTools({ tools, tool_choice }: ResponsesRequest): readonly OfferedTool[] | undefined {
   if (!tools) return undefined;
   const own = tools.filter((tool): tool is OfferedTool => tool.type !== 'other');
@@ -97,7 +97,7 @@ export function offeredTools({ tools, tool_choice }: ResponsesRequest): readonly
   return own.filter(({ name }) => allowed.has(name));
 }
 
-/** A tool that takes text is offered as one with a single argument. */
+/** Offers a custom tool, which takes text, as a function with one argument. */
 const customParameters = {
   type: 'object',
   properties: { input: { type: 'string' } },
@@ -144,9 +144,9 @@ export function systemTexts({ input }: ResponsesRequest): string[] {
 }
 
 /**
- * A request as the plan of a turn: that of the same request to chat completions.
+ * Translates a request into the plan of a turn, the same as for an equal request to chat completions.
  *
- * @throws HttpError 400 that names the field which is wrong
+ * @throws HttpError 400 that names the invalid field
  */
 export function responsePlan(request: ResponsesRequest, known: Known): Plan {
   const { messages, fields } = messagesOf(request, known);

@@ -1,12 +1,12 @@
 import { failureOf, McpFailure, networkCode } from '../failure.ts';
 
-/** Codes by which an authorization server refuses for now (RFC 6749, sections 4.1.2.1 and 5.2). */
+/** Error codes of a temporary refusal by an authorization server (RFC 6749, sections 4.1.2.1 and 5.2). */
 const temporaryCodes: ReadonlySet<string> = new Set(['server_error', 'temporarily_unavailable', 'too_many_requests']);
 
-/** Codes by which it refuses a refresh token, or the client that got it, for good. */
+/** Error codes of a permanent refusal of a refresh token, or of the client that received it. */
 const endedCodes: ReadonlySet<string> = new Set(['invalid_grant', 'invalid_client', 'unauthorized_client']);
 
-/** Code of an OAuth error; undefined: another error. */
+/** Code of an OAuth error; undefined for any other error. */
 export function oauthCode(error: unknown): string | undefined {
   const { name, code } = error as { readonly name?: unknown; readonly code?: unknown };
   return name === 'OAuthError' && typeof code === 'string' ? code : undefined;
@@ -15,7 +15,7 @@ export function oauthCode(error: unknown): string | undefined {
 export const endsLogin = (error: unknown): boolean => endedCodes.has(oauthCode(error) ?? '');
 
 /**
- * Puts an error of a log-in or renewal into words. Texts of the authorization server are left out: they may repeat a token.
+ * Describes an error of a log-in or renewal, without texts of the authorization server, because they may repeat a token.
  */
 export function authFailureOf(error: unknown): McpFailure {
   if (error instanceof McpFailure) return error;
@@ -42,6 +42,6 @@ export function authFailureOf(error: unknown): McpFailure {
   return new McpFailure('unreachable', `The authorization server refused for now: ${shown}. Try again later.`);
 }
 
-/** @param reason with the next step, where there is one */
+/** @param reason reason and, if there is one, the next step */
 export const refused = (reason: string): McpFailure =>
   new McpFailure('unauthorized', `The authorization server cannot be used: ${reason}.`, { isRetryable: false });

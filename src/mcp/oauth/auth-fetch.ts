@@ -6,7 +6,7 @@ import { requireSecure } from './subject.ts';
 /**
  * `fetch` for the metadata and tokens of a server: encrypted, with a deadline, short answers, and redirects left to the caller.
  *
- * @throws McpFailure for an address to which nothing may go
+ * @throws McpFailure for an address to which nothing may be sent
  */
 export function authFetch(server: URL, signal?: AbortSignal): FetchLike {
   const { requestMs, answerBytes } = defaults.mcp.oauth;

@@ -15,7 +15,7 @@ type Library = Awaited<ReturnType<typeof loadLibrary>>;
 export interface AuthorizationServer {
   readonly issuer: string;
   readonly metadata: AuthorizationServerMetadata;
-  /** Resource indicator (RFC 8707); undefined: the server has no metadata of its own, so it may not know the parameter. */
+  /** Resource indicator (RFC 8707); undefined: the server has no metadata of its own, so the parameter may be unknown. */
   readonly resource: string | undefined;
   readonly scope: string | undefined;
 }
@@ -23,7 +23,7 @@ export interface AuthorizationServer {
 export interface DiscoveryOptions {
   readonly library: Library;
   readonly fetchFn: FetchLike;
-  /** Headers of the settings, which a gateway before the server may check. */
+  /** Headers of the settings, which a gateway in front of the server may check. */
   readonly headers: Readonly<Record<string, string>>;
   readonly auth: McpServerAuth | undefined;
 }
@@ -44,7 +44,7 @@ export async function discover(server: URL, options: DiscoveryOptions): Promise<
   return { issuer: metadata.issuer, metadata, resource, scope: withRenewal(asked, metadata) };
 }
 
-/** Asks the server without a token: its refusal names its metadata. */
+/** Sends a request without a token, because the refusal names the metadata. */
 async function challengeOf(
   server: URL,
   { library, fetchFn, headers }: DiscoveryOptions,
@@ -75,7 +75,7 @@ function resourceOf({ resource }: OAuthProtectedResourceMetadata, server: URL, l
   });
 }
 
-/** Scopes with the one that lets a token be renewed, where the authorization server has it. */
+/** Scopes, plus the scope for renewing a token if the authorization server supports it. */
 function withRenewal(scope: string | undefined, { scopes_supported: known }: AuthorizationServerMetadata) {
   const renewal = 'offline_access';
   if (!scope || known?.includes(renewal) !== true || scope.split(' ').includes(renewal)) return scope;

@@ -13,7 +13,7 @@ export interface ClientOptions {
 }
 
 /**
- * Client of a log-in: the one of the settings, else one that is registered now (RFC 7591).
+ * Client of a log-in: the client in the settings, or else a newly registered one (RFC 7591).
  * @throws McpFailure, errors of the library
  */
 export async function clientFor(options: ClientOptions): Promise<StoredLogin['client']> {

@@ -15,12 +15,12 @@ import type { OAuthTokens } from '../library.ts';
 
 const Text = v.pipe(v.string(), v.maxLength(100_000));
 
-/** Log-in of the user at one server. Its tokens are used for this server and at this issuer only. */
+/** The user's log-in at one server. Its tokens are used only for this server and this issuer. */
 export const StoredLogin = v.object({
   version: v.literal(1),
   serverUrl: Text,
   issuer: Text,
-  /** Resource indicator (RFC 8707) of the tokens; absent: the server names none. */
+  /** Resource indicator (RFC 8707) of the tokens; absent if the server names none. */
   resource: v.optional(Text),
   client: v.object({
     client_id: Text,
@@ -30,7 +30,7 @@ export const StoredLogin = v.object({
   accessToken: Text,
   refreshToken: v.optional(Text),
   scope: v.optional(Text),
-  /** End of the access token by this machine's clock, for people: the server's answer decides. */
+  /** Expiry of the access token by this machine's clock, for display only: the server's answer decides. */
   expiresAt: v.optional(Text),
 });
 export type StoredLogin = v.InferOutput<typeof StoredLogin>;
@@ -38,7 +38,7 @@ export type StoredLogin = v.InferOutput<typeof StoredLogin>;
 /** Directory of the log-ins at MCP servers. */
 export const loginDirectory = (home: string): string => join(home, 'mcp');
 
-/** Changes of one process by file: the lock of a file excludes other processes only. */
+/** Pending changes of this process by file, because the lock of a file excludes only other processes. */
 const queues = new Map<string, Promise<unknown>>();
 
 /** File (0600) with the log-in at one server. */
@@ -55,7 +55,7 @@ export class LoginFile {
     this.path = join(this.#directory, `${key}.json`);
   }
 
-  /** The stored log-in; undefined without one, and for a file that cannot be used. */
+  /** Stored log-in; undefined if there is none, or the file is unusable. */
   read(): StoredLogin | undefined {
     const file = readUntrustedJson(this.path, StoredLogin);
     return file.kind === 'ok' && file.value.serverUrl === this.#serverUrl ? file.value : undefined;
@@ -72,7 +72,7 @@ export class LoginFile {
   }
 
   /**
-   * Calls `use` while no other process and no other call changes the log-in.
+   * Calls `use` while no other process or call changes the log-in.
    * @throws McpFailure when another process takes too long
    */
   withLock<T>(use: () => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -98,7 +98,7 @@ export class LoginFile {
   }
 }
 
-/** The fields of a stored log-in that an answer with tokens decides. */
+/** Fields of a stored log-in that a token response sets. */
 export function tokenFields({ access_token, refresh_token, scope, expires_in }: OAuthTokens) {
   const isTime = expires_in !== undefined && expires_in > 0 && expires_in < 1e9;
   return {

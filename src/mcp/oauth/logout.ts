@@ -7,11 +7,11 @@ import { serverAddress, usesLogin } from './subject.ts';
 /** Result of a log-out. */
 export interface EndedLogin {
   readonly wasLoggedIn: boolean;
-  /** Whether the authorization server has ended the token; else it holds until it expires. */
+  /** Whether the authorization server has revoked the token; otherwise it stays valid until it expires. */
   readonly isRevoked: boolean;
 }
 
-/** Removes the log-in at a server, then asks its authorization server to end the token (RFC 7009). @throws McpFailure */
+/** Removes the log-in at a server, then asks its authorization server to revoke the token (RFC 7009). @throws McpFailure */
 export async function endLogin(home: string, settings: McpServerSettings, signal?: AbortSignal): Promise<EndedLogin> {
   if (!usesLogin(settings)) return { wasLoggedIn: false, isRevoked: false };
   const server = serverAddress(settings);
@@ -22,7 +22,7 @@ export async function endLogin(home: string, settings: McpServerSettings, signal
     return stored;
   }, signal);
   if (!login) return { wasLoggedIn: false, isRevoked: false };
-  // The token is gone here, also when the authorization server does not answer.
+  // The token is deleted here even if the authorization server does not answer.
   const isRevoked = await revoke(login, server, signal).catch(() => false);
   return { wasLoggedIn: true, isRevoked };
 }

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 
 const path = '/callback';
 
-/** Answer of the authorization server, which the browser brings. */
+/** Response of the authorization server, which the browser delivers. */
 export interface RedirectAnswer {
   readonly params: URLSearchParams;
-  /** Answers the browser. */
+  /** Sends the browser the result page. */
   reply(isLoggedIn: boolean): void;
 }
 
-/** Listener on 127.0.0.1 for the one redirect that carries its state (RFC 8252). */
+/** Listener on 127.0.0.1 for one redirect with the right state (RFC 8252). */
 export class RedirectListener {
   readonly state = randomBytes(32).toString('base64url');
   readonly #server = createServer((request, response) => this.#handle(request, response));
@@ -21,7 +21,7 @@ export class RedirectListener {
 
   static async open(): Promise<RedirectListener> {
     const listener = new RedirectListener();
-    // A log-in that is ended before its redirect leaves no rejection behind.
+    // A log-in that ends before its redirect must not leave an unhandled rejection.
     listener.#answer.promise.catch(() => {});
     listener.#server.listen(0, '127.0.0.1');
     await once(listener.#server, 'listening');
@@ -44,7 +44,7 @@ export class RedirectListener {
     }
   }
 
-  /** Answers in progress are sent first. */
+  /** Stops listening after sending the answers in progress. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
@@ -81,7 +81,7 @@ export class RedirectListener {
   }
 }
 
-/** Fixed texts only: the address of the request is not repeated. */
+/** Sends a fixed text, which never repeats the address of the request. */
 function send(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, {
     'content-type': 'text/plain; charset=utf-8',

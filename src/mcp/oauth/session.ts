@@ -11,12 +11,12 @@ import { requireSecure } from './subject.ts';
 
 type Refusal = Parameters<NonNullable<AuthProvider['onUnauthorized']>>[0];
 
-/** Tokens that are taken out of texts, and tokens that the server has refused: the latest. */
+/** Most tokens to remember, both for removal from texts and as refused by the server. */
 const rememberedTokens = 12;
 
 /**
- * Log-in at one server as its connections use it. The token is read from the file for each request, so a log-in in another process
- * holds at once. It is renewed when the server refuses it, not by a clock.
+ * Log-in at one server, for its connections. Each request reads the token from the file, so a log-in in another process takes effect at
+ * once. The token is renewed when the server refuses it, not by a clock.
  */
 export class LoginSession implements AuthProvider {
   /** Name of the server in the settings. */
@@ -24,7 +24,7 @@ export class LoginSession implements AuthProvider {
   readonly #home: string;
   readonly #server: URL;
   readonly #file: LoginFile;
-  /** Token of each refused request. */
+  /** Tokens of the refused requests. */
   readonly #sent = new WeakMap<Response, string>();
   #tokens: readonly string[] = [];
   #refused: readonly string[] = [];
@@ -36,7 +36,7 @@ export class LoginSession implements AuthProvider {
     this.#file = new LoginFile(home, server);
   }
 
-  /** Takes the tokens of this log-in out of a text. */
+  /** Removes the tokens of this log-in from a text. */
   readonly clean = (text: string): string => (this.#tokens.length === 0 ? text : redactorFor(this.#tokens)(text));
 
   async token(): Promise<string | undefined> {
@@ -45,7 +45,7 @@ export class LoginSession implements AuthProvider {
     return login?.accessToken;
   }
 
-  /** Notes the token of each request of `base` that is refused. */
+  /** Wraps `base` and records the token of each refused request. */
   noteRefusals(base: FetchLike): FetchLike {
     return async (url, init) => {
       const response = await base(url, init);
@@ -58,7 +58,7 @@ export class LoginSession implements AuthProvider {
     };
   }
 
-  /** Renews a refused token, unless another call or process has done it. @throws McpFailure */
+  /** Renews a refused token, unless another call or process has already done so. @throws McpFailure */
   async onUnauthorized({ response }: Refusal): Promise<void> {
     if (!this.#read()) throw needsLogin(this.name);
     try {
@@ -69,7 +69,7 @@ export class LoginSession implements AuthProvider {
     }
   }
 
-  /** Calls `onStored` when a token is stored that the server has not refused. @returns ends the watch */
+  /** Calls `onStored` when a token that the server has not refused is stored. @returns function that ends the watch */
   watch(onStored: () => void): () => void {
     const check = () => {
       const token = this.#read()?.accessToken;
@@ -115,7 +115,7 @@ export class LoginSession implements AuthProvider {
       this.#file.write({ ...kept, ...tokenFields(tokens) });
       this.#read();
     } catch (error) {
-      // A second use of the same refresh token may count as theft.
+      // The issuer may treat a second use of the same refresh token as theft.
       if (endsLogin(error)) this.#file.remove();
       throw error;
     }

@@ -4,7 +4,7 @@ import { McpFailure } from '../failure.ts';
 
 type HttpSettings = McpServerSettings & { readonly transport: 'streamableHttp' };
 
-/** Whether a server gets the token of a log-in: one on the network whose settings name no credential. */
+/** Whether a server uses the token of a log-in: an HTTP server without a credential in its settings. */
 export function usesLogin(settings: McpServerSettings): settings is HttpSettings {
   if (settings.transport !== 'streamableHttp' || settings.bearerTokenEnvVar !== undefined) return false;
   const { username, password } = new URL(settings.url);
@@ -13,7 +13,7 @@ export function usesLogin(settings: McpServerSettings): settings is HttpSettings
   return !headers.some((name) => name.toLowerCase() === 'authorization');
 }
 
-/** Address of a server in the spelling to which its tokens are bound. */
+/** Canonical address of a server, to which its tokens are bound. */
 export function serverAddress({ url }: HttpSettings): URL {
   const address = new URL(url);
   address.hash = '';
@@ -21,7 +21,7 @@ export function serverAddress({ url }: HttpSettings): URL {
 }
 
 /**
- * Refuses an address to which no token may go: plain HTTP, and this machine for a server elsewhere, which would choose a port here.
+ * Refuses an address to which no token may be sent: plain HTTP, or this machine for a remote server, which would choose a local port.
  *
  * @param server address of the MCP server
  * @throws McpFailure

@@ -12,18 +12,18 @@ export function stateOf(decision: ApprovalDecision, by: DecidedBy): QuestionStat
   return decision === 'cancel' ? 'cancelled' : 'declined';
 }
 
-/** Number of decided approvals that are remembered for late answers. */
+/** Number of decided approvals to remember for late answers. */
 const maxDecisions = 1_000;
 
 /** Decision about an approval or a question, and its author. */
 export interface MadeDecision {
   readonly decision: ApprovalDecision;
   readonly decidedBy: DecidedBy;
-  /** Program through which a user decided, by the name that it introduced itself with. */
+  /** Program through which a user decided, by the name that it gave. */
   readonly client?: string | undefined;
 }
 
-/** The latest decisions about approvals: a late answer gets the decision that was first. */
+/** Latest decisions about approvals, so that a late answer gets the first decision. */
 export class ApprovalDecisions {
   readonly #made = new Map<string, MadeDecision>();
 
@@ -31,7 +31,7 @@ export class ApprovalDecisions {
     return this.#made.get(requestId);
   }
 
-  /** Remembers a published decision, unless a client made it, which is remembered already. */
+  /** Remembers a published decision. Decisions of clients are already remembered. */
   note({ requestId, decision, decidedBy, client }: MadeDecision & { readonly requestId: string }): void {
     if (!this.#made.has(requestId)) this.remember(requestId, { decision, decidedBy, client });
   }

@@ -4,20 +4,20 @@ import type { ApprovalNeed } from '../../tool.ts';
 import { type ReviewedCall, refusalOf } from './call-review.ts';
 import { wordOf } from './decisions.ts';
 
-/** Shortest time for an answer after a start, in milliseconds: a machine may have slept for a day. */
+/** Shortest time to answer after a start, in milliseconds, because the machine may have slept for a day. */
 const leastAnswerMs = 30_000;
 
-/** End of the time for an answer. @param now start of this process, when an earlier one has asked */
+/** Deadline for an answer. @param now start of this process, if an earlier one asked */
 export const expiryOf = (createdAt: string, timeoutMs: number, now = 0): string =>
   new Date(Math.max(Date.parse(createdAt) + timeoutMs, now === 0 ? 0 : now + leastAnswerMs)).toISOString();
 
-/** The approval or question of a call, as an earlier process has asked it. */
+/** Approval or question that an earlier process asked for a call. */
 export interface EarlierRequest {
   readonly reviewed: ReviewedCall;
   readonly asked: Pick<Item, 'id' | 'createdAt'>;
 }
 
-/** @returns undefined: no process has asked about the call */
+/** @returns undefined: no process asked about the call */
 export function earlierRequest(items: readonly Item[], made: ItemOf<'toolCall'>): EarlierRequest | undefined {
   const { callId, tool: name, arguments: args } = made;
   const call = { callId, name, arguments: args };
@@ -58,7 +58,7 @@ function questionOf(call: ReviewedCall['call'], item: ItemOf<'question'>): Revie
   };
 }
 
-/** A call as an earlier process has asked about it. */
+/** Call about which an earlier process asked. */
 function approvalOf(
   call: ReviewedCall['call'],
   { requestId, approvalType: kind, operation, target, scopeKey, covers = '', ...asked }: ItemOf<'approvalRequest'>,

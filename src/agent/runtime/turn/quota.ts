@@ -10,18 +10,18 @@ export interface TurnQuotaOptions {
   /** The turn continues at this time, in milliseconds since the epoch. */
   readonly onAccepted: (until: number) => void;
   readonly onRefused: () => void;
-  /** Name of the provider or of the external agent that refuses. */
+  /** Name of the provider or external agent that refused. */
   readonly provider: () => string;
 }
 
-/** Stands for the call that a quota has none of. */
+/** Call id of a quota request, which belongs to no call. */
 export const quotaCall = 'quota';
 
 type Reached = Extract<TurnEmitted, { type: 'turn.quotaReached' }>;
 
 /**
- * Longest wait for quotas of a turn, in milliseconds; 0: it ends with the refusal. A caller that waits for an answer over HTTP is not
- * held up for hours, and with "ask" a user must be able to answer.
+ * Longest wait of a turn for quotas, in milliseconds; 0: the turn fails at once. A caller that waits for an HTTP response is not kept
+ * waiting for hours, and "ask" needs a user who can answer.
  */
 export function maxQuotaWaitMsOf({ services, policy, options }: Pick<TurnContext, 'services' | 'policy' | 'options'>) {
   const { wait, maxWaitMs } = services.settings.quota;
@@ -30,16 +30,16 @@ export function maxQuotaWaitMsOf({ services, policy, options }: Pick<TurnContext
 }
 
 /**
- * Wait of one turn for a quota. `Quota.Wait` "ask" first asks whether the turn shall continue after the reset; while it waits, a second
- * request offers to continue at once or to end the turn. Both are requests for approval, which every client shows.
+ * Wait of one turn for a quota. With `Quota.Wait` "ask", a first request asks whether the turn should continue after the reset. While the
+ * turn waits, a second request offers to continue at once or to end the turn. Both are approval requests, which every client shows.
  */
 export class TurnQuota {
   readonly #options: TurnQuotaOptions;
   #reached: Reached | undefined;
   #request: ApprovalRequest | undefined;
-  /** An earlier process has reported the wait, which this process has not taken over. */
+  /** An earlier process reported the wait, and this process has not taken it over yet. */
   #isEarlier: boolean;
-  /** Answer to the earlier process, or to this one before it has taken the wait over. */
+  /** Answer given to the earlier process, or to this one before it took over the wait. */
   #earlierAnswer: 'accepted' | 'refused' | undefined;
   /** A user has ended the wait. */
   #isHurried = false;
@@ -66,7 +66,7 @@ export class TurnQuota {
     if (!answer) this.#request = this.#requestOf(asked);
   }
 
-  /** Reports that the turn waits, and asks whether it shall; the setting, or an earlier answer, may decide. */
+  /** Reports that the turn waits, and asks whether it should, unless the setting or an earlier answer decides. */
   reach(reached: Reached): void {
     const { turn, onAccepted, onRefused, provider } = this.#options;
     const { record, services, place } = turn;
@@ -89,7 +89,7 @@ export class TurnQuota {
     else if (!this.#request) this.#ask('wait', place.turnId);
   }
 
-  /** Resolves when the turn continues: at the time, however long the machine slept, or when a user hurries it. */
+  /** Resolves when the turn continues: at the time of the reset, even if the machine slept, or earlier if a user asks for it. */
   async awaitReset(until: number, signal: AbortSignal): Promise<void> {
     const { record, place, policy } = this.#options.turn;
     if (policy === 'default' && !this.#isHurried && !this.#request) this.#ask('continue', place.turnId);
@@ -109,7 +109,7 @@ export class TurnQuota {
     if (request?.requestId !== requestId) return false;
     const isScheduled = request.operation === operations.continue;
     const isRefused = isRefusal(decision);
-    // A client without a user declines every request, and this one needs no answer.
+    // A client without a user declines every request, but this one needs no answer.
     if (isScheduled && isRefused && decider.by === 'policy') return true;
     this.#resolve(decision, decider);
     this.#isHurried = !isRefused && (decision === 'now' || isScheduled);
@@ -168,14 +168,14 @@ export class TurnQuota {
   }
 }
 
-/** `wait`: the user decides whether the turn waits and continues. `continue`: it waits, and a user may have it continue at once. */
+/** `wait`: asks whether the turn waits and then continues. `continue`: the turn waits, and a user may continue it at once. */
 const operations = { wait: 'wait and continue', continue: 'continue' } as const;
 
 const isRefusal = (decision: ApprovalDecision): boolean => decision === 'decline' || decision === 'cancel';
 
 const iso = (at: number): string => new Date(at).toISOString();
 
-/** Local time as 18:40, with the day when it is not today: 2 Dec 18:40. */
+/** Local time such as 18:40, with the day if it is not today: 2 Dec 18:40. */
 function timeOf(at: number): string {
   const time = new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
   const isToday = new Date(at).toDateString() === new Date().toDateString();
@@ -187,9 +187,9 @@ const tickMs = 60_000;
 
 /** Clocks and timer of a wait. */
 export interface WaitClock {
-  /** Milliseconds since the epoch, by the wall clock, which runs while the machine sleeps and may be set. */
+  /** Milliseconds since the epoch, by the wall clock. It runs while the machine sleeps, and may be set. */
   readonly now: () => number;
-  /** Milliseconds of a clock that is never set, and rests while the machine sleeps. */
+  /** Milliseconds by a clock that is never set, and stops while the machine sleeps. */
   readonly passed: () => number;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
@@ -201,7 +201,7 @@ const systemClock: WaitClock = {
 };
 
 /**
- * Resolves at a time of the wall clock, with at most one timer a minute. A clock that is set back does not lengthen the wait.
+ * Resolves at a wall-clock time, with at most one timer a minute. Setting the clock back does not lengthen the wait.
  *
  * @throws the reason of `signal` when it aborts
  */

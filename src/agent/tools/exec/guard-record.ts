@@ -7,10 +7,10 @@ import type { GitDirectory } from './git-places.ts';
 import type { GitState } from './git-state.ts';
 import type { WrittenLinks } from './written-links.ts';
 
-/** State of a repository when it was last judged. */
+/** State of a repository at its last check. */
 export interface KnownRepository {
   readonly identity: string;
-  /** Git directories that it uses, with their states; undefined state: a command made it. */
+  /** Git directories of the repository, with their states; undefined: a command created the directory. */
   readonly directories: Map<BytePath, { fingerprint: string; readonly state: GitState | undefined }>;
 }
 
@@ -19,7 +19,7 @@ const Texts = v.array(v.tuple([v.string(), v.string()]));
 /** Stored form of `GitState`. */
 const StateRecord = v.object({ directory: v.string(), texts: Texts, links: Texts, hooks: Texts });
 
-/** Facts with which a `GitGuard` compares the repositories of a workspace, for the server after this one. */
+/** Facts with which the next server's `GitGuard` compares the repositories of a workspace. */
 export const GuardRecord = v.object({
   openedMs: v.number(),
   entries: v.array(
@@ -42,7 +42,7 @@ interface GuardFiles {
 
 interface GuardState {
   readonly openedMs: number;
-  /** By `keyOf` of their paths. */
+  /** Repositories by the `keyOf` of their paths. */
   readonly repositories: ReadonlyMap<string, KnownRepository>;
   readonly git: readonly GitDirectory[];
 }
@@ -61,7 +61,7 @@ export const recordOf = ({ openedMs, repositories, git, links, fixed }: GuardSta
   fixed: fixed.record,
 });
 
-/** Reads a state. Paths outside of the given directories are left out. @param files take their parts */
+/** Reads a state, without paths outside `tops`. @param files receive their parts of the record */
 export function stateIn(record: GuardRecord, tops: readonly string[], { links, fixed }: GuardFiles): GuardState {
   const isOurs = ({ path }: { readonly path: string }) => isWithinOne(tops, path.replace(/^\0/, ''));
   links.take(record.links.filter(([path]) => isOurs({ path })));
@@ -88,5 +88,5 @@ const stateOfRecord = ({ directory, texts, links, hooks }: v.InferOutput<typeof 
   ...{ directory, texts: new Map(texts), links: new Map(links), hooks: new Map(hooks) },
 });
 
-/** Path of `keyOf`. */
+/** Inverse of `keyOf`. */
 const pathOfKey = (key: string): BytePath => (key.startsWith('\0') ? Buffer.from(key.slice(1), 'latin1') : key);

@@ -6,44 +6,44 @@ import { Placeholders } from './placeholders.ts';
 import { type SandboxPlaces, type Walls, wallsFor, wordsOf } from './walls.ts';
 import { removeWalls, type StoredWalls, type WallsOwner, writeWalls } from './walls-record.ts';
 
-/** Walls that are up, until `close`. */
+/** Walls of a sandbox that is open until `close`: its mounts, placeholders and checks of git directories. */
 export interface GuardedWalls {
-  /** Call it before each command. @param isEmpty checks whether no process is left behind these walls */
+  /** Call it before each command. @param isEmpty returns whether no process is left in the sandbox */
   readonly begin: (isEmpty: () => boolean) => void;
-  /** Judges the git directories after a command. @returns entries that were set aside */
+  /** Checks the git directories after a command. @returns entries that were set aside */
   readonly examine: () => Promise<readonly GitFinding[]>;
-  /** Judges the git directories, also of a large workspace. The findings stay for a command. */
+  /** Checks the git directories, even of a large workspace. The next command reports the findings. */
   readonly judge: () => Promise<void>;
-  /** Changes when the walls would be others now. */
+  /** Hash that changes when a sandbox opened now would have different walls. */
   readonly fingerprint: () => string;
   /**
-   * Judges the git directories. Call it when no process is left behind the walls.
+   * Checks the git directories. Call it when no process is left in the sandbox.
    *
-   * @param untilMs moment of their end, if the user could change files since then
+   * @param untilMs end of the last process, if the user could have changed files since
    */
   readonly end: (untilMs?: number) => Promise<void>;
-  /** Takes the walls down: judges the git directories, if `end` has not, and clears set-id bits. @param untilMs see `end` */
+  /** Removes the walls: checks the git directories, unless `end` did, and clears set-id bits. @param untilMs see `end` */
   readonly close: (untilMs?: number) => Promise<void>;
-  /** Takes entries that were set aside and that no command has reported. */
+  /** Returns, once, the entries that were set aside and that no command has reported. */
   readonly findings: () => readonly GitFinding[];
-  /** Leaves the walls to the next server: nothing is judged or removed any more. */
+  /** Leaves the walls to the next server: this server checks and removes nothing more. */
   readonly handOver: () => void;
 }
 
-/** Walls that this server has made. */
+/** Walls that this server has created. */
 export interface OpenWalls extends GuardedWalls {
   readonly walls: Walls;
-  /** Words for bubblewrap, without those that isolate processes. */
+  /** Arguments for bubblewrap, without those that isolate processes. */
   readonly words: readonly string[];
-  /** Placeholders stand among the files of the workspace: the walls must not outlive the command. */
+  /** Some placeholders are among the files of the workspace, so the walls must not outlive the command. */
   readonly isBrief: boolean;
-  /** The next server can take the walls over. */
+  /** The next server can take over the walls. */
   readonly isStored: boolean;
 }
 
 const placeholders = new Placeholders();
 
-/** A sandbox behind walls that are stored. */
+/** A sandbox with stored walls. */
 interface StoredSandbox {
   readonly rooms: StoredWalls['sandboxes'];
   readonly placeholders: StoredWalls['placeholders'];
@@ -67,25 +67,25 @@ function save(owner: WallsOwner, guard: GitGuard): boolean {
   });
 }
 
-/** Stores a sandbox with all others of its workspace. @returns false: not stored */
+/** Stores a sandbox together with the others of its workspace. @returns whether it was stored */
 function store(owner: WallsOwner, guard: GitGuard, sandbox: symbol, content: StoredSandbox): boolean {
   const key = keyOf(owner);
   const sandboxes = stored.get(key) ?? new Map<symbol, StoredSandbox>();
   stored.set(key, sandboxes.set(sandbox, content));
   if (save(owner, guard)) return true;
-  // The record without this sandbox stays: commands behind the other walls run on.
+  // The record without this sandbox stays, because commands in the other sandboxes still run.
   sandboxes.delete(sandbox);
   return false;
 }
 
-/** Removes a sandbox of the record. Without others the record goes, too. */
+/** Removes a sandbox from the record, and the record with its last sandbox. */
 function unstore(owner: WallsOwner, guard: GitGuard, sandbox: symbol): void {
   const sandboxes = stored.get(keyOf(owner));
   sandboxes?.delete(sandbox);
   if (sandboxes) save(owner, guard);
 }
 
-/** Walls of a sandbox whose placeholders have been made. */
+/** Walls of a sandbox whose placeholders exist. */
 function guarded(guard: GitGuard, sandbox: symbol, paths: string[], owner: WallsOwner | undefined): GuardedWalls {
   let isLeft = false;
   return {
@@ -114,7 +114,7 @@ const ownerOf = ({ records, kept, workspacePath }: SandboxPlaces): WallsOwner | 
   records === undefined || kept === undefined ? undefined : { records, kept, workspacePath };
 
 /**
- * Finds the places of a sandbox, makes placeholders for missing names, and begins to watch over git directories.
+ * Opens a sandbox: finds its paths, creates placeholders for missing names, and starts to guard git directories.
  *
  * @param room id, for the record
  */
@@ -142,7 +142,7 @@ export async function openWalls(places: SandboxPlaces, room: string | null = nul
   }
 }
 
-/** Takes over the stored walls of an earlier server. @param rooms those that live, and null for each other sandbox */
+/** Takes over the stored walls of an earlier server. @param rooms ids of rooms with running commands; null for a sandbox of one command */
 export function takeStored(
   records: string,
   { kept, workspacePath, placeholders: names, guard: record }: StoredWalls,
@@ -153,7 +153,7 @@ export function takeStored(
   const sandbox = Symbol(workspacePath);
   guard.take(record, sandbox);
   const paths = placeholders.take(names.filter(({ path }) => guard.isOwn(path)));
-  // Sandboxes that a server in this process has handed over.
+  // Forgets sandboxes that another server in this process has handed over.
   stored.delete(keyOf(owner));
   store(owner, guard, sandbox, { rooms, placeholders: [...placeholders.namesOf(paths)] });
   return guarded(guard, sandbox, paths, owner);

@@ -4,8 +4,8 @@ import { innerVariables } from './inner-variables.ts';
 import type { CommandRun } from './run-command.ts';
 
 /**
- * Words and environment of a command. Both outputs go into one pipe, so that their order is preserved. The arguments keep the
- * command out of any quoting.
+ * Arguments and environment of a command. Both outputs go into one pipe, which preserves their order. The command is passed as an
+ * argument, so it needs no quoting.
  */
 export function inPlace(
   { words, directory, isSandboxed }: CommandPlace,
@@ -23,7 +23,7 @@ export function inPlace(
   };
 }
 
-/** Longest text of the programs before a command. */
+/** Longest output of the programs that start a command, in characters. */
 export const maxWrapperText = 10_000;
 const sandboxWords = /^(?:bwrap|nsenter|setpriv): .+$/m;
 
@@ -33,11 +33,11 @@ export class SandboxStartError extends Error {
 
   constructor(problem: string) {
     super(
-      `the command did not run: ${problem}. This is the sandbox, not the command; try again, or call oratorio doctor.`,
+      `the command did not run: ${problem}. The sandbox failed, not the command: try again, or run oratorio doctor.`,
     );
   }
 }
 
-/** The sandbox's words on a failed start. Undefined: the command ran. @param wrapper text of the programs before it */
+/** Error of the sandbox about a failed start; undefined: the command ran. @param wrapper output of the programs that start it */
 export const startProblem = (wrapper: string, exitCode: number | null): string | undefined =>
   exitCode === 0 ? undefined : sandboxWords.exec(wrapper)?.[0];

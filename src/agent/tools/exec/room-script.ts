@@ -1,12 +1,12 @@
 /**
- * Shell that holds a room for commands that outlive the agent server. Arguments: named pipe of its line, file that reports the end,
- * then the words of bubblewrap. Standard input ends with the agent server.
+ * Shell that keeps a room open for commands that outlive the agent server. Arguments: a named pipe (the line), a file that reports the
+ * end, then the command line of bubblewrap. Standard input ends with the agent server.
  *
- * The watch is a second shell. It waits for the end of the agent server, then for the end of all keepers, which hold the line, and ends the
- * room. A room ends with this shell, and with its own first process.
+ * A second shell, the watch, waits for the end of the agent server, then for the end of all keepers, which hold the line, and then ends the
+ * room. A room also ends with this shell, and with its own first process.
  *
- * A command can end bubblewrap while processes of the room live: the file is made when the first process has ended, which the system lets
- * end last. Without its number the file is not made, and the end is unknown.
+ * A command can end bubblewrap while processes of the room still run. So the file is created only after the end of the first process,
+ * which the kernel lets end last. If its process id is unknown, the file is not created, and the end is unknown.
  */
 export const roomScript = `
 exec 6<&0 </dev/null

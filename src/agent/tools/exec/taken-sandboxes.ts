@@ -17,38 +17,38 @@ import { Room } from './room.ts';
 import type { WalledRoom } from './walled-room.ts';
 import { readWalls, removeRoomEnds, roomEnd, roomEndFile, type StoredWalls, type WallsOwner } from './walls-record.ts';
 
-/** Longest wait for the keeper of a room without commands to report its end. */
+/** Longest wait, in milliseconds, until the keeper of a room without commands reports its end. */
 const roomEndMs = 1_000;
 const pollMs = 10;
 
 /** A room of an earlier server. */
 interface TakenRoom extends WalledRoom {
   readonly threadId: string;
-  /** Ids of kept commands in it. */
+  /** Ids of the kept commands in the room. */
   readonly commands: Set<string>;
 }
 
-/** Walls of one workspace with the commands behind them. */
+/** Walls of one workspace, with the commands of their sandboxes. */
 interface TakenWalls {
   readonly walls: GuardedWalls;
   readonly commands: Set<string>;
   readonly rooms: Map<string, TakenRoom>;
 }
 
-/** Sandboxes that an earlier server of this workspace has left: those whose commands live, with the state of their git guards. */
+/** Sandboxes with running commands that an earlier server of this workspace has left, with the state of their git guards. */
 export class TakenSandboxes {
   readonly #walls = new Map<string, TakenWalls>();
-  /** Searches for files with a set-id bit behind walls without a command, by workspace. */
+  /** Searches for files with a set-id bit where no command runs any more, by workspace. */
   readonly #sweeps = new Map<string, Promise<void>>();
   #work: Promise<unknown> = Promise.resolve();
 
   /**
-   * Takes over the sandboxes of an earlier server. Git directories behind walls without a command are judged before it resolves; `swept`
-   * takes longer. Call it before any sandbox is opened and before git runs.
+   * Takes over the sandboxes of an earlier server. Before it resolves, it checks git directories of sandboxes without a command; `swept`
+   * resolves later. Call it before any sandbox is opened and before git runs.
    *
    * @param records directory of the records of sandboxes
-   * @param directory of the kept commands
-   * @param keeps false: the commands are ended
+   * @param directory directory of the kept commands
+   * @param keeps false: ends the commands
    */
   static async take(records: string, directory: string, keeps: boolean): Promise<TakenSandboxes> {
     const taken = new TakenSandboxes();
@@ -56,7 +56,7 @@ export class TakenSandboxes {
     const isGuarded = ({ walls }: KeptCommand) => own.some(({ workspacePath }) => workspacePath === walls);
     const living: KeptCommand[] = [];
     for (const command of listKept(directory).filter(({ walls }) => walls !== undefined)) {
-      // Without its record, the state of the git directories before it is unknown.
+      // Without a record, the state of the git directories before the command is unknown.
       if (!keeps || !isGuarded(command)) await endKeptCommand(directory, command);
       else if ((await findKeeper(directory, command)) !== 'gone') living.push(command);
     }
@@ -87,16 +87,16 @@ export class TakenSandboxes {
       const walls = takeStored(records, stored, sandboxes);
       const untilMs = Math.max(...ends);
       await walls.end(untilMs);
-      // After a kill meanwhile, the next server finds the record and the ends.
+      // If this server is killed now, the next one finds the record and the ends.
       const sweep = walls.close(untilMs).then(removeEnds);
-      // `swept` rejects, too.
+      // `swept` reports the error.
       sweep.catch(() => undefined);
       this.#sweeps.set(workspacePath, sweep);
       return;
     }
     removeEnds();
     const taken = takeStored(records, stored, [...used]);
-    // Processes of adopted commands are not children of the first process of their room: a room does not show that it is empty.
+    // Processes of adopted commands are not children of the room's first process, so the room never counts as empty.
     const walls: GuardedWalls = { ...taken, begin: () => taken.begin(() => false) };
     const rooms = new Map<string, TakenRoom>();
     for (const { id, threadId, room } of commands) {
@@ -115,12 +115,12 @@ export class TakenSandboxes {
     await walls.judge();
   }
 
-  /** Resolves when no file behind walls without a command has a set-id bit. No command may run before. */
+  /** Resolves when no file of a sandbox without a command has a set-id bit. No command may run before that. */
   get swept(): Promise<unknown> {
     return Promise.all(this.#sweeps.values());
   }
 
-  /** Rooms of a conversation that live. */
+  /** Open rooms of a conversation. */
   roomsOf(threadId: string): readonly WalledRoom[] {
     return this.#rooms.filter((each) => each.threadId === threadId && each.room.isOpen);
   }
@@ -130,7 +130,7 @@ export class TakenSandboxes {
   }
 
   /**
-   * Judges the git directories after the end of a command of an earlier server. After the last one its room ends.
+   * Checks the git directories after the end of an earlier server's command, and ends the room after its last command.
    *
    * @returns entries that were set aside
    */
@@ -147,7 +147,7 @@ export class TakenSandboxes {
     return [...(findings ?? []), ...gitGuardOf(walls).findings()];
   }
 
-  /** Ends the rooms without a command, and the walls without a room. */
+  /** Ends rooms without a command, and closes walls without a room. */
   settle(): Promise<void> {
     const work = this.#work.then(() => this.#settle());
     this.#work = work.catch(() => undefined);
@@ -166,7 +166,7 @@ export class TakenSandboxes {
     }
   }
 
-  /** Ends the rooms of a conversation with everything in them. */
+  /** Ends the rooms of a conversation and all their processes. */
   async end(threadId: string): Promise<void> {
     for (const { rooms } of this.#walls.values()) {
       for (const [id, { room, threadId: owner }] of rooms) {
@@ -188,7 +188,7 @@ export class TakenSandboxes {
   }
 }
 
-/** Waits for the end of a room without a command. @returns a moment at which it had ended */
+/** Waits for the end of a room without a command. @returns a time at which the room had already ended */
 async function endOf(owner: WallsOwner, room: string): Promise<number> {
   const late = performance.now() + roomEndMs;
   for (;;) {
@@ -197,7 +197,7 @@ async function endOf(owner: WallsOwner, room: string): Promise<number> {
     if (performance.now() >= late) break;
     await sleep(pollMs);
   }
-  // The keeper of the room was killed, or does not end it.
+  // The keeper of the room was killed, or does not end the room.
   await killMarked(keptMarker(owner.kept, room));
   return Date.now();
 }

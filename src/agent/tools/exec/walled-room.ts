@@ -7,9 +7,9 @@ import type { Room, RoomPrograms } from './room.ts';
 import { statOf, type WallPlan } from './wall-plan.ts';
 import type { SandboxPlaces } from './walls.ts';
 
-/** A command's stay in a room. */
+/** A command's use of a room: a sandbox that several commands share. */
 export interface Stay {
-  /** Words to put before the command. */
+  /** Arguments to put before the command. */
   readonly words: readonly string[];
   /** Leaves the room after the end of the command. Further calls have no effect. @returns entries that were set aside in git directories */
   readonly leave: () => Promise<readonly GitFinding[]>;
@@ -17,7 +17,7 @@ export interface Stay {
   readonly kept?: { readonly room: KeptRoom; readonly line: number; readonly handOver: () => void };
 }
 
-/** A room behind its walls. */
+/** A room with its walls. */
 export interface WalledRoom {
   readonly id: string;
   /** See `keyOf`. */
@@ -28,7 +28,7 @@ export interface WalledRoom {
   running: number;
 }
 
-/** Changes when a new room would have other walls. A file that appears in a hidden place counts, one that a placeholder stands for does not. */
+/** Hash that changes when a new room would have different walls. A new file at a hidden path changes it; a placeholder does not. */
 export function keyOf(places: SandboxPlaces, plan: WallPlan, fingerprint: string): string {
   const { hidden, network, environment, ...rest } = places;
   const sockets = network === 'deny' ? boundSockets().filter((path) => plan.shows(path)) : [];

@@ -6,17 +6,17 @@ import { readBoundedFile, writeFileAtomic } from '../../../lib/index.ts';
 import { GuardRecord } from './guard-record.ts';
 import { removeRecord, StandingName } from './placeholders.ts';
 
-/** Largest record. Commands behind larger walls end with their server. */
+/** Largest record, in bytes. Commands whose walls need more end with their server. */
 const maxBytes = 16 * 1024 * 1024;
 const idForm = /^[0-9a-f-]{36}$/;
 
-/** Sandboxes of one workspace that are open in one server, for the server after it: their placeholders, and the state of the git guard. */
+/** Open sandboxes of one workspace in one server, stored for the next server: their placeholders and the state of the git guard. */
 const StoredWalls = v.object({
   version: v.literal(1),
   /** See `keptDirectory`. */
   kept: v.string(),
   workspacePath: v.string(),
-  /** Rooms. Null: a sandbox of one command. */
+  /** Ids of rooms; null: a sandbox of one command. */
   sandboxes: v.array(v.nullable(v.pipe(v.string(), v.regex(idForm)))),
   placeholders: v.array(StandingName),
   guard: GuardRecord,
@@ -33,17 +33,17 @@ export interface WallsOwner {
 
 const suffix = '.walls';
 
-/** Different for each workspace of each server. */
+/** Name of a record, unique for each workspace of each server. */
 const nameOf = ({ kept, workspacePath }: Pick<WallsOwner, 'kept' | 'workspacePath'>): string =>
   createHash('sha256').update(`${kept}\0${workspacePath}`).digest('hex').slice(0, 32);
 
 const fileOf = (owner: WallsOwner): string => join(owner.records, `${nameOf(owner)}${suffix}`);
 
-/** File that the keeper of a room makes when the room has ended with all its processes. */
+/** File that the keeper of a room creates when all processes of the room have ended. */
 export const roomEndFile = (owner: WallsOwner, room: string): string =>
   join(owner.records, `${nameOf(owner)}.${room}.end`);
 
-/** Stores walls. Not flushed: no process outlives the machine. @returns false: not stored, the earlier record stays */
+/** Stores walls. Needs no flush, because no process outlives the machine. @returns false: not stored, and the earlier record stays */
 export function writeWalls(owner: WallsOwner, walls: Omit<StoredWalls, 'version' | 'kept' | 'workspacePath'>): boolean {
   const { kept, workspacePath } = owner;
   try {
@@ -59,7 +59,7 @@ export function writeWalls(owner: WallsOwner, walls: Omit<StoredWalls, 'version'
 
 export const removeWalls = (owner: WallsOwner): void => removeRecord(fileOf(owner));
 
-/** Reads the walls of all servers of a home. Files that are not records of walls are removed. */
+/** Reads the walls of all servers of a home, and removes files that are not records of walls. */
 export function readWalls(records: string): readonly StoredWalls[] {
   return namesIn(records)
     .filter((name) => name.endsWith(suffix))
@@ -81,12 +81,12 @@ function readOne(file: string): StoredWalls | undefined {
   }
 }
 
-/** Moment at which a room has ended, in milliseconds of the file system; undefined: it runs, or its end is unknown. */
+/** End of a room, in milliseconds by the file system's clock; undefined: the room runs, or its end is unknown. */
 export function roomEnd(owner: WallsOwner, room: string): number | undefined {
   return statSync(roomEndFile(owner, room), { throwIfNoEntry: false })?.mtimeMs;
 }
 
-/** Removes the files on the ends of rooms. */
+/** Removes the files that record the ends of rooms. */
 export function removeRoomEnds(owner: WallsOwner, rooms: readonly string[]): void {
   for (const room of rooms) rmSync(roomEndFile(owner, room), { recursive: true, force: true });
 }
@@ -95,7 +95,7 @@ function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory);
   } catch {
-    // No server has made a sandbox here.
+    // No server has opened a sandbox here.
     return [];
   }
 }
