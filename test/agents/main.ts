@@ -1,5 +1,5 @@
 /**
- * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|responses|telemetry|pictures --victims A,B]`: external agents with their real packages, on a
+ * `npm run test:agents [-- NAME… --rounds N --only faces|capabilities|kills|questions|responses|telemetry|pictures --victims A,B]`: external agents with their real packages, on a
  * scripted model. The packages are some hundreds of megabytes and do not belong to `npm test`: they are installed into a cache of this
  * user, each version once. The findings are written to `results.json`, from which `npm run docs` makes the tables of docs/agents.md.
  */
@@ -16,7 +16,7 @@ import { victims } from './results.ts';
 import { packagesOf, subjects } from './subjects.ts';
 import { variable } from './variables.ts';
 
-const parts = ['faces', 'capabilities', 'kills', 'responses'];
+const parts = ['faces', 'capabilities', 'kills', 'questions', 'responses'];
 const { positionals: names, values } = parseArgs({
   allowPositionals: true,
   options: {

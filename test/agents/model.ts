@@ -1,6 +1,7 @@
 /**
  * A scripted model on loopback that speaks chat completions, Responses, Messages and generateContent. A prompt with “make NAME” is answered with a
- * call of the agent's shell tool that writes that file, one with “Please hold the line” with a command that never ends, and the result of the call with “All done.”
+ * call of the agent's shell tool that writes that file, one with “Please hold the line” with a command that never ends, one with “Please ask me” with
+ * a call of the agent's tool for questions, and the result of the call with “All done.”
  * Another script can be given.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -12,12 +13,14 @@ import { chat, generated, messages, responses, type Step, type Words } from './d
 export interface Script {
   /** Command for the shell tool; undefined: none. */
   readonly command: (prompt: string) => string | undefined;
-  /** Answer after the command, or without one. */
+  /** Whether the agent's tool for questions is called. */
+  readonly asks?: (prompt: string) => boolean;
+  /** Answer after the call, or without one. */
   readonly answer: (prompt: string) => string;
 }
 
 /** Beginnings of the prompts of these tests. */
-const cues = /Please (?:make ([\w.]+)|(hold the line)|look at this|say that)/g;
+const cues = /Please (?:make ([\w.]+)|(hold the line)|ask me|look at this|say that)/g;
 
 const tasks: Script = {
   command(prompt) {
@@ -25,6 +28,7 @@ const tasks: Script = {
     const [, file, hold] = [...prompt.matchAll(cues)].at(-1) ?? [];
     return hold ? 'tail -s 1234 -f /dev/null; true' : file && `echo made > ${file}`;
   },
+  asks: (prompt) => [...prompt.matchAll(cues)].at(-1)?.[0] === 'Please ask me',
   answer: () => 'All done.',
 };
 
@@ -44,6 +48,16 @@ export interface ScriptedModel {
 }
 
 const shellTools = ['exec_command', 'shell_command', 'shell', 'bash', 'Bash', 'run_shell_command', 'developer__shell'];
+
+/** Tools of Claude Code and of codex. Both take a list of questions. */
+const questionTools = ['AskUserQuestion', 'request_user_input'];
+const question = {
+  ...{ id: 'store', header: 'Store', question: 'Which store shall it use?', multiSelect: false },
+  options: [
+    { label: 'SQLite', description: 'One file.' },
+    { label: 'Postgres', description: 'A server.' },
+  ],
+};
 
 const isWords = (value: unknown): value is Words =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -100,6 +114,9 @@ function decide(body: Words, script: Script): Step {
       .map(({ content, parts }) => textOf(content ?? parts))
       .at(-1) ?? '';
   const said = script.answer(prompt);
+  const asking = toolsOf(body).find(({ name }) => questionTools.includes(name));
+  if (asking && !isResult && script.asks?.(prompt))
+    return { wanted: { tool: asking.name, arguments: { questions: [question] } }, said };
   const command = isResult ? undefined : script.command(prompt);
   const tool = toolsOf(body).find(({ name }) => shellTools.includes(name));
   if (command === undefined || !tool) return { wanted: undefined, said };
