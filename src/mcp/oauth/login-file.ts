@@ -55,7 +55,7 @@ export class LoginFile {
     this.path = join(this.#directory, `${key}.json`);
   }
 
-  /** Stored log-in; undefined if there is none, or the file is unusable. */
+  /** Returns undefined when the log-in is missing or its file is unusable. */
   read(): StoredLogin | undefined {
     const file = readUntrustedJson(this.path, StoredLogin);
     return file.kind === 'ok' && file.value.serverUrl === this.#serverUrl ? file.value : undefined;
