@@ -75,6 +75,8 @@ t.test('the threads of all workspaces: found, renamed and opened in their worksp
   if (!page) throw new Error('the page of the Hub is open');
   await page.setViewportSize({ width: 1_440, height: 900 });
   await openAt(page, '/threads');
+  // The waiting request stands above the rows.
+  await page.getByRole('button', { name: 'Later' }).click();
   const rows = page.getByRole('list', { name: 'Conversations' }).getByRole('listitem');
   await rows.filter({ hasText: 'Waits for you' }).waitFor();
   await page.getByRole('textbox', { name: 'Find conversations' }).fill('CONFIG.json');
