@@ -1,4 +1,4 @@
-/** Commands of the Model Context Protocol: this product as a server, and log-ins at servers. */
+/** Commands for MCP: this product as a server, and log-ins at servers. */
 import type { CommandSpec } from './command.ts';
 import { inWorkspace, json, noStart } from './shared-options.ts';
 

@@ -1,4 +1,4 @@
-/** Questions of agents at a terminal: their words, and the typed answers. */
+/** Shows questions of agents in a terminal and reads the typed answers. */
 import {
   checkContent,
   fieldsOf,
@@ -13,7 +13,7 @@ import { inLine } from './render.ts';
 type Colors = Output['colors'];
 type Ask = (words: string) => Promise<string>;
 
-/** Author and message of a question. Foreign text stands behind a gutter, so that it cannot imitate another question. */
+/** Author and message of a question. Foreign text is behind a gutter, so it cannot imitate another question. */
 export function questionLines({ source, from, message, url }: QuestionForm, { yellow, bold, dim }: Colors): string[] {
   const author = source === 'mcp' ? `The MCP server ${from}` : from;
   const gutter = dim('  │ ');
@@ -42,7 +42,7 @@ export function fieldLines(field: QuestionField, { bold, dim }: Colors): string[
   ];
 }
 
-/** The typed text as an answer; undefined: none. */
+/** The typed text as an answer; undefined for an empty line. */
 export function typedAnswer(
   { kind, choices, isFree }: QuestionField,
   line: string,
@@ -62,7 +62,7 @@ export function typedAnswer(
   return isList || !isFree ? [...new Set(parts.map(choice))] : [text];
 }
 
-/** Asks every field of a question, again after an answer that does not fit. @throws the error of `ask` */
+/** Asks each field of a question, and asks again after an invalid answer. @throws the error of `ask` */
 export async function askFields(form: QuestionForm, ask: Ask, output: Pick<Output, 'colors' | 'question'>) {
   const { colors } = output;
   const put = (lines: readonly string[]) => ask(output.question([...lines, '  › '].join('\n')));

@@ -4,11 +4,11 @@ import { unmarked } from './paint.ts';
 import { columns, inLine } from './render.ts';
 import { tableHeading } from './workspace-table.ts';
 
-/** Columns that a narrow terminal leaves out, the first one first. */
+/** Columns that a narrow terminal drops, in this order. */
 const dispensable: readonly string[] = ['PAGE', 'RESTARTS', 'SINCE', 'COST', 'AGENT', 'MODEL', 'LAST TURN'];
 const troubleIndent = '  ';
 
-/** Rows as a table that fits the width of the terminal; the trouble of a row stands below it, on lines of its own. */
+/** Rows as a table that fits the terminal width, with the problem of a row on lines below it. */
 export function tableLines(rows: readonly (readonly string[])[], output: Pick<Output, 'colors' | 'width'>): string[] {
   const troubleAt = tableHeading.indexOf('TROUBLE');
   const tableOf = (left: number) => {
@@ -34,7 +34,7 @@ export function tableLines(rows: readonly (readonly string[])[], output: Pick<Ou
   ];
 }
 
-/** Trouble in lines of the terminal's width, broken between words. */
+/** Problem in lines of the terminal width, broken between words. */
 function troubleLines(trouble: string, { colors, width }: Pick<Output, 'colors' | 'width'>): string[] {
   if (trouble === '') return [];
   const lines: string[] = [];

@@ -10,7 +10,7 @@ export interface ChosenAgent {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Members of `Agent` to write. Command and variables of another agent go; the user's own of this agent stay. */
+/** Members of `Agent` to write. Removes command and variables of the previous agent, but keeps the user's own for this agent. */
 function changesOf(present: unknown, agent: ChosenAgent | undefined): readonly (readonly [string, unknown])[] {
   const known = isJsonObject(present) ? present : {};
   const at = (name: string) => Object.keys(known).find((each) => each.toLowerCase() === name.toLowerCase()) ?? name;
@@ -24,11 +24,11 @@ function changesOf(present: unknown, agent: ChosenAgent | undefined): readonly (
 }
 
 /**
- * Makes an agent do the turns of a workspace: writes its name into the workspace's own file. A workspace that is trusted, or that
- * asks for nothing else, stays trusted, because the user requested this change. The caller has checked the name.
+ * Sets the agent of a workspace: writes its name into the workspace's own file. The workspace stays trusted if it was trusted or has no
+ * other sensitive setting, because the user requested this change. The caller must check the name.
  *
- * @param agent undefined: the product's own agent. Without a command it is a preset
- * @returns `restricted`: the choice holds once the user trusts the workspace
+ * @param agent undefined: our own agent. An agent without a command is a preset
+ * @returns `restricted`: the choice takes effect once the user trusts the workspace
  * @throws ConfigError, TrustError
  */
 export function chooseAgent(
@@ -38,7 +38,7 @@ export function chooseAgent(
   const wasTrusted = workspaceTrust({ home, workspace }).trust === 'trusted' || requestedSettings(workspace).size === 0;
   const source = workspaceSource(workspace);
   const before = source.text?.trim() ? source.text : '{}\n';
-  // Settings are found in any case.
+  // Names of settings are case-insensitive.
   const settings = readWorkspaceSettings(workspace) ?? {};
   const key = Object.keys(settings).find((each) => /^agent$/i.test(each)) ?? 'Agent';
   const members = changesOf(settings[key], agent);

@@ -9,7 +9,7 @@ import { type NamedFiles, namedFiles } from './named-files.ts';
 
 /** An MCP server that an editor brings to a workspace. */
 export interface EditorServer {
-  /** Name that the editor gives itself. */
+  /** Name that the editor reports. */
   readonly editor: string;
   /** Canonical path. */
   readonly workspace: string;
@@ -19,7 +19,7 @@ export interface EditorServer {
 const Answer = v.object({
   editor: v.string(),
   workspace: v.string(),
-  /** Makes the hash useless for guesses of short secrets. */
+  /** Salt that protects short secrets in the hash from guessing. */
   salt: v.string(),
   /** Hash of the settings and of the files of the workspace that they name. */
   hash: v.string(),
@@ -30,11 +30,11 @@ type Answer = v.InferOutput<typeof Answer>;
 
 const Answers = v.object({ version: v.literal(1), answers: v.array(Answer) });
 
-/** Most answers of the file; the oldest give way. */
+/** Most answers in the file; the oldest are dropped. */
 const maxAnswers = 1_000;
 const maxBytes = 1_048_576;
 
-/** File of the user's answers about MCP servers of editors, below the home. */
+/** File in the home with the user's answers about MCP servers of editors. */
 const fileOf = (home: string): string => join(home, 'editor-servers.json');
 
 /** Error for an answer that cannot be stored. The message is meant for the user. */
@@ -42,13 +42,13 @@ export class EditorServersError extends Error {
   override readonly name = 'EditorServersError';
 }
 
-/** Files of the workspace that a server starts. */
+/** Files of the workspace that the server's command names. */
 export function filesOfEditorServer({ workspace, settings }: Pick<EditorServer, 'workspace' | 'settings'>): NamedFiles {
   if (settings.transport !== 'stdio') return new Map();
   return namedFiles(workspace, [settings.command, settings.args]);
 }
 
-/** Lasting answer of the user about a server. Undefined: the user is to be asked. Never throws: a damaged file allows nothing. */
+/** The user's lasting answer about a server; undefined: ask the user. A damaged file allows nothing. */
 export function editorServerAnswer(home: string, server: EditorServer): Answer['answer'] | undefined {
   const { editor, workspace } = server;
   return read(home).findLast(
@@ -65,7 +65,7 @@ export function storeEditorServerAnswer(home: string, server: EditorServer, answ
   change(home, (answers) => [...answers, added].slice(-maxAnswers));
 }
 
-/** Removes all answers about a workspace. @returns whether there were some @throws EditorServersError */
+/** Removes all answers about a workspace. @returns whether any answer existed @throws EditorServersError */
 export function forgetEditorServers(home: string, workspace: string): boolean {
   if (!read(home).some((each) => each.workspace === workspace)) return false;
   change(home, (answers) => answers.filter((each) => each.workspace !== workspace));

@@ -4,7 +4,7 @@ import { userConfigFile } from './home.ts';
 import type { LoadedConfig } from './load.ts';
 import { isJsonObject } from './parse.ts';
 
-/** Finds the files and lines of the settings that a problem may blame, by their key paths. */
+/** Finds files and lines of the settings that may cause a problem, by key path. */
 export function settingPlaces({ layers }: Pick<LoadedConfig, 'layers'>, home: string): SettingPlaces {
   const servers = layers.flatMap(({ settings }) => namesIn(settings['McpServers']).map((name) => ['McpServers', name]));
   const keyPaths = [
@@ -31,7 +31,7 @@ const memberOf = (value: unknown, key: string): unknown => (isJsonObject(value) 
 const namesIn = (value: unknown): string[] => (isJsonObject(value) ? Object.keys(value) : []);
 const isSet = (value: unknown): boolean => value !== undefined && value !== '';
 
-/** Line of a setting in a configuration file; null for a file that cannot be read. */
+/** Line of a setting in a configuration file; null for an unreadable file. */
 export function lineIn(file: string, keyPath: readonly string[]): number | null {
   try {
     const text = readBoundedFile(file, { owner: 'any', links: 'follow' });

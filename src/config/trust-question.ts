@@ -5,17 +5,17 @@ import { requireValid } from './load.ts';
 import { requestLines } from './request-lines.ts';
 import { changesSinceTrust, requestedFiles, requestedSettings, type TrustPlace, trustWorkspace } from './trust.ts';
 
-/** Question of trust, the same in a terminal and on the page. */
+/** Trust question, shared by the terminal and the page. */
 export interface TrustQuestion {
-  /** Requests of the workspace, then changes since the last agreement; empty when it asks for nothing. */
+  /** Sensitive settings, then changes since the user last agreed; empty without sensitive settings. */
   readonly lines: readonly string[];
   /** Settings and files that changed since the user agreed. */
   readonly changed: readonly string[];
-  /** Number of files that the settings start. */
+  /** Number of workspace files that the settings start. */
   readonly files: number;
-  /** Differs when the settings or the files do. */
+  /** Changes with the settings and the files. */
   readonly revision: string;
-  /** Records the agreement to exactly these settings and files. @throws TrustError when they changed, ConfigError */
+  /** Records trust in exactly these settings and files. @throws TrustError if they changed, ConfigError */
   readonly agree: () => void;
 }
 
@@ -23,12 +23,12 @@ export interface TrustQuestion {
 export const trustConsequence =
   'These settings can start programs, open listeners and send data elsewhere, with your rights.';
 
-/** Longest part of a changed file that the question shows; the rest is named. */
+/** Most lines of a changed file to show; the question gives the number of further lines. */
 const maxNewLines = 100;
 
 const inLine = (text: string): string => visible(text, { multiline: false });
 
-/** Asks for the sensitive settings that a workspace has now. @throws ConfigError, TrustError */
+/** Builds the question for the current sensitive settings of a workspace. @throws ConfigError, TrustError */
 export function trustQuestion(
   place: TrustPlace & { readonly env: Readonly<Record<string, string | undefined>> },
 ): TrustQuestion {

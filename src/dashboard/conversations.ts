@@ -5,11 +5,11 @@ import { type AgentInUse, protocolVersion, type RpcMethod, rpcErrors, rpcMethods
 import { JsonRpcError, Peer } from '../rpc/index.ts';
 import type { Conversations } from './options.ts';
 
-/** Facts that the reader of conversations shows beside them. */
+/** Facts that the reader shows beside the conversations. */
 export interface ReaderFacts {
   /** Agent of the last start; null when it is unknown. */
   readonly agent: AgentInUse | null;
-  /** Why nothing can be changed. */
+  /** Reason that changes are impossible. */
   readonly readOnly: string;
   readonly onBug: (error: unknown) => string;
 }
@@ -24,7 +24,7 @@ const noCapabilities = {
   ...{ backgroundTerminals: false, channelStatus: false, extensions: {} },
 };
 
-/** Conversations of a workspace without an agent server: the protocol of every client, for reading only. */
+/** Serves the conversations of a workspace without an agent server: the usual client protocol, but read only. */
 export function readConversations(threads: ThreadReader, { agent, readOnly, onBug }: ReaderFacts): Conversations {
   const peers = new WeakMap<Socket, Peer>();
 

@@ -7,8 +7,8 @@ import { maxExits, ServerExit } from '../protocol/index.ts';
 const StoredExits = v.object({ version: v.literal(1), exits: v.array(ServerExit) });
 
 /**
- * The last ends of a workspace's agent servers, oldest first, in `exits.json` (0600) beside its logs. Survives the Hub. A file that
- * cannot be used is replaced by the next end.
+ * Last ends of a workspace's agent servers, oldest first, in `exits.json` (0600) beside its logs. Outlives the Hub. The next end replaces
+ * an unusable file.
  */
 export class ExitHistory {
   readonly #file: AtomicFile;
@@ -17,7 +17,7 @@ export class ExitHistory {
   #writing: Promise<void> = Promise.resolve();
 
   constructor(logDirectory: string, logger: Logger) {
-    // After a kill the file is whole; a power cut ends every process, too.
+    // A kill leaves the file complete, and a power cut also ends every process.
     this.#file = new AtomicFile(join(logDirectory, 'exits.json'), { isFlushed: false });
     this.#logger = logger;
   }

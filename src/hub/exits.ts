@@ -13,10 +13,10 @@ import { sizeOf } from './workspace-files.ts';
 
 /** Name of the Hub's own lines in the log of an agent server. */
 const author = 'hub';
-/** Bytes of a log in which the last line of a process is looked for. */
+/** Bytes at the end of a log in which to search for the last line of a process. */
 const lastLineBytes = 4_096;
 
-/** Writes a line of the Hub into the log of an agent server. @returns its place; null when it could not be written */
+/** Writes a line of the Hub into the log of an agent server. @returns its position; null if writing failed */
 function writeLine(hub: HubServices, facts: WorkspaceFacts, message: string, fields: Fields): ServerExit['log'] {
   const file = logFiles(facts.logDirectory).stderr;
   try {
@@ -37,14 +37,14 @@ function writeLine(hub: HubServices, facts: WorkspaceFacts, message: string, fie
   }
 }
 
-/** Notes in the log that a process is about to be started. */
+/** Logs that a process is about to start. */
 export function logStart(hub: HubServices, facts: WorkspaceFacts): void {
   writeLine(hub, facts, 'the Hub starts the agent server', { incarnation: facts.marker });
 }
 
 type Exited = Extract<AgentServerEmitted, { type: 'appserver.exited' }>;
 
-/** Stores the end of an agent server, or of a start that failed, and notes it in the log. @param isOurs its output is in our log */
+/** Stores the end of an agent server, or a failed start, and logs it. @param isOurs whether its output is in our log */
 export function recordExit(
   hub: HubServices,
   facts: WorkspaceFacts,
@@ -57,7 +57,7 @@ export function recordExit(
   const livedMs = isSeen && began <= now ? now - began : null;
   const secrets = [...facts.secrets, ...configuredSecrets(hub, facts)];
   const bounded = (text: string) => redact(withoutTokens(text), secrets).slice(0, maxExitText).toWellFormed();
-  // Read before the Hub's own line follows.
+  // Read before the Hub adds its own line.
   facts.lastStderr = recentStderr(facts);
   const lastLine =
     pid !== null && isOurs ? lastLineOf(readTail(logFiles(facts.logDirectory).stderr, lastLineBytes)) : null;
@@ -78,7 +78,7 @@ export function recordExit(
   });
 }
 
-/** A workspace may have been given unusable settings since the start: then it has none that can be read. */
+/** Secrets in the settings of the workspace; empty if the settings have become unreadable since the start. */
 function configuredSecrets({ home, environment }: HubServices, { stored }: WorkspaceFacts): string[] {
   try {
     return secretsIn(loadConfig({ home, workspace: stored.canonicalWorkspacePath, env: environment }).config);
@@ -89,7 +89,7 @@ function configuredSecrets({ home, environment }: HubServices, { stored }: Works
 
 const LogLine = v.pipe(v.string(), v.parseJson(), v.looseObject({ name: v.string(), msg: v.string() }));
 
-/** The last line that a process wrote; of a record its message. */
+/** Last line that a process wrote; for a log record, its message. */
 function lastLineOf(text: string): string | null {
   for (const line of text.split('\n').reverse()) {
     if (line.trim() === '') continue;

@@ -215,7 +215,7 @@ export function recordOf(
   };
 }
 
-/** Report of a workspace that is down; null for one that runs, starts or ends. */
+/** Report on a workspace that is down; null while its server runs, starts or ends. */
 export const incidentFor = (
   present: Omit<IncidentFacts, 'name' | 'rest' | 'failures' | 'exits'>,
   { canonicalWorkspacePath, rest, failures }: Pick<StoredWorkspace, 'canonicalWorkspacePath' | 'rest' | 'failures'>,

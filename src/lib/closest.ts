@@ -1,4 +1,4 @@
-/** The name that is most like a word: one letter of a short word may differ, else two. */
+/** The name most similar to a word: one letter may differ in a short word, two in a longer one. */
 export function closestOf(word: string, names: readonly string[]): string | undefined {
   const [closest] = names
     .map((name) => ({ name, distance: distance(word, name) }))

@@ -13,12 +13,12 @@ const messageChars = 4_000;
 /** Longest schema of a form, as JSON: a larger one is refused unread. */
 const schemaChars = 65_536;
 
-/** A question, or the reason why the request is refused, as a sentence for its author. */
+/** A question, or the reason for refusing the request, as a sentence for its author. */
 export type ReadElicitation =
   | { readonly ok: true; readonly form: QuestionForm }
   | { readonly ok: false; readonly problem: string };
 
-/** Reads a request for a form or a link. Its schema is not trusted: it is bounded, flat, and runs no pattern. */
+/** Reads a request for a form or a link. Its schema is untrusted: it must be small and flat, and its patterns never run. */
 export function readElicitation(params: unknown, source: QuestionSource, from: string): ReadElicitation {
   const refuse = (problem: string) => ({ ok: false, problem }) as const;
   const read = v.safeParse(Elicitation, params);
@@ -41,7 +41,7 @@ export function readElicitation(params: unknown, source: QuestionSource, from: s
   );
 }
 
-/** Length as JSON; infinite for a value that JSON cannot hold, such as one that is nested too deeply. */
+/** Length as JSON; infinite for a value that cannot be serialised, such as a too deeply nested one. */
 function sizeOf(value: unknown): number {
   try {
     return JSON.stringify(value)?.length ?? 0;

@@ -1,9 +1,9 @@
-/** The report of a workspace that is down, in words: the same for terminal, page, notice and doctor. */
+/** Text of the report on a workspace that is down, shared by terminal, page, notices and doctor. */
 import type { Incident, ServerExit } from './exits.ts';
 import type { Problem } from './health.ts';
 import { restRemediesOf, type SettingPlaces } from './remedies.ts';
 
-/** Reason why a workspace does not run, recorded when it came to rest. */
+/** Reason that a workspace is down, recorded when its server stopped for good. */
 export interface RestFailure {
   /** Kind of the failure (`failureKinds`), or `gaveUp`. */
   readonly kind: string;
@@ -12,7 +12,7 @@ export interface RestFailure {
   readonly note?: string | null | undefined;
 }
 
-/** Failures at which the Hub gives a workspace up, and the window in which they count. */
+/** Number of failures at which the Hub gives up on a workspace, and the window in which they count. */
 export interface FailureLimit {
   readonly failures: number;
   readonly withinMs: number;
@@ -58,7 +58,7 @@ function endsClause(exits: readonly ServerExit[]): string {
     : `its process ended ${often}; the last one ${clause}`;
 }
 
-/** The sentence on a workspace that the Hub has given up, and the limit. */
+/** Sentence and limit for a workspace on which the Hub has given up. */
 export function gaveUpWords(
   name: string,
   exits: readonly ServerExit[],
@@ -70,7 +70,7 @@ export function gaveUpWords(
   };
 }
 
-/** The latest ends without a stop request, oldest first. */
+/** Latest ends without a stop request, oldest first. */
 export const latestCrashes = (exits: readonly ServerExit[], count: number): readonly ServerExit[] =>
   count === 0 ? [] : exits.filter(isCrash).slice(-count);
 
@@ -90,10 +90,10 @@ export interface IncidentFacts {
   readonly exits: readonly ServerExit[];
 }
 
-/** Why a stopped workspace was stopped, by the reason of its last stop. */
+/** Sentence for a stopped workspace, by the reason of its last stop. */
 const stops: Readonly<Record<string, string>> = {
   user: 'A user stopped it.',
-  idle: 'It was idle for too long.',
+  idle: 'It was idle too long.',
   hub: 'It was stopped with the Hub.',
 };
 
@@ -101,7 +101,7 @@ const stops: Readonly<Record<string, string>> = {
 const isDownBy = ({ code }: Pick<Problem, 'code'>): boolean =>
   ['exited', 'invalidConfig', 'workspaceLocked', 'workspaceGone'].includes(code);
 
-/** The report of a workspace that is down; null for one that runs, starts or ends. */
+/** Report on a workspace that is down; null while its server runs, starts or ends. */
 export function incidentOf(facts: IncidentFacts): Incident | null {
   const { name, state, phase, problems, rest, failures, exits, places } = facts;
   if (state !== 'stopped' && state !== 'exited') return null;

@@ -2,14 +2,14 @@
 import { defaults } from './defaults.ts';
 import type { QuestionContent, QuestionForm } from './questions.ts';
 
-/** Choice of a field. Its words may hold other people's text. */
+/** Choice of a field. May contain untrusted text. */
 export interface QuestionChoice {
   readonly value: string;
   readonly label: string;
   readonly description?: string | undefined;
 }
 
-/** Input of a question, the same for a question of our agent and for a form. */
+/** Input field of a question, shared by questions of our agent and forms. */
 export interface QuestionField {
   /** Key of the answer. */
   readonly name: string;
@@ -18,7 +18,7 @@ export interface QuestionField {
   readonly kind: 'text' | 'number' | 'integer' | 'boolean' | 'one' | 'many';
   /** Empty for a field without choices. */
   readonly choices: readonly QuestionChoice[];
-  /** Another text than a choice is an answer, too. */
+  /** Accepts free text beside the choices. */
   readonly isFree: boolean;
   readonly isRequired: boolean;
   /** Bounds of a number, of the length of a text, or of the number of choices. */
@@ -28,7 +28,7 @@ export interface QuestionField {
   readonly preset?: string | number | boolean | readonly string[] | undefined;
 }
 
-/** The inputs of a question, in their order; none for a link. */
+/** Input fields of a question in order; empty for a link. */
 export function fieldsOf({ questions, schema }: Pick<QuestionForm, 'questions' | 'schema'>): readonly QuestionField[] {
   if (questions) {
     return questions.map(({ header, question, options, multiSelect }) => ({
@@ -87,7 +87,7 @@ export type CheckedContent =
   | { readonly ok: true; readonly content: QuestionContent }
   | { readonly ok: false; readonly field: string; readonly problem: string };
 
-/** Checks the answers to a question. Runs no pattern of its author. @returns the known answers, or the first problem as a sentence */
+/** Checks the answers to a question, without running its author's patterns. @returns the known answers, or the first problem as a sentence */
 export function checkContent(form: QuestionForm, content: QuestionContent): CheckedContent {
   const fields = fieldsOf(form);
   const known = new Set(fields.map(({ name }) => name));

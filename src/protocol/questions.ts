@@ -6,11 +6,11 @@ const text = (max: number) =>
   v.pipe(v.string(`a text of at most ${max} characters`), v.maxLength(max, `at most ${max} characters`));
 const words = (max: number) => v.pipe(text(max), v.trim(), v.nonEmpty('a text'));
 
-/** Names that ask for a secret, which a question never carries. */
+/** Field names that ask for a secret, which a question must not do. */
 const secretName =
   /pass(?:word|wd|phrase|code)|secret|credential|(?:api|access|private|ssh|encryption|signing)[\s_-]*key|(?:^|[^a-z])(?:token|pwd|pin|otp|cvv|cvc)(?:$|[^a-z])|(?:access|auth|bearer|refresh|api)[\s_-]*token|(?:^|\s)keys?$/i;
 const isSecretName = (name: string): boolean => secretName.test(name.replace(/([a-z])([A-Z])/g, '$1 $2'));
-const noSecret = 'a subject other than a key or password: a question never carries a secret';
+const noSecret = 'a subject other than a key or password, because a question never asks for a secret';
 
 const header = v.pipe(
   words(200),
@@ -45,7 +45,7 @@ export const AgentQuestions = v.pipe(
   v.check((questions) => distinct(questions.map(({ header }) => header)), 'questions with different headers'),
 );
 
-/** A wrong or null member of a foreign schema counts as absent. */
+/** Treats an invalid or null member of a foreign schema as absent. */
 const loose = <T extends v.GenericSchema>(schema: T) => v.fallback(v.optional(schema), undefined);
 const title = loose(text(200));
 const described = { title, description: loose(text(2_000)) };
@@ -90,7 +90,7 @@ const FormField = v.variant('type', [
 
 const maxFields = 50;
 
-/** Form of an MCP server or an external agent: a JSON Schema of flat fields. Patterns are left out: their author checks them. */
+/** Form of an MCP server or an external agent: a flat JSON Schema. Patterns are dropped, because their author checks the answer. */
 export const FormSchema = v.pipe(
   v.object({
     type: v.optional(v.literal('object'), 'object'),
@@ -100,17 +100,17 @@ export const FormSchema = v.pipe(
       v.check(
         (fields) =>
           !Object.entries(fields).some(([name, field]) => isSecretName(name) || isSecretName(field.title ?? '')),
-        'fields other than keys and passwords: a form never carries a secret; send a url for it',
+        'fields other than keys and passwords, because a form never asks for a secret: send a url instead',
       ),
     ),
     required: loose(v.pipe(v.array(v.string()), v.maxLength(maxFields))),
   }),
 );
 
-/** Hosts to which a link may lead without encryption. */
+/** Hosts for which a link may use http. */
 const isLoopback = (host: string): boolean => host === 'localhost' || host === '127.0.0.1' || host === '[::1]';
 
-/** Address that a person may open. Oratorio never fetches it. */
+/** Address for the user to open. Oratorio never fetches it. */
 export const QuestionUrl = v.pipe(
   text(4_000),
   v.check((address) => {

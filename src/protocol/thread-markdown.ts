@@ -1,7 +1,7 @@
 import { threadName, writtenIn } from './thread-name.ts';
 import type { Item, Thread } from './threads.ts';
 
-/** Turns that are read at a time. */
+/** Turns to read at a time. */
 const pageTurns = 200;
 
 type ReadRange = {
@@ -29,7 +29,7 @@ export async function wholeThread(
   return { ...thread, turns };
 }
 
-/** A conversation as Markdown: its name, each message below a heading, and the number of calls between them. */
+/** A conversation as Markdown: its name, each message under a heading, and the number of calls between messages. */
 export function threadMarkdown({ displayName, firstInput, turns = [] }: Thread): string {
   const parts = [`# ${threadName({ displayName, firstInput })}`];
   for (const { items } of turns) {

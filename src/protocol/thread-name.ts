@@ -1,10 +1,10 @@
 import { cutText } from './cut-text.ts';
 import type { InputPart } from './threads.ts';
 
-/** Characters of a name made of the first words of a conversation. */
+/** Most characters of a name that is taken from the first words of a conversation. */
 const nameChars = 60;
 
-/** Name of a conversation without a name and without a request. */
+/** Name of a conversation that has neither a name nor a request. */
 const unnamed = 'New conversation';
 
 interface Named {
@@ -12,7 +12,7 @@ interface Named {
   readonly firstInput?: string | null | undefined;
 }
 
-/** Name of a conversation for people: the given one, else its first words, else “New conversation”. */
+/** Display name of a conversation: its own name, or else its first words, or else “New conversation”. */
 export const threadName = ({ displayName, firstInput }: Named): string =>
   displayName || firstWords(firstInput ?? '') || unnamed;
 

@@ -9,10 +9,10 @@ export interface TracedToolCall {
 
 type Turn = Omit<TracedToolCall, 'callId'>;
 
-/** Trace of a turn. A turn that another process resumes stays in its trace. */
+/** Trace of a turn. A turn that another process resumes keeps its trace. */
 export const traceIdOf = ({ threadId, turnId }: Turn): string => hashed(['trace', threadId, turnId], 16);
 
-/** Span of a tool call, known before the span begins. */
+/** Span id of a tool call, known before the span begins. */
 export const toolSpanIdOf = ({ threadId, turnId, callId }: TracedToolCall): string =>
   hashed(['tool', threadId, turnId, callId], 8);
 
@@ -25,7 +25,7 @@ const hashed = (parts: readonly string[], bytes: number): string =>
     .digest('hex')
     .slice(0, 2 * bytes);
 
-/** Ids of spans: those that are set for the next span, else random ones. */
+/** Generates span ids: the id set for the next span, or else a random one. */
 export class SpanIds {
   #traceId: string | undefined;
   #spanId: string | undefined;

@@ -66,8 +66,8 @@ t.test(
       [form({ x: deep(2_000) }), /properties|too deep/],
       [form(many), /at most 50 fields/],
       [form({ x: { type: 'string', description: 'x'.repeat(70_000) } }), /too large/],
-      [form({ apiKey: { type: 'string' } }), /never carries a secret/],
-      [form({ x: { type: 'string', title: 'Your password' } }), /never carries a secret/],
+      [form({ apiKey: { type: 'string' } }), /never asks for a secret/],
+      [form({ x: { type: 'string', title: 'Your password' } }), /never asks for a secret/],
       ...['javascript:alert(1)', 'http://example.com/', 'https://a:b@example.com/', 'file:///etc/passwd', 7].map(
         (url): [unknown, RegExp] => [{ mode: 'url', message: 'm', url }, /url: expected/],
       ),

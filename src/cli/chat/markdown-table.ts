@@ -6,7 +6,7 @@ export const tableRow = /^ {0,3}\|/;
 const separator = /^[\s|:-]+$/;
 const gap = '  ';
 
-/** Cells of a row, without the marks of bold text and code. */
+/** Cells of a row, without the markers for bold text and code. */
 function cellsOf(row: string): string[] {
   const inner = row
     .trim()
@@ -21,8 +21,8 @@ function cellsOf(row: string): string[] {
 }
 
 /**
- * Sets the rows of a Markdown table for a terminal: columns where they fit, else a list of each row. Rows without a separator
- * stay unchanged.
+ * Formats the rows of a Markdown table for a terminal: as columns if they fit, or else as a list for each row. Rows without a separator
+ * line stay unchanged.
  *
  * @param dim styles the headings
  */
@@ -44,7 +44,7 @@ export function tableLines(rows: readonly string[], width: number, dim: (text: s
   return [dim(set(headings)), ...cells.map(set)];
 }
 
-/** A row whose table is wider than the terminal. */
+/** A row of a table that is wider than the terminal, as a list. */
 function listOf(
   headings: readonly string[],
   row: readonly string[],

@@ -2,16 +2,16 @@ import stringWidth from 'fast-string-width';
 
 type Style = (text: string) => string;
 
-/** Writes styled text to a terminal, and breaks its lines between words. A word is held back until it is complete. */
+/** Writes styled text to a terminal, with line breaks between words. Holds back a word until it is complete. */
 export class WordWrap {
   readonly #write: (text: string) => void;
   readonly #width: number;
-  /** Columns of the present line that are written, the gap before the held word included. */
+  /** Columns written on the current line, including the gap before the held word. */
   #column = 0;
-  /** Spaces that are written before the next word of the same line. */
+  /** Spaces before the next word of the same line. */
   #gap = '';
   #word: { readonly text: string; readonly style: Style }[] = [];
-  /** Begins each line that this object adds. */
+  /** Prefix of each line that this object adds. */
   #indent = '';
 
   constructor(write: (text: string) => void, width: number) {
@@ -19,7 +19,7 @@ export class WordWrap {
     this.#width = width;
   }
 
-  /** Whether the present line is empty. */
+  /** Whether the current line is empty. */
   get isAtStart(): boolean {
     return this.#column === 0 && this.#gap === '' && this.#word.length === 0;
   }
@@ -42,7 +42,7 @@ export class WordWrap {
     this.#write(style(text));
   }
 
-  /** Sets the beginning of the lines into which the present one is broken. */
+  /** Sets the prefix of the lines into which the current line is broken. */
   indentBy(indent: string): void {
     this.#indent = indent;
   }
@@ -83,7 +83,7 @@ export class WordWrap {
 const widthOf = (word: readonly { readonly text: string }[]): number =>
   word.reduce((sum, { text }) => sum + stringWidth(text), 0);
 
-/** Breaks text into lines of at most `width` columns, between words. A longer word has a line of its own. */
+/** Breaks text between words into lines of at most `width` columns. A longer word gets its own line. */
 export function wrapWords(text: string, width: number, indent = ''): string[] {
   let wrapped = '';
   const wrap = new WordWrap((part) => {

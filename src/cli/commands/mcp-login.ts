@@ -93,7 +93,7 @@ function stateOf(settings: McpServerSettings, stored: StoredLogin | undefined): 
   return stored ? 'loggedIn' : 'loggedOut';
 }
 
-/** Log-in as it may be shown: without tokens. */
+/** Log-in for display, without tokens. */
 function viewOf(server: string, settings: McpServerSettings, stored: StoredLogin | undefined) {
   const state = stateOf(settings, stored);
   const { issuer = null, scope = null, expiresAt = null } = stored ?? {};
@@ -114,7 +114,7 @@ interface NamedServer {
   readonly settings: McpServerSettings;
 }
 
-/** @throws CliError for a name that no settings in force have */
+/** @throws CliError for a name that is not in the effective settings */
 function serverOf(context: CommandContext, command: string): NamedServer {
   const { argument: name } = context;
   if (name === undefined) throw usageError(`${command} needs the name of a server.`, command);

@@ -8,7 +8,7 @@ import { CliError, invalidConfig, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { canonical, isWorkspace } from '../workspace.ts';
 
-/** `oratorio login --agent name`: has an external agent log its user in. @throws CliError */
+/** `oratorio login --agent name`: asks an external agent to log its user in. @throws CliError */
 export async function logInToAgent(context: CommandContext, name: string): Promise<number> {
   const { env, home, output, signal, options } = context;
   const { AgentLoginError, logInToAgent: logIn, ...external } = await import('../../external/index.ts');
@@ -42,7 +42,7 @@ export async function logInToAgent(context: CommandContext, name: string): Promi
   }
 }
 
-/** Settings of the workspace around the current directory, or those of the user. @throws CliError */
+/** Settings of the workspace that contains the current directory, or else the user's settings. @throws CliError */
 async function configHere({ cwd, env, home }: CommandContext) {
   const here = cwd !== undefined && isWorkspace(cwd, home) ? canonical(cwd) : undefined;
   const workspace = here ?? (cwd === undefined ? undefined : workspaceAbove(cwd, { home }));

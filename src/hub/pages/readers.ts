@@ -20,8 +20,8 @@ interface Reader {
 export type ReadersOptions = Pick<HubServices, 'home' | 'environment' | 'logger'>;
 
 /**
- * Read-only dashboards of workspaces whose agent server is at rest, from their databases. One is opened by the first request, and
- * closed when the workspace starts.
+ * Read-only dashboards of workspaces without a running agent server, from their databases. The first request opens a dashboard, and the
+ * start of the workspace closes it.
  */
 export class Readers {
   readonly #options: ReadersOptions;
@@ -48,7 +48,7 @@ export class Readers {
     const target = viewer.then(({ port }) => ({
       origin: `http://${hostAndPort({ host, port })}`,
       ...{ host, port, token },
-      // This process cannot be another one.
+      // The reader runs in this process, so it needs no proof.
       confirm: () => {},
       doubt: () => {},
     }));
@@ -71,7 +71,7 @@ export class Readers {
     const { openViewer } = await import('../../dashboard/index.ts');
     return openViewer({
       ...{ workspacePath: path, home, env: environment, logger },
-      // Only the Hub asks the reader.
+      // Only the Hub sends requests to the reader.
       config: { ...this.#configOf(path), DashBoard: defaultConfig.DashBoard },
       tokens: watchedDashboardTokens(home, path),
       address: { host, port: 0 },
@@ -81,7 +81,7 @@ export class Readers {
     });
   }
 
-  /** Settings of the workspace; the defaults while they cannot be used. */
+  /** Settings of the workspace; the defaults while they are unusable. */
   #configOf(workspace: string): Config {
     const { home, environment: env } = this.#options;
     try {

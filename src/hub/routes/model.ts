@@ -50,9 +50,9 @@ function testOf(test: LiveTest, model: string): ModelTest {
   };
 }
 
-/** Routes that connect a model and test one, with the questions and rights of `oratorio login`. */
+/** Routes that connect and test a model, like `oratorio login`. */
 export function modelRoutes(bind: Bind, { registry, home, environment: env }: ModelRoutesOptions): AnyRoute[] {
-  /** Never aborts: the test has a limit of its own. */
+  /** Never aborts, because the test has its own time limit. */
   const signal = new AbortController().signal;
 
   async function logIn(input: v.InferOutput<typeof ModelLoginInput>): Promise<ModelLogin> {

@@ -32,7 +32,7 @@ export interface WorkspaceRoutesOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Refusals of the settings room in the Hub's contract. */
+/** Maps errors of `config` to errors of the Hub's API. */
 export function refusing<T>(work: () => T): T {
   try {
     return work();
@@ -46,7 +46,7 @@ export function refusing<T>(work: () => T): T {
   }
 }
 
-/** Routes that begin a workspace and trust it, with the questions and rights of the terminal. */
+/** Routes that create and trust a workspace, with the same questions and rights as in a terminal. */
 export function workspaceRoutes(bind: Bind, options: WorkspaceRoutesOptions): AnyRoute[] {
   const { registry, home, environment: env } = options;
 

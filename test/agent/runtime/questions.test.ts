@@ -109,8 +109,8 @@ t.test('a question without an answer ends with words for the model, and the turn
 t.test('a call that asks for a secret, or for too much, is refused with words', async (t) => {
   const [first] = asked.questions;
   const faults: [unknown, RegExp][] = [
-    [{ questions: [{ ...first, header: 'API key' }] }, /never carries a secret/],
-    [{ questions: [{ ...first, header: 'Password' }] }, /never carries a secret/],
+    [{ questions: [{ ...first, header: 'API key' }] }, /never asks for a secret/],
+    [{ questions: [{ ...first, header: 'Password' }] }, /never asks for a secret/],
     [{ questions: [{ ...first, header: 'Thirteen char' }] }, /at most 12 characters/],
     [{ questions: [{ ...first, options: [{ label: 'only' }] }] }, /2 to 4 options/],
     [{ questions: [first, first] }, /different headers/],
