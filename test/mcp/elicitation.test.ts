@@ -72,7 +72,7 @@ t.test(
         (url): [unknown, RegExp] => [{ mode: 'url', message: 'm', url }, /url: expected/],
       ),
       [{ mode: 'voice', message: 'm' }, /form or url/],
-      [undefined, /shape/],
+      [undefined, /malformed/],
     ];
     for (const [params, problem] of refused) {
       const read = readElicitation(params, 'mcp', 'server');
