@@ -9,14 +9,14 @@ export interface Size {
  * says why.
  */
 export const budgets: Readonly<Record<string, Size>> = {
-  'ensure-cold': { files: 121, functions: 610 },
-  'ensure-warm': { files: 39, functions: 143 },
-  'chat-hello': { files: 178, functions: 1_120 },
+  'ensure-cold': { files: 135, functions: 716 },
+  'ensure-warm': { files: 40, functions: 155 },
+  'chat-hello': { files: 192, functions: 1_174 },
   'chat-again': { files: 145, functions: 776 },
-  'chat-write': { files: 166, functions: 1_060 },
-  review: { files: 185, functions: 1_305 },
-  'approval-asked': { files: 146, functions: 771 },
-  'approval-decided': { files: 110, functions: 518 },
-  'inbox-asked': { files: 59, functions: 198 },
-  'inbox-decided': { files: 59, functions: 253 },
+  'chat-write': { files: 172, functions: 1_140 },
+  review: { files: 180, functions: 1_305 },
+  'approval-asked': { files: 151, functions: 850 },
+  'approval-decided': { files: 118, functions: 551 },
+  'inbox-asked': { files: 57, functions: 194 },
+  'inbox-decided': { files: 55, functions: 253 },
 };
