@@ -1,11 +1,11 @@
-/** Answers to an approval, each with its exact permission: the same in a conversation, the inbox and a terminal. Needs no Node and no valibot: the page uses it. */
+/** Answers to an approval, each with its exact scope, shared by conversation, inbox and terminal. Runs in the page, without Node and valibot. */
 import type { ApprovalDecision, ApprovalRequest } from './tools.ts';
 
 export interface OfferedAnswer {
   readonly decision: ApprovalDecision;
-  /** Names the scope. May hold other people's text. */
+  /** Names the scope. May contain untrusted text. */
   readonly label: string;
-  /** Scope and duration of the answer, in words. May hold other people's text. */
+  /** Scope and duration of the answer, in words. May contain untrusted text. */
   readonly means: string;
 }
 
@@ -14,7 +14,7 @@ type Answered = Pick<ApprovalRequest, 'covers' | 'scopeKey' | 'proposedRule'> &
 
 type Kind = Partial<Pick<ApprovalRequest, 'approvalType' | 'operation' | 'question'>>;
 
-/** Whether a request changes a file: those of one round are answered together. */
+/** Whether a request changes a file. Edits of one round are answered together. */
 export const isEdit = ({ approvalType, operation, question }: Kind): boolean =>
   approvalType === 'file' && (operation === 'edit' || operation === 'write') && question === undefined;
 
@@ -25,7 +25,7 @@ function sessionLabel(request: Answered, files: number): string {
   return `Allow edits of ${files > 1 ? 'these files' : 'this file'} in this conversation`;
 }
 
-/** Scope key of a command outside of the sandbox begins with it. */
+/** Prefix of the scope key of a command outside the sandbox. */
 export const outsideScope = 'exec-outside:';
 
 const leaving = /(?:^|[\s;&|(`/])(?:git push|npm publish|curl|wget|ssh|scp|sftp|rsync|gh|docker push)(?:\s|$)/;
@@ -57,11 +57,11 @@ const hazards: readonly (readonly [
 
 const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory.replace(/[/\\]$/, '')}/`);
 
-/** Dangers of a request, in words. A hint: a command may hide them. @param workspace canonical path, if it is known */
+/** Dangers of a request, in words. Only a hint, because a command may hide them. @param workspace canonical path, if known */
 export const hazardsOf = (request: Judged, workspace?: string): readonly string[] =>
   hazards.filter(([, holds]) => holds(request, workspace)).map(([words]) => words);
 
-/** Answers about a turn that waits for a quota. While it waits already, it needs none. */
+/** Answers for a turn that waits for a quota. Once it waits, an answer is optional. */
 const quotaAnswers = ({ operation }: Answered): OfferedAnswer[] => [
   ...(operation === 'continue'
     ? []
@@ -71,10 +71,10 @@ const quotaAnswers = ({ operation }: Answered): OfferedAnswer[] => [
     label: 'Continue now',
     means: 'the request is repeated at once',
   },
-  { decision: 'cancel', label: 'End the turn', means: 'it ends with the failure' },
+  { decision: 'cancel', label: 'End the turn', means: 'the turn fails' },
 ];
 
-/** The answers to a request, in the order of their buttons. @param files number of files that one answer decides about */
+/** Answers to a request, in the order of their buttons. @param files number of files that one answer covers */
 export function answersTo(request: Answered, files = 1): OfferedAnswer[] {
   const { proposedRule } = request;
   if (request.until !== undefined) return quotaAnswers(request);

@@ -31,7 +31,7 @@ export function diffName(name: string, isBytes = false): string {
   return isPlain ? name : `"${quoted}"`;
 }
 
-/** Begins the last line of a change of which a part is not shown. Programs that read diffs skip such a line. */
+/** Prefix of the last line of a change that is only partly shown. Programs that read diffs skip such a line. */
 export const unshownMark = '\\ Not shown: ';
 
 /** First line of a file in a diff, without the line end. */

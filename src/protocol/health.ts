@@ -27,7 +27,7 @@ export const ModelInUse = v.object({
 });
 export type ModelInUse = v.InferOutput<typeof ModelInUse>;
 
-/** Act that repairs a problem: the page shows a button or its text, a terminal the same as a command. */
+/** Action that fixes a problem: a button or text on the page, a command in a terminal. */
 export const Remedy = v.variant('act', [
   v.object({
     act: v.pipe(

@@ -224,7 +224,7 @@ export const WorkspaceInput = v.object({
     ),
   ),
 });
-/** Answer to that. */
+/** Response of `POST /v1/workspaces`. */
 export const MadeWorkspace = v.object({
   workspacePath: text('Absolute path of the workspace.'),
   created: v.pipe(v.boolean(), v.description('False if the directory already was a workspace.')),
@@ -236,7 +236,7 @@ export const AgentInput = v.object({
   workspacePath: text('Path of the workspace; absolute.'),
   agent: v.pipe(v.picklist(['oratorio', ...presetNames]), v.description('Agent that does its turns.')),
 });
-/** Answer to that. */
+/** Response of `POST /v1/workspaces/agent`. */
 export const AgentChosen = v.object({
   change: v.pipe(
     v.picklist(['unchanged', 'chosen', 'restricted']),

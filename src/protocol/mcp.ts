@@ -16,7 +16,7 @@ const common = {
 /** Scope of OAuth (RFC 6749, section 3.3). */
 const scope = v.pipe(v.string(), v.regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'a scope without spaces'));
 
-/** Log-in of a server by OAuth. Without it a server that demands a log-in gets one with its own scopes. */
+/** OAuth log-in of a server. Without this setting, a log-in uses the scopes that the server names. */
 export const McpServerAuth = v.object({
   type: v.literal('oauth'),
   /** Client that is registered at the authorization server, or the address of a client metadata document. */

@@ -1,22 +1,22 @@
-/** Remedies of problems: data for the page's buttons, and the same as text for a terminal. */
+/** Remedies for problems: data for the buttons of the page, and text for a terminal. */
 import type { Problem, Remedy } from './health.ts';
 
 /** Place of a setting in a file. */
 export interface SettingPlace {
   readonly file: string;
-  /** From 1; null when it is unknown. */
+  /** Line, from 1; null if unknown. */
   readonly line: number | null;
   /** Whether it is the user's own file, which `oratorio login` writes. */
   readonly isUsers: boolean;
 }
 
-/** Places of the settings that a failed turn may blame; a missing one is a default or comes from the environment. */
+/** Places of the settings that may cause a failed turn; a missing one is a default or comes from the environment. */
 export type SettingPlaces = Readonly<Record<string, SettingPlace | undefined>>;
 
 /** Number of automatic restarts. */
 export const restartLimit = 'Supervision.MaxRestarts';
 
-/** Setting that a failure blames, by its code. */
+/** Setting that causes a failure, by its code. */
 export const blamedSettings: Readonly<Record<string, readonly string[]>> = {
   upstreamUnauthorized: ['ApiKey', 'ApiKeyCommand'],
   upstreamRejected: ['Model'],
@@ -28,8 +28,8 @@ export const placeWords = ({ file, line }: Pick<SettingPlace, 'file' | 'line'>):
   line === null ? file : `${file}:${line}`;
 
 /**
- * Remedy for a failure that a setting causes; undefined when no setting is to blame. A key in the user's own file is replaced by a
- * login; every other value is edited where it stands.
+ * Remedy for a failure that a setting causes; undefined if no setting causes it. A login replaces a key in the user's own file; any other
+ * value is edited in its file.
  */
 export function remedyOfFailure(code: string, places: SettingPlaces): Remedy | undefined {
   const settings = blamedSettings[code];
@@ -42,7 +42,7 @@ export function remedyOfFailure(code: string, places: SettingPlaces): Remedy | u
   return isKey ? { act: 'login' } : undefined;
 }
 
-/** A remedy as text of a terminal. @param workspace canonical path, quoted for a shell */
+/** A remedy as text for a terminal. @param workspace canonical path, quoted for a shell */
 export function remedyText(remedy: Remedy, workspace: string): string {
   switch (remedy.act) {
     case 'editSetting': {
@@ -65,7 +65,7 @@ export function remedyText(remedy: Remedy, workspace: string): string {
   }
 }
 
-/** Remedies of a workspace that is down, the first one first. @param places of the settings; empty when they cannot be used */
+/** Remedies for a workspace that is down, most useful first. @param places places of the settings; empty if they are unusable */
 export function restRemediesOf(isGivenUp: boolean, places: SettingPlaces): Remedy[] {
   const limit = isGivenUp ? places[restartLimit] : undefined;
   return [

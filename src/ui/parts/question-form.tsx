@@ -12,7 +12,7 @@ interface QuestionFormProps {
 
 const shown = (text: string) => visible(text, { strict: true });
 
-/** A question with its fields: the same in the inbox and in a conversation. A link opens by a click only. */
+/** A question with its fields, shared by the inbox and the conversation. A link opens only by a click. */
 export function QuestionForm({ question, isOff, onAnswer }: QuestionFormProps) {
   const { from, source, message, url } = question;
   const fields = fieldsOf(question);

@@ -1,7 +1,7 @@
-/** Acts on a workspace, in one table for lists, palette and head of its actor. */
+/** Actions on a workspace, in one table for lists, the palette and the header of its actor. */
 export type Action = 'ensure' | 'restart' | 'stop';
 
-/** Facts that decide the acts on a workspace. */
+/** Facts that decide which actions a workspace allows. */
 export interface ActFacts {
   /** Public state of its agent server. */
   readonly state: string;
@@ -9,7 +9,7 @@ export interface ActFacts {
   readonly isRetrying?: boolean;
 }
 
-/** Acts that a workspace allows in its state, the usual one first. */
+/** Actions that a workspace allows in its state, the most common one first. */
 export function actionsOn({ state, isRetrying = false }: ActFacts): readonly Action[] {
   switch (state) {
     case 'stopped':
@@ -25,7 +25,7 @@ export function actionsOn({ state, isRetrying = false }: ActFacts): readonly Act
   }
 }
 
-/** Words of each act: of its button, and while it is under way. */
+/** Labels of each action: for its button, and while it is in progress. */
 export const actWords: Readonly<Record<Action, { readonly label: string; readonly busy: string }>> = {
   ensure: { label: 'Start', busy: 'Starting…' },
   restart: { label: 'Restart', busy: 'Restarting…' },

@@ -10,7 +10,7 @@ import type { Page, ViewName } from '../app/server.ts';
 interface Source {
   /** View that answers them, and whose link has the number. */
   readonly view: ViewName;
-  /** Events after which the number is read again. */
+  /** Events after which to read the number again. */
   readonly events: readonly string[];
   readonly read: (app: App, signal: AbortSignal) => Promise<number>;
   readonly live: (app: App) => Live;
@@ -36,11 +36,11 @@ export interface Waiting {
   /** View of this page that answers its own requests. */
   readonly view: ViewName | null;
   readonly count: ReadonlySignal<number>;
-  /** Requests in the inbox of the Hub; those of the page itself where there is no Hub. */
+  /** Number of requests in the inbox of the Hub; without a Hub, of the page itself. */
   readonly all: ReadonlySignal<number>;
 }
 
-/** Follows the numbers of requests that wait for a person. Without an answer of the server the last number stays. */
+/** Follows the numbers of waiting requests. Keeps the last number while the server does not answer. */
 export function useWaiting(app: App, page: Page): Waiting {
   const source = sources[page.kind];
   const view = source && page.views.includes(source.view) ? source.view : null;

@@ -32,14 +32,14 @@ export interface Scene {
   readonly boxes: ReadonlyMap<string, Box>;
   /** States that are drawn as frames around others. */
   readonly frames: ReadonlySet<string>;
-  /** Rectangles of the names of frames; empty in a whole chart. */
+  /** Rectangles around the names of frames; empty in a whole chart. */
   readonly names: ReadonlyMap<string, Box>;
   readonly lines: readonly Line[];
-  /** Every word is drawn, as the chart has it. */
+  /** Draws every label of the chart. */
   readonly isWhole: boolean;
 }
 
-/** The drawing of a size class; without a picture the whole chart with the layout of the build. */
+/** Drawing of a size class; without a picture, the whole chart in the layout of the build. */
 export function sceneOf(chart: Chart, picture: Picture | undefined): Scene {
   const edges = chart.edges.map((edge) => ({ ...edge, internal: edge.points.length === 0 }));
   const boxAt = (index: number): Box => {
@@ -74,15 +74,15 @@ const pairs = (numbers: readonly number[]): Point[] =>
     y: (numbers[2 * index + 1] ?? 0) * grid,
   }));
 
-/** Words beside a line. */
+/** Label beside a line. */
 export interface PlacedWords extends Box {
   readonly text: string;
 }
 
-/** Characters of the words beside a line are at most this wide, in CSS pixels. */
+/** Largest width of a character in a label, in CSS pixels. */
 const wordsCharacter = 6.3;
 
-/** Places words beside their lines, the first ones first: where they cover no box, no name and few lines. Words without room are left out. */
+/** Places labels beside their lines, in order, where they cover no box, no name and few lines. Leaves out labels without space. */
 export function placeWords(
   scene: Scene,
   wanted: readonly { readonly line: Line; readonly text: string }[],
@@ -113,7 +113,7 @@ export function placeWords(
   return placed;
 }
 
-/** Corners of words beside each long piece of a line. */
+/** Possible corners for a label beside each long segment of a line. */
 function besideOf(points: readonly Point[], { width, height }: Pick<Box, 'width' | 'height'>): Point[] {
   return segmentsOf(points)
     .sort((a, b) => b.width + b.height - a.width - a.height)

@@ -8,7 +8,7 @@ interface NewJobProps {
   readonly onClose: () => void;
 }
 
-/** Makes a job with a daily time or a cron expression, and says before it is saved how its requests are answered. */
+/** Creates a job with a daily time or a cron expression, and explains before saving how its requests are answered. */
 export function NewJob({ actions, onClose }: NewJobProps) {
   const fault = useSignal<string | null>(null);
   const isBusy = useSignal(false);

@@ -8,10 +8,10 @@ import { isComposing } from '../../parts/typing.ts';
 import type { Conversation } from './data/conversation.ts';
 import type { Row } from './data/rows.ts';
 
-/** `given`: a person closed the search with Esc, so that its key is the browser's. */
+/** `given`: the user closed the search with Esc, so Ctrl F opens the browser's search. */
 type SearchState = 'closed' | 'open' | 'given';
 
-/** Search in a conversation, also in rows that are not in the document, with the button and the key that open it. */
+/** Search in a conversation, including rows that are not in the document, with its button and its key. */
 export function Search({ app, conversation }: { readonly app: App; readonly conversation: Conversation }) {
   const state = useSignal<SearchState>('closed');
   useEffect(
@@ -111,7 +111,7 @@ function Open({ conversation, state }: OpenProps) {
   );
 }
 
-/** Shown text of a row in small letters. */
+/** Visible text of a row, in lower case. */
 function textOf(row: Row): string {
   switch (row.kind) {
     case 'user':

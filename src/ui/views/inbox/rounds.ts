@@ -4,7 +4,7 @@ import type { ApprovalRequest } from '../../../protocol/index.ts';
 /** At least one entry. */
 export type Group<T> = readonly [T, ...T[]];
 
-/** Requests with the edits of one round together, in the order of the first of each. @param roundOf equal for edits of one round */
+/** Groups the edits of one round, in the order of their first requests. @param roundOf returns the same value for edits of one round */
 export function rounds<T>(
   entries: readonly T[],
   requestOf: (entry: T) => ApprovalRequest,

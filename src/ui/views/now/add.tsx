@@ -10,7 +10,7 @@ interface AddProps {
   readonly onClose: () => void;
 }
 
-/** Makes a directory a workspace, starts its agent server, and opens its page; a restricted one is reviewed first. */
+/** Turns a directory into a workspace, starts its agent server and opens its page. A restricted workspace is reviewed first. */
 export function AddWorkspace({ app, onClose }: AddProps) {
   const fault = useSignal<string | null>(null);
   const progress = useSignal<string | null>(null);

@@ -1,6 +1,6 @@
 import { agentPresets, presetNames } from '../../../protocol/browser.ts';
 
-/** The agents that can do the turns of a workspace, in a `select`. */
+/** Options of a `select` for the agent of a workspace. */
 export const AgentOptions = () => (
   <>
     <option value="oratorio">Oratorio</option>

@@ -10,12 +10,12 @@ import { restartIfUp } from './restart.ts';
 
 interface KeyProps {
   readonly app: App;
-  /** Workspace that is restarted then. */
+  /** Workspace to restart after the change. */
   readonly path: string;
   readonly onClose: () => void;
 }
 
-/** The questions of `oratorio login`. The key goes into the user's own settings, and is never shown again. */
+/** Asks the questions of `oratorio login`. Saves the key in the user's own settings, and never shows it again. */
 export function KeyDialog({ app, path, onClose }: KeyProps) {
   const { data, error, reload } = useResource((signal) =>
     app.hub.get<readonly ModelProvider[]>('/v1/model/providers', signal),

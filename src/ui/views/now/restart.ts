@@ -1,7 +1,7 @@
 import type { AppServerRecord } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 
-/** Restarts the agent server of a workspace if it runs: it takes changed settings at its start. */
+/** Restarts the agent server of a workspace if it is running, because it reads settings only at its start. */
 export async function restartIfUp({ hub }: App, workspacePath: string): Promise<void> {
   const search = new URLSearchParams({ path: workspacePath });
   const { state } = await hub.get<AppServerRecord>(`/v1/appservers/by-workspace?${search}`);

@@ -16,7 +16,7 @@ interface TrustProps {
   readonly onClose: () => void;
 }
 
-/** The question of trust: the settings that a workspace asks for, to be read to their end. */
+/** Trust question: shows the sensitive settings of a workspace, which the user must read to the end. */
 export function TrustDialog({ app, path, onClose }: TrustProps) {
   const search = new URLSearchParams({ path });
   const { data, error, reload } = useResource(

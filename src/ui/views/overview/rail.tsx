@@ -7,13 +7,13 @@ import { Mark } from '../../parts/icons.tsx';
 import { openOnHub } from '../../shell/workspace-findings.ts';
 import { nameOf, type Shown, workspacesOf } from './workspaces.ts';
 
-/** Most tiles; further workspaces are in the list of all. */
+/** Most tiles; the overview lists further workspaces. */
 const maxTiles = 9;
 
-/** Address of a view of the Hub, from the page of a workspace, too. */
+/** Address of a view of the Hub, valid on the page of a workspace, too. */
 const onHub = ({ server }: App, route: To): string => `${server.kind === 'hub' ? '' : '/'}${href(route)}`;
 
-/** The workspaces of the Hub, one press away from every page. */
+/** Tiles of the Hub's workspaces, on every page. */
 export function Rail({ app, waiting }: { readonly app: App; readonly waiting: number }) {
   const store = workspacesOf(app);
   useEffect(() => store.start(), [store]);
@@ -82,17 +82,17 @@ export function Rail({ app, waiting }: { readonly app: App; readonly waiting: nu
   );
 }
 
-/** Views that each workspace has: the present one stays when the workspace changes. */
+/** Views that each workspace has, so that the current view stays when the workspace changes. */
 const keptViews: ReadonlySet<string> = new Set(['overview', 'chat', 'sessions', 'automations', 'settings', 'logs']);
 
-/** Page of a workspace in the present view; its actor on the Hub until its page is known. */
+/** Page of a workspace in the current view; until the page is known, its actor on the Hub. */
 function addressOf(app: App, { page, path }: Shown): string {
   const { view } = app.router.route.value;
   if (page === null) return onHub(app, { view: 'actors', path: [path] });
   return app.server.kind !== 'hub' && keptViews.has(view) ? `${page}${href({ view })}` : page;
 }
 
-/** Workspaces of the tiles by name, so that a tile keeps its place; of many, those first that need a person or have trouble. */
+/** Workspaces with a tile, by name, so that a tile keeps its place. If there are too many, those with requests or problems come first. */
 function tilesOf(all: readonly Shown[]): readonly Shown[] {
   return all
     .slice(0, maxTiles)

@@ -3,7 +3,7 @@ import { Confirm } from '../../parts/dialog.tsx';
 import type { Action } from '../../parts/workspace-acts.ts';
 import type { Workspaces } from './workspaces.ts';
 
-/** Acts on workspaces; before a stop the returned question is shown. */
+/** Runs actions on workspaces, and returns the question to show before a stop. */
 export function useStopQuestion(store: Workspaces) {
   const stopping = useSignal<string | undefined>(undefined);
   const close = () => {

@@ -20,7 +20,7 @@ interface CardsProps {
 
 const line = (value: unknown): string => visible(String(value ?? ''), { multiline: false });
 
-/** The settings that matter most, each with its acts. Acts need the Hub. */
+/** Most important settings, each with its actions. Actions need the Hub. */
 export function Cards({ app, config, reload }: CardsProps) {
   const path = app.page.value?.workspacePath ?? '';
   const hasHub = app.server.filesFrom !== null && path !== '';
@@ -110,7 +110,7 @@ interface ActsProps {
   readonly onChanged: () => void;
 }
 
-/** Tests the model with one small request, and leads to another key. */
+/** Tests the model with one small request, and links to the change of the key. */
 function ModelActs({ app, path, onChanged }: ActsProps) {
   const isChanging = useSignal(false);
   const close = () => {
@@ -149,11 +149,11 @@ function ModelActs({ app, path, onChanged }: ActsProps) {
 }
 
 interface AgentProps extends ActsProps {
-  /** Name of the present agent. */
+  /** Name of the current agent. */
   readonly name: string;
 }
 
-/** Chooses the agent of the workspace, and restarts it. */
+/** Sets the agent of the workspace, and restarts the agent server. */
 function AgentForm({ app, path, name, onChanged }: AgentProps) {
   /** Null: no choice yet. */
   const chosen = useSignal<string | null>(null);

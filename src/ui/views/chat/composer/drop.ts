@@ -1,7 +1,7 @@
 import type { RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 
-/** Dropped text goes into the box, at its cursor; dropped files are attached or refused. A drop never leaves the page. */
+/** Inserts dropped text at the cursor of the message box; attaches or refuses dropped files. A drop never opens another page. */
 export function useDrop(
   form: RefObject<HTMLFormElement | null>,
   box: RefObject<HTMLTextAreaElement | null>,

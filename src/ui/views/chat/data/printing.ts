@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals';
 import { options } from 'preact';
 
-/** Whether the page is being printed: then all of a conversation is in the document, not only the part in sight. */
+/** Whether the page is being printed. If so, the document contains the whole conversation, not only the visible part. */
 export const isPrinted = signal(false);
 
-/** Draws before the call returns, because the browser prints right after the event. */
+/** Renders before the call returns, because the browser prints right after the event. */
 function set(value: boolean): void {
   options.debounceRendering = (draw) => draw();
   isPrinted.value = value;

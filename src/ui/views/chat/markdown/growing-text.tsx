@@ -4,7 +4,7 @@ interface TextProps {
   readonly text: string;
 }
 
-/** Text that may grow. Only the end that differs is replaced, so that a selection before it stays. */
+/** Text that may grow. Replaces only the changed end, so that a selection before it is preserved. */
 export class GrowingText extends Component<TextProps> {
   readonly #span = createRef<HTMLSpanElement>();
 

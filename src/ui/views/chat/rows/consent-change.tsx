@@ -7,7 +7,7 @@ interface ConsentChangeProps {
   readonly onSeen: () => void;
 }
 
-/** A change that a person is asked to allow: its lines wrap, so that no end of a line is out of view. */
+/** A change that waits for approval. Its lines wrap, so that the end of every line is visible. */
 export function ConsentChange({ change: { rows, unshown }, onSeen }: ConsentChangeProps) {
   return (
     <>
