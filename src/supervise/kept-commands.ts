@@ -15,17 +15,17 @@ import { carries, scanProcesses } from './scan.ts';
 /** Records that one listing reads: more commands are not kept at once. */
 const maxRecords = 256;
 const idForm = /^[0-9a-f-]{36}$/;
-/** Longest wait for the end of rooms without a command. */
+/** Longest wait, in milliseconds, for the end of rooms without a command. */
 const roomEndMs = 1_000;
 
-/** Sandbox that a kept command has entered: it stays as long as a keeper of its commands lives. */
+/** Sandbox that a kept command has entered. It stays open as long as a keeper of its commands runs. */
 export const KeptRoom = v.object({
   id: v.pipe(v.string(), v.regex(idForm)),
   /** First process of the sandbox. */
   pid: v.pipe(v.number(), v.integer(), v.minValue(2)),
   startedTicks: v.string(),
   hasNetwork: v.boolean(),
-  /** A sandbox with another key has other walls. */
+  /** Key of the walls: a sandbox with another key has other walls. */
   key: v.string(),
 });
 export type KeptRoom = v.InferOutput<typeof KeptRoom>;
@@ -45,7 +45,7 @@ export const KeptCommand = v.object({
   timeoutMs: v.nullable(v.number()),
   /** Background process, with the command that the model wrote. */
   background: v.optional(v.object({ id: v.string(), command: v.string() })),
-  /** Workspace whose sandbox it runs in. Absent: it runs without one. */
+  /** Workspace in whose sandbox the command runs. Absent: it runs without a sandbox. */
   walls: v.optional(v.string()),
   room: v.optional(KeptRoom),
 });
@@ -61,7 +61,7 @@ export interface KeptFiles {
   readonly cut: string;
   /** Named pipe to the standard input of a background process. */
   readonly input: string;
-  /** Standard error of the programs before a sandboxed command. */
+  /** Standard error of the programs that start a sandboxed command. */
   readonly errors: string;
 }
 
@@ -85,7 +85,7 @@ export const keptFiles = (directory: string, id: string): KeptFiles => ({
   errors: join(directory, `${id}.err`),
 });
 
-/** Named pipe that keepers hold open: a room ends when none does any more. */
+/** Named pipe that keepers hold open. The room ends when the last keeper closes it. */
 export const roomLine = (directory: string, room: string): string => join(directory, `${room}.line`);
 
 /** File that names the agent server that owns the kept commands: keepers read it after the death of theirs. */
@@ -188,7 +188,7 @@ export async function findKeeper(
   }
   const { bootId, pidNamespace } = command.starter;
   const marked = (await scanProcesses()).filter((entry) => !entry.zombie && carries(entry, marker));
-  // The watch of a sandboxed command leads a group, too, and is a child of the keeper.
+  // The watch of a sandboxed command also leads a group, and is a child of the keeper.
   const found = marked.find(({ pid, group, parent }) => pid === group && !marked.some((each) => each.pid === parent));
   return found ? { pid: found.pid, startedTicks: found.startedTicks, bootId, pidNamespace } : 'gone';
 }
@@ -213,20 +213,20 @@ export async function endKept(directory: string): Promise<number> {
   let ended = 0;
   for (const command of listKept(directory)) ended += await endKeptCommand(directory, command);
   if (namesIn(directory).length === 0) return ended;
-  // A room reports its end for the judgement of git directories.
+  // A room reports its end, for the check of git directories.
   await withoutRooms(directory);
   ended += await killMarked(keptMarker(directory));
   rmSync(directory, { recursive: true, force: true });
   return ended;
 }
 
-/** Removes the lines of rooms that have ended. @param rooms those that live */
+/** Removes the lines of ended rooms. @param rooms rooms that are still open */
 export function removeRoomLines(directory: string, rooms: ReadonlySet<string | undefined>): void {
   for (const name of namesIn(directory).filter((each) => each.endsWith('.line')))
     if (!rooms.has(basename(name, '.line'))) rmSync(join(directory, name), { recursive: true, force: true });
 }
 
-/** Waits a moment for the rooms of ended commands. */
+/** Waits briefly for the rooms of ended commands to end. */
 async function withoutRooms(directory: string): Promise<void> {
   const late = monotonicMs() + roomEndMs;
   const isHeld = async () =>

@@ -16,7 +16,7 @@ export interface ProgramRun {
   readonly stdin?: string | Uint8Array | number | 'inherit' | undefined;
   /** Standard input is empty, and ends when this process does. */
   readonly seesOurEnd?: boolean | undefined;
-  /** Descriptor that the program has as its descriptor 3. Default: none. */
+  /** Descriptor to pass as descriptor 3. Default: none. */
   readonly line?: number | undefined;
   /** Called with the program's standard output, or the descriptor of a file. Default: discarded. */
   readonly stdout?: OnOutput | number | undefined;

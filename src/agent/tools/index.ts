@@ -130,11 +130,11 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
 }
 
 /**
- * Takes over the sandboxes of an earlier server, and removes the placeholders of killed ones. Call it before git runs.
+ * Takes over the sandboxes of an earlier server, and removes placeholders of killed servers. Call it before git runs.
  *
  * @param home of Oratorio
- * @param directory of the kept commands
- * @param keeps false: they are ended
+ * @param directory directory of the kept commands
+ * @param keeps false: ends the commands
  */
 export const takeSandboxes = (home: string, directory: string, keeps: boolean): Promise<TakenSandboxes> =>
   TakenSandboxes.take(placeholderRecords(home), directory, keeps);

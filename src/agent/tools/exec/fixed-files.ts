@@ -54,7 +54,7 @@ export class FixedFiles {
     if (content !== undefined) this.#shared.set(path, { content, ctimeMs: found.ctimeMs });
   }
 
-  /** Puts right everything that has changed. @param untilMs later changes are those of the user */
+  /** Restores everything that has changed. @param untilMs later changes count as the user's */
   restore(untilMs: UntilMs): readonly GitFinding[] {
     return [
       ...[...this.#links].flatMap(([path, target]) => (isMadeAfter(path, untilMs) ? [] : restoreLink(path, target))),
@@ -62,7 +62,7 @@ export class FixedFiles {
     ];
   }
 
-  /** State for the server after this one. */
+  /** State for the next server. */
   get record(): v.InferOutput<typeof FixedFilesRecord> {
     return {
       links: [...this.#links],
@@ -70,7 +70,7 @@ export class FixedFiles {
     };
   }
 
-  /** Takes the state of an earlier server. @param tops directories outside of which nothing is put right */
+  /** Takes over the state of an earlier server. @param tops directories outside which nothing is restored */
   take({ links, shared }: v.InferOutput<typeof FixedFilesRecord>, tops: readonly string[]): void {
     const isInside = (path: string) => tops.some((top) => isWithin(top, path));
     for (const [path, target] of links) if (isInside(path)) this.#links.set(path, target);
@@ -89,7 +89,7 @@ function restoreLink(path: string, target: string): readonly GitFinding[] {
   return found ?? [];
 }
 
-/** The new content moves to a file of its own. Both names keep leading to one file. Without room for its content, the file is empty. */
+/** Moves the new content to a separate file. Both names still refer to one file, which is empty if the disk is too full for its content. */
 function restoreContent(path: string, file: SharedFile): readonly GitFinding[] {
   const found = statOf(path, lstatSync);
   if (!found?.isFile() || found.ctimeMs === file.ctimeMs) return [];
@@ -107,7 +107,7 @@ function restoreContent(path: string, file: SharedFile): readonly GitFinding[] {
   return what === undefined ? [] : [{ path, what }];
 }
 
-/** Writes a file. @returns false: there is no room, and the file is missing (`wx`) or empty (`w`) */
+/** Writes a file. @returns false: the disk is full, and the file is missing (`wx`) or empty (`w`) */
 function isWritten(path: string, content: Buffer, flag: 'w' | 'wx'): boolean {
   try {
     writeFileSync(path, content, { flag, mode: 0o600 });

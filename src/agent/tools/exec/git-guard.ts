@@ -136,14 +136,14 @@ export class GitGuard {
     return [this.#workspacePath, ...outside.filter((each) => typeof each === 'string')];
   }
 
-  /** Leaves the sandboxes to the next server: this one judges no more. */
+  /** Leaves the sandboxes to the next server. This one makes no further checks. */
   forget(): void {
     this.#unwatch();
     if (guards.get(this.#workspacePath) === this) guards.delete(this.#workspacePath);
   }
 
   /**
-   * Judges the repositories after the end of a sandbox.
+   * Checks the repositories after the end of a sandbox.
    *
    * @param untilMs moment of its end, if the user could change files since then
    */
@@ -258,7 +258,7 @@ export class GitGuard {
     return this.findings();
   }
 
-  /** Judges the repositories at once. The findings stay for a command. */
+  /** Checks the repositories at once. The next command reports the findings. */
   judge(): Promise<void> {
     return this.#inTurn(() => this.#judgeAll());
   }

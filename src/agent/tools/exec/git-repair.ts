@@ -32,7 +32,7 @@ export function setEntryAside(parent: BytePath, name: string, what: string): rea
   return inDirectory(parent, (place) => [setAside(parent, place, name, what)]) ?? [];
 }
 
-/** An entry that cannot be moved keeps no other one from its judgement: a command chooses the names. */
+/** An entry that cannot be moved does not stop the check of the others, because a command chooses the names. */
 function attempt(judge: () => GitFinding[]): GitFinding[] {
   try {
     return judge();
@@ -57,7 +57,7 @@ class Repair {
     this.#place = place;
     this.#before = before;
     this.#isKnown = isKnown;
-    // A command has made the whole directory: the user had no reason to change it before this judgement.
+    // A command created the whole directory, so the user had no reason to change it before this check.
     this.#untilMs = before ? untilMs : Number.POSITIVE_INFINITY;
   }
 
@@ -82,7 +82,7 @@ class Repair {
     return lstatSync(join(this.#place, name), { throwIfNoEntry: false });
   }
 
-  /** Whether the user has changed the content of a file after the end of the sandbox. */
+  /** Whether the user changed the content of a file after the end of the sandbox. */
   #isOfUser(name: string): boolean {
     return isChangedAfter(join(this.#place, name), this.#untilMs);
   }
@@ -121,7 +121,7 @@ class Repair {
     return [this.#replace(name, writeGitConfig(kept), { what, mode: found.mode & 0o666 })];
   }
 
-  /** Without room for the new text, as on a full disk, the name stays missing: git uses its defaults. */
+  /** If the disk is too full for the new text, the name stays missing and git uses its defaults. */
   #replace(name: string, text: string, { what, mode }: { readonly what: string; readonly mode: number }): GitFinding {
     const fresh = join(this.#place, `${name}.new-${randomBytes(4).toString('hex')}`);
     try {

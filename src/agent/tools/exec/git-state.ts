@@ -48,13 +48,13 @@ export const identityOf = (path: BytePath): string => {
 /** Device and inode of a directory: another directory in its place has another one. Empty: missing. */
 export const directoryOf = (path: BytePath): string => identityOf(path).split(':', 2).join(':');
 
-/** Moment up to which a sandbox could change files, in milliseconds of the file system. Infinity: it may run. */
+/** Time until which a sandbox could change files, in milliseconds by the file system's clock. Infinity: it may still run. */
 export type UntilMs = number;
 
-/** Whether a file changed only after a sandbox had ended: the user changed it. No program can set this time back. */
+/** Whether a file changed only after the end of a sandbox, so that the user changed it. No program can set this time back. */
 export const isChangedAfter = (path: BytePath, untilMs: UntilMs): boolean => isAfter(path, untilMs, 'ctimeMs');
 
-/** Whether an entry was made after a sandbox had ended. Where the file system does not record that, false. */
+/** Whether an entry was created after the end of a sandbox; false if the file system does not record the time. */
 export const isMadeAfter = (path: BytePath, untilMs: UntilMs): boolean => isAfter(path, untilMs, 'birthtimeMs');
 
 function isAfter(path: BytePath, untilMs: UntilMs, time: 'ctimeMs' | 'birthtimeMs'): boolean {

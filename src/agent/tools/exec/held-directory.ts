@@ -79,10 +79,10 @@ export function openedEntries(path: BytePath): ReturnType<typeof readEntries> {
   }
 }
 
-/** Bytes that the longest name of a file leaves for the name before it was set aside. */
+/** Longest original name, in bytes, that still fits into the name of a file that is set aside. */
 const maxNameBytes = 255 - '.removed-00000000'.length;
 
-/** A name for a file that is set aside. A command may give a file the longest name there is. */
+/** Name for a file that is set aside. A command may have used the longest possible name. */
 export function asideOf(name: string): string {
   const start = Buffer.from(name)
     .subarray(0, maxNameBytes)

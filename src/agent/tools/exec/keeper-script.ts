@@ -2,8 +2,8 @@
 export const maxRawBytes = 64 * 1024 * 1024;
 
 /**
- * Watch of a keeper. It waits for the death of the agent server, and then, until another one owns the command, holds the deadline and bounds
- * the output. Programs that it starts cost nothing before that. Without single quotes. Variables: `f`, `o`, `deadline` and `patience`, the
+ * Watch of a keeper. It waits for the death of the agent server. From then until another server owns the command, it enforces the deadline
+ * and limits the output. It starts no program before that. Contains no single quotes. Variables: `f`, `o`, `deadline` and `patience`, the
  * first four arguments of the keeper, and `keeper`, its process.
  */
 const watchScript = `

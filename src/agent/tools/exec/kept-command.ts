@@ -35,7 +35,7 @@ export interface KeepSettings {
   readonly patienceSeconds: number;
   /** True: an abort leaves commands to the next agent server. Absent: only one with `HandOverError` does. */
   readonly isHandedOver?: () => boolean;
-  /** Called when a command of an earlier server has ended. Returns entries that were set aside in git directories. */
+  /** Called at the end of an earlier server's command. Returns entries that were set aside in git directories. */
   readonly leave?: (command: KeptCommand) => Promise<readonly GitFinding[]>;
 }
 

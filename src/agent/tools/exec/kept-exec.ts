@@ -57,7 +57,7 @@ export const shellPath = (
   { workspacePath }: Pick<ToolContext, 'workspacePath'>,
 ): string => searchPathOutside(workspacePath, environment['PATH']);
 
-/** Runs a shell command below a keeper. @throws SandboxStartError */
+/** Runs a shell command under a keeper. @throws SandboxStartError */
 export async function runKeptShell(
   { command, cwd, place, timeoutMs, output }: KeptShell,
   settings: KeptExecSettings,
@@ -99,7 +99,7 @@ export async function runKeptShell(
   }
 }
 
-/** Adds the errors of the programs before a sandboxed command to its output. @throws SandboxStartError when it did not run */
+/** Adds errors of the programs that start a sandboxed command to its output. @throws SandboxStartError if the command did not run */
 function passErrors(
   { id, walls }: KeptCommand,
   { directory }: KeepSettings,
@@ -111,7 +111,7 @@ function passErrors(
   try {
     text = (readBoundedFile(keptFiles(directory, id).errors) ?? '').slice(0, maxWrapperText);
   } catch {
-    // A program before the command has written too much, or the file was replaced.
+    // A program that starts the command wrote too much, or the file was replaced.
   }
   output.push(text);
   const problem = startProblem(text, exitCode);

@@ -169,7 +169,7 @@ export class OutputFollower {
     this.#position = 0;
   }
 
-  /** Empties the file. The command appends: its next output goes to the beginning. Output that came since the last look is lost. */
+  /** Empties the file. The command appends, so its next output is at the beginning. Output since the last read is lost. */
   #empty(): void {
     ftruncateSync(this.#file.fd, 0);
   }

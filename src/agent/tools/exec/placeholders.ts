@@ -18,7 +18,7 @@ import { isAlive, ownIdentity } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
 import { between, statOf } from './wall-plan.ts';
 
-/** A placeholder as a record has it. */
+/** Stored form of a placeholder. */
 export const StandingName = v.object({ path: v.string(), isDirectory: v.boolean(), identity: v.string() });
 export type StandingName = v.InferOutput<typeof StandingName>;
 
@@ -101,7 +101,7 @@ export class Placeholders {
     });
   }
 
-  /** Takes over placeholders that another process has made. @returns paths of those that still stand, for `release` */
+  /** Takes over placeholders that another process created. @returns paths of those that still exist, for `release` */
   take(names: readonly StandingName[]): string[] {
     const standing = names.filter(
       ({ path, identity }) => identity !== '' && identity === identityOf(statOf(path, lstatSync)),
@@ -144,8 +144,8 @@ export class Placeholders {
  * Removes placeholders of processes that were killed.
  *
  * @param directory of the records
- * @param findStanding finds placeholders that a command behind its walls still needs. Called when the process is known to be dead: it
- *   stores no more walls
+ * @param findStanding returns placeholders that a sandboxed command still needs. Called once the process is known to be dead, so that
+ *   it stores no more walls
  */
 export function sweepPlaceholders(directory: string, findStanding: () => ReadonlySet<string> = () => new Set()): void {
   for (const name of namesIn(directory).filter((each) => recordForm.test(each))) {
@@ -165,7 +165,7 @@ export function removeNames(names: readonly StandingName[]): void {
   for (const each of [...names].reverse()) remove(each.path, each);
 }
 
-/** Removes a record, also a directory or a link in its place. */
+/** Removes a record, even if a directory or a link is in its place. */
 export function removeRecord(file: string): void {
   try {
     rmSync(file, { recursive: true, force: true });

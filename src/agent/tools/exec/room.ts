@@ -22,13 +22,13 @@ export interface RoomPrograms {
 
 /** Files of a room that outlives its server. */
 export interface RoomFiles {
-  /** Named pipe: the room lives while a process has it open. */
+  /** Named pipe: the room stays open while a process has the pipe open. */
   readonly line: string;
-  /** Made when the room has ended. */
+  /** Created when the room has ended. */
   readonly end: string;
 }
 
-/** First process of a room, with the facts that a command needs to enter. */
+/** First process of a room, with the facts that a command needs to enter the room. */
 interface Inside {
   readonly identity: ProcessIdentity;
   readonly hasNetwork: boolean;
@@ -41,11 +41,11 @@ const { O_RDWR, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
 export class Room {
   /** Commands that are in it. */
   users = 0;
-  /** Descriptor for the keepers of its commands. Absent: it ends with this process. */
+  /** Descriptor for the keepers of its commands. Absent: the room ends with this process. */
   readonly line: number | undefined;
   readonly inside: Inside;
   readonly #marker: string;
-  /** Absent: an earlier server has made the room. */
+  /** Absent: an earlier server created the room. */
   readonly #holder: RunningProgram | undefined;
   readonly #files: RoomFiles | undefined;
   #isLineOpen: boolean;
@@ -75,7 +75,7 @@ export class Room {
   ): Promise<Room> {
     const { promise: isReady, resolve: ready } = Promise.withResolvers<void>();
     let [info, errors] = ['', ''];
-    // Namespaces are complete when the command inside runs, not when their numbers are printed.
+    // The namespaces are complete once the command inside runs, not when their numbers are printed.
     const last = ['--unshare-user', '--info-fd', '1', '--', '/bin/sh', '-c', 'echo ready >&2; exec sleep infinity'];
     const words = [bubblewrap, ...walls, ...last];
     const [program = '', ...args] = files
@@ -112,7 +112,7 @@ export class Room {
     return new Room({ identity, hasNetwork: !walls.includes('--unshare-net') }, marker, files, holder);
   }
 
-  /** Finds a room that an earlier server has made. @returns undefined: it has ended */
+  /** Finds a room that an earlier server created. @returns undefined: the room has ended */
   static find(
     {
       pid,
@@ -189,7 +189,7 @@ export class Room {
   }
 }
 
-/** Holds a room. Undefined: it is ending. */
+/** Keeps a room open. Undefined: the room is ending. */
 function openLine({ line }: RoomFiles): number | undefined {
   try {
     return openSync(line, O_RDWR | O_NONBLOCK | O_NOFOLLOW);

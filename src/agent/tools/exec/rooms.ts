@@ -26,7 +26,7 @@ export class Rooms {
   #programs: Promise<RoomPrograms | undefined> | undefined;
   #isClosed = false;
 
-  /** @param taken rooms of an earlier server, which commands may enter, too */
+  /** @param taken rooms of an earlier server, which commands may also enter */
   constructor(environment: Environment, taken?: TakenSandboxes) {
     this.#environment = environment;
     this.#taken = taken;
@@ -108,7 +108,7 @@ export class Rooms {
     if (opened?.room.users === 0) await this.#endOwn(threadId);
   }
 
-  /** Ends all rooms, and makes none any more. Commands of an earlier server run on. */
+  /** Ends all rooms and opens no further ones. Commands of an earlier server continue to run. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#rooms.keys()].map((threadId) => this.#endOwn(threadId)));
@@ -126,14 +126,14 @@ async function closeRoom(opened: OwnRoom | undefined): Promise<void> {
   await opened?.walls.close();
 }
 
-/** Key that a room for these places would have now. */
+/** Key that a room opened now for these places would have. */
 function keyNow(places: SandboxPlaces, { walls }: WalledRoom | OwnRoom): string {
-  // No socket of a service lies in a git directory.
+  // Git directories contain no sockets of services.
   const { plan } = 'walls' in walls ? walls.walls : wallsFor(places, []);
   return keyOf(places, plan, walls.fingerprint());
 }
 
-/** Files of a room that may outlive this server. Undefined: it ends with this server. */
+/** Files of a room that may outlive this server. Undefined: the room ends with this server. */
 function filesOf({ workspacePath, records, kept }: SandboxPlaces, id: string): RoomFiles | undefined {
   if (records === undefined || kept === undefined) return undefined;
   takeOver(kept);

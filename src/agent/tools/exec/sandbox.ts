@@ -88,7 +88,7 @@ export interface OpenSandbox {
   readonly words: readonly string[];
   /** Closes the sandbox after the end of the command. @returns entries that were set aside in git directories */
   readonly close: () => Promise<readonly GitFinding[]>;
-  /** Leaves the sandbox to the next server. Absent: it ends with this one. */
+  /** Leaves the sandbox to the next server. Absent: the sandbox ends with this server. */
   readonly handOver?: (() => void) | undefined;
 }
 

@@ -15,7 +15,7 @@ const limits = { prompt: 2_000, ownProcess: 20_000 };
 /** Entries between two pauses, in which other work gets its turn. */
 const sliceLength = 500;
 
-/** Time of the file system in which files were changed. A file that changed outside of it belongs to the user. */
+/** Period, by the file system's clock, in which a sandbox changed files. Other changes count as the user's. */
 export interface Period {
   readonly sinceMs: number;
   readonly untilMs: number;

@@ -33,7 +33,7 @@ export interface SandboxPlaces {
   readonly readable?: string | undefined;
   /** Directory of records for `sweepPlaceholders`. Absent: a kill leaves placeholders. */
   readonly records?: string | undefined;
-  /** Directory of the commands that outlive this server: see `WallsRecord`. Absent: none behind these walls does. */
+  /** Directory of the commands that outlive this server, see `WallsRecord`. Absent: no command of this sandbox does. */
   readonly kept?: string | undefined;
 }
 

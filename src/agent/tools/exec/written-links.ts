@@ -40,12 +40,12 @@ export class WrittenLinks {
     return [...this.#accepted].map(([directory, links]) => [directory, [...links]]);
   }
 
-  /** Takes the accepted links of an earlier server. */
+  /** Takes over the accepted links of an earlier server. */
   take(record: readonly (readonly [string, readonly string[]])[]): void {
     for (const [directory, links] of record) this.#accepted.set(directory, new Set(links));
   }
 
-  /** Removes the links that are new. @param untilMs later ones are those of the user */
+  /** Removes new links. @param untilMs links made later count as the user's */
   async remove(directory: BytePath, untilMs: UntilMs = Number.POSITIVE_INFINITY): Promise<readonly GitFinding[]> {
     const accepted = this.#accepted.get(keyOf(directory));
     const found = (await this.#find(directory)).filter((link) => !accepted?.has(nameOf(link)));
