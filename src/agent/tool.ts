@@ -32,7 +32,7 @@ export interface ApprovalNeed {
   readonly preview?: () => Promise<string | undefined>;
   /** The made preview. */
   readonly diff?: string;
-  /** Present: a question. Its acceptance is an answer. */
+  /** If present, this is a question, and accepting it is an answer. */
   readonly question?: QuestionForm;
 }
 
@@ -65,7 +65,7 @@ export interface ToolContext {
   readonly isApproved: (scopeKey: string) => boolean;
   /** Answers of the user to the question of this call. */
   readonly answers?: QuestionContent | undefined;
-  /** Asks the user while the call runs; `cancel` when no user can answer. Absent: none can. */
+  /** Asks the user while the call runs; returns `cancel` if no user can answer. Absent: questions are impossible. */
   readonly elicit?: ((question: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>) | undefined;
   /** Runs a sub-agent and returns its last message. Only for `SpawnSubagent`. */
   readonly spawnSubagent: (order: SubagentOrder) => Promise<ToolResult>;

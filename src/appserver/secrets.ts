@@ -71,5 +71,5 @@ export function secretsOf(config: Config, launch: LaunchDocument | undefined, to
   ].filter((secret) => secret !== '');
 }
 
-/** Whether the name of a variable says that its value is a secret. */
+/** Whether the name of a variable suggests a secret value. */
 export const isSecretName = (name: string): boolean => /key|token|secret|password/i.test(name);

@@ -111,7 +111,7 @@ export function openTools(
     }),
   };
   const isKept = (call: Parameters<typeof keptOfCall>[1]) => keep !== undefined && keptOfCall(keep, call) !== undefined;
-  /** Ends of idle sandboxes that are under way. */
+  /** Idle sandboxes that are ending. */
   const resting = new Map<string, Promise<void>>();
   const endCalls = async (isOver: Parameters<typeof endKeptCalls>[1]) => {
     if (keep) await endKeptCalls(keep, isOver);
@@ -161,7 +161,7 @@ export function openTools(
   };
 }
 
-/** Whether commands outlive the server. Without a Hub no server may come. */
+/** Whether commands outlive the server. They do not without a Hub, because no other server may start. */
 export const keepsCommands = (isManaged: boolean, { Turns }: AssemblyOptions['config']): boolean =>
   isManaged && Turns.KeepCommands && process.platform !== 'win32';
 

@@ -84,7 +84,7 @@ function removeFile(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch {
-    // A directory in its place is not ours, and a file that stays names a process that has ended.
+    // A directory in its place is not ours, and a remaining file names an ended process.
   }
 }
 

@@ -27,10 +27,10 @@ export interface Plan {
   readonly response?: PlannedResponse;
 }
 
-/** A response that is made of the turn. */
+/** Response that records the turn. */
 export interface PlannedResponse {
   readonly log: ResponseLog;
-  /** Thread of its conversation; undefined: the turn gets one of its own, which is deleted afterwards. */
+  /** Thread of the conversation; undefined: the turn gets a new thread, which is deleted afterwards. */
   readonly threadId: string | undefined;
 }
 

@@ -198,14 +198,14 @@ function refuseUnsupported(request: ChatRequest): void {
   if (request.functions && request.functions.length > 0) refuse('functions', 'use tools');
 }
 
-/** A parsed body as a request to chat completions. @throws HttpError 400 that names the field which is wrong */
+/** Reads a parsed body as a request to chat completions. @throws HttpError 400 that names the invalid field */
 export function parseRequest(body: unknown): ChatRequest {
   const request = parseBody(ChatRequest, body);
   refuseUnsupported(request);
   return request;
 }
 
-/** A parsed body as a request of this shape. @throws HttpError 400 that names the field which is wrong */
+/** Reads a parsed body as a request of this shape. @throws HttpError 400 that names the invalid field */
 export function parseBody<T>(schema: v.GenericSchema<unknown, T>, body: unknown): T {
   const parsed = v.safeParse(schema, body, { abortEarly: true });
   if (parsed.success) return parsed.output;

@@ -68,7 +68,7 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
   return routes.map((each) => ({ ...each, auth }));
 }
 
-/** No deadline: a turn may take hours, and the answer contains signs of life for the client. */
+/** No deadline, because a turn may take hours and the answer sends heartbeats to the client. */
 const ofTurn = { bodyLimit: defaults.http.chatBodyBytes, deadlineMs: 0 };
 
 function responseRoutes(responses: Responses): AnyRoute[] {

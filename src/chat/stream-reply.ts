@@ -7,14 +7,14 @@ import type { Outcome, Watcher } from './watcher.ts';
 
 /** Frames of a streamed answer. */
 export interface Frames {
-  /** Begins the answer: with everything that the turn has written. */
+  /** Begins the answer, with everything that the turn has written so far. */
   soFar(turn: ChatTurn): string;
   text(text: string): string;
   reasoning(text: string): string;
   call(piece: CallPiece): string;
   activity(activity: Activity, line: string): string;
   ending(outcome: Outcome): string;
-  /** Says nothing and keeps connection and client awake. */
+  /** Empty frame that keeps the connection open. */
   readonly heartbeat: string;
 }
 

@@ -33,8 +33,8 @@ export const canAsk = ({ options, output }: CommandContext): boolean =>
   options['yes'] !== true && !output.json && output.isTTY && process.stdin.isTTY === true;
 
 /**
- * Whether typed or pasted lines wait at the terminal. A question would take them, although they are meant for the shell. Node cannot
- * poll input without taking it, so Perl does; without Perl no input is known.
+ * Whether typed or pasted lines wait at the terminal. A question would consume them, although they are meant for the shell. Node cannot
+ * poll input without consuming it, so Perl does. Without Perl, this returns false.
  */
 export function inputWaits(): boolean {
   const poll = 'vec($in, 0, 1) = 1; exit(select($in, undef, undef, 0) > 0 ? 10 : 0)';

@@ -34,7 +34,7 @@ const exitByHubCode: Readonly<Record<string, ExitName>> = {
 /** The Hub stops and restarts only the servers that it manages: the user must end another server that holds the lock. */
 function lockedHint({ pid, lockPath }: Readonly<Record<string, unknown>>): string {
   if (typeof pid === 'number') return `Stop it where it was started, or end it: kill ${pid}`;
-  // The record of the owner lies beside the file that is locked.
+  // The record of the owner is beside the locked file.
   const mutexPath = typeof lockPath === 'string' && lockPath.replace(/appserver\.lock$/, 'appserver.mutex');
   const file = mutexPath === false ? '<workspace>/.oratorio/appserver.mutex' : quoted(mutexPath);
   return `Find the process that holds the lock, then end it: fuser ${file}`;
@@ -82,7 +82,7 @@ function hintFor({ code, details, message }: HubRequestError): string | null {
       if (message.includes(': oratorio init ')) return null;
       return goneHint(workspace, details);
     case 'workspaceLocked':
-      // The Hub names the next step for a lock that no process can hold.
+      // The Hub already names the next step for an unusable lock.
       return message.endsWith('Remove it, then start again.') ? null : lockedHint(details ?? {});
     case 'appServerStartFailed':
     case 'appServerUnhealthy':

@@ -18,7 +18,7 @@ export const clientInfo = { name: 'oratorio-cli', version };
 
 /** Longest wait for a Hub that is shutting down, so that a new one can replace it. */
 const stoppingHubMs = 15_000;
-/** Hubs that may die during one piece of work. */
+/** Most Hubs that may die during one operation. */
 const maxHubDeaths = 3;
 
 /** Finds the Hub, or starts one unless `--no-start` is given. Shows a spinner until then. */
@@ -52,7 +52,7 @@ export async function during<T>({ output }: CommandContext, text: string, work: 
 /**
  * Runs `work` against a Hub. If the Hub is shutting down, waits for its end and uses the next one.
  *
- * @param isIdempotent the next Hub also repeats work during which a Hub has died
+ * @param isIdempotent the next Hub may repeat an operation during which a Hub died
  */
 export async function withHub<T>(
   context: CommandContext,

@@ -147,7 +147,7 @@ export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now
   ];
 }
 
-/** Ends that led to the present state, as a table. */
+/** Table of the process ends that led to the current state. */
 function exitLines({ incident }: RecordAnswer, colors: Colors): string[] {
   if (incident === null || incident.exits.length === 0) return [];
   return columns(exitColumns, incident.exits.map(exitCells), { colors, width: Number.POSITIVE_INFINITY }).map(

@@ -69,7 +69,7 @@ function isTable(schema: unknown): boolean {
   return node.wrapped === undefined ? node.type === 'record' : isTable(node.wrapped);
 }
 
-/** Finds a list in place of a section or a table: valibot accepts a list as an object, whose keys are its numbers. */
+/** Finds a list in place of a section or a table, because valibot accepts a list as an object with its indexes as keys. */
 export function listInPlaceOfSection(settings: JsonObject): readonly string[] | undefined {
   return search(settings, entriesOf(Config) ?? {}, []);
 

@@ -205,7 +205,7 @@ export function changesSinceTrust({
   return { ...changes, trustedAt: decision.trustedAt };
 }
 
-/** Takes the user's agreement back, that to MCP servers of editors too. @returns whether there was one */
+/** Revokes trust in the workspace and in MCP servers of editors for it. @returns whether anything was trusted */
 export function revokeTrust({ home, workspace }: TrustPlace): boolean {
   const path = realPathOr(workspace);
   const hadServers = forgetEditorServers(home, path);

@@ -81,7 +81,7 @@ export function publishEvents(
   );
 }
 
-/** Publishes a notification with the report of a workspace that the Hub has given up. Does nothing for others. */
+/** Publishes a notification with the report on a workspace on which the Hub has given up. Ignores other workspaces. */
 export function publishGivingUp(
   hub: Pick<HubServices, 'publish'>,
   { rest, canonicalWorkspacePath: workspacePath }: Pick<StoredWorkspace, 'rest' | 'canonicalWorkspacePath'>,
@@ -111,6 +111,6 @@ export function publishHealth(
   if (!isSame) hub.publish('appserver.health', path, { health, code, pendingApprovals, agent: agent?.state ?? null });
 }
 
-/** MCP servers that are down, each with whether it wants a log-in. */
+/** MCP servers that are down, and whether each needs a log-in. */
 const missing = (report: Pick<HealthReport, 'mcpServers'> | null): string =>
   (report?.mcpServers.down ?? []).map(({ name, needsLogin = false }) => `${name} ${needsLogin}`).join();

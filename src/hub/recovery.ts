@@ -88,7 +88,7 @@ export async function resumeWorkspaces(
     if (signal.aborted || !isAtRest(workspace.snapshot())) return;
     const turns = unfinishedTurns(home, workspace.path, logger);
     workspace.facts.turnsLeft = turns;
-    // Turns that are too old to continue get their end.
+    // The started server ends turns that are too old to continue.
     if (turns.length === 0) return;
     const about = { workspacePath: workspace.path, turns: turns.length };
     logger.info('starting an agent server for its unfinished turns', about);

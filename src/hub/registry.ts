@@ -96,7 +96,7 @@ function sidecarFailure(error: string | null, workspacePath: string) {
   return hubError('appServerStartFailed', message, { workspacePath, stage: 'apiProxy', error: message });
 }
 
-/** Failures that counted under an earlier Hub, as times of this process's clock. */
+/** Failures under an earlier Hub, as times of this process's clock. */
 function failuresOf({ failures }: StoredWorkspace): readonly number[] {
   const epoch = Date.now() - monotonicMs();
   return failures.map((at) => at - epoch);
@@ -182,7 +182,7 @@ export class Registry {
     workspace.send({ type: 'ADOPT', failures: failuresOf(stored), ...this.#choice(workspace, sidecar) });
   }
 
-  /** Puts a workspace at rest that an earlier Hub has given up. */
+  /** Restores the state of a workspace on which an earlier Hub had given up. */
   restoreGivingUp(workspace: Workspace): void {
     const { stored } = workspace.facts;
     const { rest, exitCode } = stored;
@@ -397,7 +397,7 @@ function refuseExternal(workspace: Workspace, requested: string): void {
   });
 }
 
-/** A workspace at rest keeps the reason why it rests. */
+/** Keeps the reason that a stopped workspace does not run. */
 const hasWork = (snapshot: AgentServerSnapshot): boolean =>
   !isAtRest(snapshot) || snapshot.context.slot.state !== 'none';
 

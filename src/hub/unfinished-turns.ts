@@ -1,4 +1,4 @@
-/** Turns that a workspace's next agent server takes over, from its database. */
+/** Reads the turns that a workspace's next agent server takes over, from the database. */
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,7 +9,7 @@ import { loadSqlite } from '../supervise/index.ts';
 
 /** Longest wait for another process that holds the database: the Hub answers no request during it. */
 const busyMs = 10;
-/** Turns that are read at most. */
+/** Most turns to read. */
 const maxTurns = 1_000;
 
 // A view or a virtual table of that name could take any time.
@@ -18,7 +18,7 @@ const timesSql = `SELECT CASE WHEN json_valid(json) THEN json_extract(json, '$.s
 const hourMs = 3_600_000;
 
 /**
- * Reads the unfinished turns of a workspace. A database that is missing, damaged or of an earlier version has none.
+ * Reads the unfinished turns of a workspace; empty for a missing, damaged or older database.
  *
  * @returns for each turn the time of its latest facts, in milliseconds since the epoch; NaN: the facts cannot be read
  */

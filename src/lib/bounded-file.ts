@@ -65,7 +65,7 @@ export function readBoundedFile(
 }
 
 /**
- * Opens a file of this user's own state to append to it, and makes it (0600) if it is missing. Never blocks on a FIFO.
+ * Opens a file of this user's own state for appending, and creates it (0600) if it is missing. Never blocks on a FIFO.
  *
  * @returns the descriptor
  * @throws FileRefusedError

@@ -44,12 +44,12 @@ const httpProblems: Readonly<Record<number, string>> = {
   403: 'The server denies access (HTTP 403): the credential does not allow this.',
 };
 
-/** The server wants the user to log in, for the first time or again. @param server its name */
+/** The server requires a log-in, for the first time or again. @param server its name */
 export const needsLogin = (server: string): McpFailure =>
   new McpFailure('needsLogin', `The server wants you to log in: ${mcpLoginCommand(server)}`, { isRetryable: false });
 
 /**
- * Puts an error of the library, `fetch` or the system into words.
+ * Describes an error of the library, `fetch` or the system.
  * @param login name of a server to which the user can log in
  */
 export function failureOf(error: unknown, login?: string): McpFailure {
@@ -118,7 +118,7 @@ export function networkCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Whether a write failed because the reader of a pipe is gone. */
+/** Whether a write failed because the reader of the pipe has ended. */
 export const isBrokenPipe = (error: unknown): boolean =>
   ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(networkCode(error) ?? '');
 

@@ -51,7 +51,7 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
 interface Watching {
   readonly lists: ListReview;
   readonly pace: MessagePace;
-  /** Name of the server, when the user can log in to it. */
+  /** Name of the server, if the user can log in to it. */
   readonly login: string | undefined;
   readonly onLost: (end: LinkEnd) => void;
 }
@@ -149,7 +149,7 @@ class WatchedTransport implements Transport {
     const { status } = error as { readonly status?: unknown };
     if (this.#login !== undefined && (status === 401 || error instanceof McpFailure)) {
       const { code, message, isRetryable } = failureOf(error, this.#login);
-      // The call hears of the refusal before the end of the connection: it had no effect.
+      // The call gets the refusal before the connection ends, because it had no effect.
       setImmediate(() => this.#onLost({ code, message, isRetryable }));
     } else if (networkCode(error) !== undefined) this.#onLost(lost(failureOf(error).message));
     else if (status === 404 && this.sessionId !== undefined) this.#onLost(lost('The server has ended the session.'));
@@ -161,7 +161,7 @@ const lost = (message: string): LinkEnd => ({ code: 'unreachable', message, isRe
 interface HttpLinkOptions {
   readonly makeTransport: MakeTransport;
   readonly lists: ListReview;
-  /** Log-in of the user, for a server that has no other credential. */
+  /** The user's log-in, for a server without another credential. */
   readonly session?: LoginSession | undefined;
 }
 

@@ -18,7 +18,7 @@ export interface ServerSecrets {
   readonly cleanUrl: (settings: McpServerSettings) => McpServerSettings;
 }
 
-/** @param cleanLogin takes the tokens of the user's log-in out of a text */
+/** @param cleanLogin removes the tokens of the user's log-in from a text */
 export function secretsOf(
   settings: McpServerSettings,
   env: Environment,

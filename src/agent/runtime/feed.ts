@@ -24,13 +24,13 @@ type EventOf<Kind> = Extract<
   { method: { [M in keyof RequestMethods]: RequestMethods[M] extends Kind ? M : never }[keyof RequestMethods] }
 >;
 
-/** Event of a request that waits: a question has one of its own. */
+/** Event for a waiting request; questions have their own event. */
 export const askedEvent = ({ question, ...request }: ApprovalRequest): ThreadEvent =>
   question
     ? { method: 'question/asked', params: { ...request, question } }
     : { method: 'item/approval/request', params: request };
 
-/** Whether an approval or a question begins to wait. */
+/** Whether an approval or a question starts to wait. */
 export const isAsked = (event: ThreadEvent): event is EventOf<'asked'> =>
   requestMethods[event.method as keyof RequestMethods] === 'asked';
 
@@ -74,7 +74,7 @@ export class Feed {
     this.#notify(this.#listeners, event);
   }
 
-  /** Adds a listener of the approvals and questions of all threads, those in memory included. Returns a function that ends that. */
+  /** Adds a listener for approvals and questions of all threads. Returns a function that removes it. */
   watchApprovals(listener: Listener): () => void {
     this.#approvalListeners.add(listener);
     return () => this.#approvalListeners.delete(listener);

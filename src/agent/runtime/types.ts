@@ -36,7 +36,7 @@ export interface ThreadProcesses {
   readonly isKept?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
   /** Whether the command of a running call is left to the next process. */
   readonly isLeft?: (call: { readonly threadId: string; readonly turnId: string; readonly callId: string }) => boolean;
-  /** Ends the idle sandboxes of a thread, those without a process. Never rejects. @returns when none of them is ending any more */
+  /** Ends the idle sandboxes of a thread, which have no process. Never rejects. Resolves when all of them have ended. */
   readonly rest?: (threadId: string) => Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import type { Item, Turn } from '../../protocol/index.ts';
 import type { CompactedPart } from '../thread-store.ts';
 
-/** Characters of a first request that a list needs: its first words are a name. */
+/** Characters of a first request that a list needs, because its first words serve as a name. */
 export const firstInputChars = 400;
 
 /** SQL: text of the first request of a thread as its author wrote it. @param threadKey expression with the key of the thread */

@@ -8,7 +8,7 @@ import { textOf } from './texts.ts';
 const isSearchable = (json: string): string =>
   `${json} ->> 'type' IN ('userMessage', 'agentMessage') AND ${json} ->> 'status' = 'completed'`;
 
-/** Objects that SQLite makes with another one: its own, and the tables of a full-text index. */
+/** Objects that SQLite creates itself: its own, and the tables of a full-text index. */
 const isMadeWithAnother = (name: string): boolean => /^(?:sqlite|texts)_/.test(name);
 
 /**

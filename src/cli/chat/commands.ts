@@ -106,8 +106,8 @@ const chatCommands: Readonly<Record<string, ChatCommand>> = {
 /**
  * Runs a line that is a command of the conversation. A path is not a command.
  *
- * @returns the prompt that the line stands for; empty: none
- * @throws CliError for an unknown command, which would be sent to the model otherwise
+ * @returns the prompt to send; empty: none
+ * @throws CliError for an unknown command, which must not reach the model
  */
 export async function runChatCommand(line: string, conversation: Conversation, output: Output): Promise<string> {
   const [, name, rest = ''] = /^\/([\w:.-]+)(?:\s+([\s\S]*))?$/.exec(line) ?? [];
@@ -257,7 +257,7 @@ const ThreadCost = v.object({
     hasOlderTurns: v.optional(v.boolean(), false),
   }),
 });
-/** Turns that one answer of the server may have at most. */
+/** Most turns in one response of the server. */
 const mostTurns = 1_000;
 
 async function cost({ server, threadId }: Conversation, output: Output): Promise<undefined> {

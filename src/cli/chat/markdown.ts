@@ -9,7 +9,7 @@ const plain: Style = (text) => text;
 const undecided = /^ {0,12}(?:#{0,6}|[-*+]|>|`{1,2}|\d{1,3}[.)]?)$/;
 const fence = /^ {0,3}```/;
 const closingFence = /^ {0,3}```\s*$/;
-/** Beginnings of a line that more text may turn into a closing fence, or end as one. */
+/** Matches a line that is a closing fence, or may become one with more text. */
 const mayClose = /^ {0,3}`{0,2}$|^ {0,3}```\s*$/;
 const heading = /^ {0,3}#{1,6} /;
 const bullet = /^( {0,12})[-*+] /;
@@ -17,7 +17,7 @@ const number = /^ {0,12}\d{1,3}[.)] /;
 const quote = /^ {0,3}> ?/;
 /** Longest mark: at most this much of a line is held back. */
 const longestMark = 16;
-/** Bounds of a table that is held back: the rest is shown as text. */
+/** Limits of a table that is held back; the rest is shown as text. */
 const maxRows = 500;
 const maxRowChars = 10_000;
 
@@ -45,7 +45,7 @@ export class MarkdownStream {
   /** An asterisk that may be half of the mark of bold text. */
   #hasStar = false;
   #block: Style = plain;
-  /** The line above is empty: a second empty line is left out. */
+  /** Whether the line above is empty, so that a second empty line is left out. */
   #isBelowEmpty = false;
 
   constructor(options: MarkdownOptions) {
@@ -73,7 +73,7 @@ export class MarkdownStream {
     this.#wrap.flush();
   }
 
-  /** Ends the present line, so that other text can follow. */
+  /** Ends the current line, so that other text can follow. */
   interrupt(): void {
     this.end();
     if (!this.#wrap.isAtStart) this.#wrap.endLine();

@@ -99,7 +99,7 @@ async function findHub({ home, options, output, signal }: CommandContext): Promi
   }
 }
 
-/** @returns the record, and the Hub that gave it: the one that was found may have died meanwhile */
+/** @returns the record, and the Hub that returned it: the first Hub may have died in the meantime */
 function ensure(context: CommandContext, path: string): Promise<{ record: RecordAnswer; hub: HubClient }> {
   return withHub(
     context,

@@ -23,7 +23,7 @@ function hasModel({ home, env }: CommandContext, workspace: string): boolean {
 }
 
 /**
- * Offers, once per home and on a terminal only, to connect a model; never while input waits, which the question would take.
+ * Offers to connect a model, once per home and only on a terminal. Does not ask while input waits, which the question would consume.
  *
  * @returns whether one was connected
  */

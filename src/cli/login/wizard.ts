@@ -64,7 +64,7 @@ export async function logIn(context: CommandContext): Promise<Login> {
 /** The service refuses a typed key. */
 class KeyRefused extends Error {}
 
-/** Asks for the key and the model; for the key again while the provider refuses a typed one. */
+/** Asks for the key and the model. Asks for the key again while the provider refuses a typed key. */
 async function accountOf(
   context: CommandContext,
   known: KnownProvider,
@@ -148,9 +148,9 @@ async function modelOf(context: CommandContext, account: Account, known: KnownPr
 }
 
 /**
- * Names of the provider's models; none when it cannot be asked, which the live test explains.
+ * Names of the provider's models; empty if the request fails, which the live test explains.
  *
- * @throws KeyRefused for a key that was typed
+ * @throws KeyRefused for a typed key
  */
 async function listed(context: CommandContext, account: Account): Promise<readonly string[]> {
   const { config } = planned(context, account, '');

@@ -20,7 +20,7 @@ export interface Problem {
   readonly fields?: readonly string[];
   /** Names of the exceeded quotas, from Google's `QuotaFailure`. */
   readonly quotas?: readonly string[];
-  /** Object of the error. */
+  /** Error object of the response body. */
   readonly error?: Json;
 }
 
@@ -146,7 +146,7 @@ export function refusedFault(
     retryAfterMs(headers, now) ?? problem.retryAfterMs ?? limitWaitMs(status, headers, now) ?? shortWait(limitMs);
   const code = codeFor(status, { ...problem, retryAfterMs: waitMs });
   return new ModelError(code, refusalText({ status, code, reason, place }), {
-    // The pause of a shorter limit does not help.
+    // Waiting for a shorter limit does not help.
     retryAfterMs: code === 'upstreamQuotaExceeded' ? (limitMs ?? waitMs) : waitMs,
     ...(isLimitCode(code) && { resetMs: limitMs }),
     isRetryable: mayRetry(status, code, headers['x-should-retry']),
@@ -184,7 +184,7 @@ function limitWaitMs(status: number, headers: IncomingHttpHeaders, now: number):
 const isLimitCode = (code: ModelErrorCode): boolean =>
   code === 'upstreamRateLimited' || code === 'upstreamQuotaExceeded';
 
-/** Time until the limit behind a refusal is reset; undefined: it states none, or has another reason. */
+/** Time until the limit behind a refusal is reset; undefined: the refusal states no time, or has another reason. */
 function resetOf(status: number, headers: IncomingHttpHeaders, problem: Problem, now: number): number | undefined {
   const { message, words = [], quotas = [], error = {} } = problem;
   const isUsedUp = status === 402 || words.some((word) => quotaCodes.has(word));
@@ -192,7 +192,7 @@ function resetOf(status: number, headers: IncomingHttpHeaders, problem: Problem,
   return isLimit ? resetMs({ headers, error, message, quotas, isUsedUp, now }) : undefined;
 }
 
-/** A pause that a turn waits for before it repeats its request. */
+/** A pause short enough that a turn waits before it repeats its request. */
 const shortWait = (waitMs: number | undefined): number | undefined =>
   waitMs !== undefined && waitMs <= maxRetryAfterMs ? waitMs : undefined;
 
@@ -210,14 +210,14 @@ export function reportedFault(problem: Problem, clean: (text: string) => string,
   });
 }
 
-/** Words of external agents about a limit of their subscription. */
+/** Matches messages of external agents about a limit of their subscription. */
 const agentLimitWords =
   /(?:usage|rate|session|weekly|request)[ _-]?limit|hit your .{0,20}limit|limit reached|quota|too many requests/i;
 
 /**
- * The limit that an external agent reports in an error of its protocol, by the fields of its data and its words.
+ * Limit that an external agent reports in an ACP error, found by its data and its message.
  *
- * @param data of the error: not trusted
+ * @param data data of the error, untrusted
  */
 export function agentLimit(
   message: string,

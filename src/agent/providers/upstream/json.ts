@@ -10,18 +10,18 @@ export function wordOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-/** Most tokens, and most US dollars, of one answer that are believed: more would use up every budget of the user at once. */
+/** Most tokens and most US dollars to accept for one answer, because a false number would use up every budget of the user. */
 const believable = { tokens: 1_000_000_000, dollars: 10_000 };
 
 const isBetween = (value: unknown, most: number): value is number =>
   typeof value === 'number' && value >= 0 && value <= most;
 
-/** A count of tokens, also one that was written as a string; undefined: a service cannot have counted it. */
+/** Token count, as a number or a string; undefined if it is implausible. */
 export function countOf(value: unknown): number | undefined {
   const count = typeof value === 'string' && value !== '' ? Number(value) : value;
   return isBetween(count, believable.tokens) ? Math.round(count) : undefined;
 }
 
-/** Cost of one answer in US dollars; undefined: no service asks for it. */
+/** Cost of one answer in US dollars; undefined if it is implausible. */
 export const costOf = (value: unknown): number | undefined =>
   isBetween(value, believable.dollars) ? value : undefined;

@@ -8,16 +8,16 @@ const unitMs: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 const dayMs = 86_400_000;
-/** Longest message that is searched. */
+/** Longest message to search, in characters. */
 const maxChars = 2_000;
-/** Age of a time of the day that still means today: a clock is a little wrong, or the answer came late. */
+/** How far a time of day may be in the past and still mean today: a clock may be slightly wrong, or the answer late. */
 const justPassedMs = 300_000;
 
 const lead = '(?:try|retry|again|resets?|wait|available|renews?|until|after)';
 const part = String.raw`\d{1,9}(?:\.\d{1,9})?\s?(?:ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])`;
 const durationPattern = new RegExp(String.raw`\b${lead}\b[^.\d]{0,40}(${part}(?:(?:,|\s|and){0,6}${part}){0,4})`, 'i');
 
-/** Unit of a duration by its first letters. */
+/** Units of a duration, by their first letters. */
 function unitOf(word: string): number {
   const unit = word.toLowerCase();
   if (unit === 'ms' || unit.startsWith('mil')) return 1;
@@ -48,7 +48,7 @@ const datePattern = new RegExp(
 );
 const timePattern = new RegExp(String.raw`\b${lead}\b[^\d]{0,30}?\b${clock}${zone}(?![\d/%-])`, 'i');
 
-/** Time at which a message asks to try again, in milliseconds since the epoch. A time without a zone is one of this machine. */
+/** Time at which a message asks to try again, in milliseconds since the epoch. A time without a zone is in this machine's zone. */
 export function clockTimeIn(message: string, now: number): number | undefined {
   const text = message.slice(0, maxChars);
   const [, epoch] = epochPattern.exec(text) ?? [];
@@ -59,7 +59,7 @@ export function clockTimeIn(message: string, now: number): number | undefined {
   return dateIn(text, now) ?? timeIn(text, now);
 }
 
-/** "Dec 1st, 2026 6:40 PM", the words of codex. */
+/** Reads "Dec 1st, 2026 6:40 PM", the form that codex uses. */
 function dateIn(text: string, now: number): number | undefined {
   const [, month, day, year, hour, minute, half, place] = datePattern.exec(text) ?? [];
   const time = timeOfDay(hour, minute, half);
@@ -68,11 +68,11 @@ function dateIn(text: string, now: number): number | undefined {
     atIn(place, inYear, months.toLowerCase().split('|').indexOf(month.slice(0, 3).toLowerCase()), Number(day), time);
   const thisYear = new Date(now).getFullYear();
   const at = of(year === undefined ? thisYear : Number(year));
-  // A date without a year in January, read in December.
+  // A January date without a year, read in December.
   return at !== undefined && year === undefined && at < now - dayMs ? of(thisYear + 1) : at;
 }
 
-/** "18:40", "6pm", with a zone or without: the next such time. */
+/** Reads "18:40" or "6pm", with or without a zone, as the next such time. */
 function timeIn(text: string, now: number): number | undefined {
   const [, hour, minute, half, place] = timePattern.exec(text) ?? [];
   // A number alone is not a time.
@@ -123,7 +123,7 @@ function atIn(
   const asUtc = Date.UTC(year, month, day, hour, minute);
   const shift = isUtc(place) ? 0 : offsetOf(asUtc, place);
   if (shift === undefined) return undefined;
-  // Near a change of the clocks the offset of the result counts.
+  // Near a clock change, the offset at the result applies.
   const at = asUtc - shift;
   return valid(isUtc(place) ? at : asUtc - (offsetOf(at, place) ?? shift));
 }

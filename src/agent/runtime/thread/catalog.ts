@@ -193,14 +193,14 @@ export class ThreadCatalog {
     return () => this.#services.feed.broadcast({ method: 'thread/deleted', params: { threadId } });
   }
 
-  /** Deletes the transient threads that an earlier process left. Those with a turn that continues stay. */
+  /** Deletes the transient threads of an earlier process, except those with a turn that continues. */
   async sweepTransient(): Promise<void> {
     const left = this.#registry.durable.store.threads().filter(({ isTransient }) => isTransient);
     const parents = new Map(left.map(({ id, parentThreadId }) => [id, parentThreadId]));
     const isRunning = (id: string | undefined): boolean =>
       id !== undefined && (this.#turns.of(id) !== undefined || isRunning(parents.get(id)));
     for (const { id } of left.filter((thread) => !isRunning(thread.id))) {
-      // The threads of sub-agents go with their parents' thread.
+      // Deleting the parents' thread deletes the threads of sub-agents.
       if (this.#registry.durable.store.thread(id)) await this.delete(id);
     }
   }

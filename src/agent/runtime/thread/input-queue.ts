@@ -7,7 +7,7 @@ import { letters, type ThreadRegistry } from './registry.ts';
 /** Facts that the client of a message adds to it. */
 export type MessageMarks = Partial<Pick<QueuedInput, 'sender' | 'messageId'>>;
 
-/** Messages whose ids are remembered: a client repeats one within seconds after a lost answer. */
+/** Number of message ids to remember, because a client repeats a message within seconds after a lost answer. */
 const maxReceived = 1_000;
 
 /** Inputs that wait for the turn of their thread to complete: stored and bounded. Their clients are known to this process only. */

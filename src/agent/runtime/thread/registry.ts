@@ -15,7 +15,7 @@ export interface ThreadStorage {
 export class ThreadRegistry {
   readonly durable: ThreadStorage;
   readonly #ephemeral: ThreadStorage;
-  /** Transient threads that this process has met. */
+  /** Transient threads that this process has loaded. */
   readonly #transient = new Set<string>();
 
   constructor({ store, feed, onBug }: Pick<RuntimeServices, 'store' | 'feed' | 'onBug'>) {
@@ -83,7 +83,7 @@ export class ThreadRegistry {
     if (thread) store.putThread({ ...thread, lastActiveAt });
   }
 
-  /** Ids of unlisted threads are random and too long to collide: the disk is not queried. */
+  /** Checks no disk, because ids of unlisted threads are random and too long to collide. */
   newId(now: string, isUnlisted: boolean): string {
     const start = `thread_${now.slice(0, 10).replaceAll('-', '')}_`;
     if (isUnlisted) return `${start}${letters()}${letters()}`;

@@ -6,7 +6,7 @@ import type { ApprovalNeed, Tool, ToolContext, ToolResult } from '../../tool.ts'
 import type { RuntimeServices } from '../services.ts';
 import type { DynamicTools } from '../types.ts';
 
-/** Tools of a thread: its enabled server tools, and the tools that its client registered or brought servers for. */
+/** Tools of a thread: its enabled server tools, and the tools that its client registered or whose servers it started. */
 export class ThreadTools {
   readonly #services: RuntimeServices;
   readonly #registered = new Map<string, DynamicTools>();

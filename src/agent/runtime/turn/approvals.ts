@@ -43,7 +43,7 @@ export class TurnApprovals {
   readonly #requestedAt = new WeakMap<ReviewedCall, number>();
   /** Calls that an earlier process asked about, by call id. */
   readonly #earlier = new Map<string, ReviewedCall>();
-  /** Questions of servers and agents so far. */
+  /** Number of questions of servers and agents so far. */
   #elicited = 0;
 
   constructor(options: TurnApprovalsOptions) {
@@ -67,7 +67,7 @@ export class TurnApprovals {
     const items = record.items.snapshot();
     for (const call of record.items.openCalls) {
       const earlier = earlierRequest(items, call);
-      // The server or agent that asked has lost its call.
+      // The call of the server or agent that asked has ended.
       if (!earlier || isForeign(earlier.reviewed)) continue;
       const { reviewed, asked } = earlier;
       this.#earlier.set(call.callId, reviewed);

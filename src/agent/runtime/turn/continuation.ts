@@ -103,9 +103,9 @@ export class TurnContinuation {
   }
 
   /**
-   * Notes work of an external agent, during which the machine stays in one state.
+   * Records work of an external agent, during which the machine stays in one state.
    *
-   * @returns whether the facts are to be saved: at the end of each call, and once a minute
+   * @returns whether to save the facts: at the end of each call, and once a minute
    */
   noteWork(isFinishedCall: boolean): boolean {
     this.#hasFinishedCall ||= isFinishedCall;

@@ -133,7 +133,7 @@ export function textOfRequest(options: TurnOptions): string | undefined {
 
 /**
  * @param request long options of the turn; undefined: it has none
- * @throws Error when the facts cannot be read; the message is for people
+ * @throws Error if the facts are unreadable; the message is for users
  */
 export function factsOf(text: string, request?: string): TurnFacts {
   const json = parsed(text);

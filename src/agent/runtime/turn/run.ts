@@ -95,7 +95,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     const asked = options.approvalPolicy ?? config.approvalPolicy ?? settings.approvalPolicy;
     const isPlanning = (options.mode ?? config.mode) === 'plan';
     const place = { threadId: thread.id, turnId };
-    // A read-only thread declines calls that need approval, also when its caller requests otherwise.
+    // A read-only thread declines calls that need approval, even if its caller requests otherwise.
     const policy = config.readOnly ? 'interrupt' : asked;
     this.turnId = turnId;
     const earlier = resumed?.facts.past && stepsOf(resumed.facts.past);
@@ -332,7 +332,7 @@ export class TurnRun implements TurnWork, RunningTurn {
   /** False: no approval of this id is pending. */
   decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     if (this.#quota.decide(requestId, decision, decider)) return true;
-    // Only a turn that waits for a time can be hurried.
+    // Only a turn that waits for a time can continue early.
     if (decision === 'now') return false;
     return (
       this.#question?.decide(requestId, decision, decider) ||
