@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
@@ -171,6 +172,29 @@ t.test('a redirect with another state, method, path or host is refused, and the 
   t.match(await ask(good), { statusCode: 200, text: 'Logged in. You can close this page.\n' });
   await finished;
   await t.rejects(ask(good), 'the listener is gone');
+});
+
+t.test('a path that is not a URL and a silent connection end neither the log-in nor its process', async (t) => {
+  const { server, settings, home } = await place(t);
+  const login = await beginLogin({ home, settings, signal: new AbortController().signal });
+  t.teardown(() => login.close());
+  const finished = login.finished();
+  const { searchParams } = new URL(login.url);
+  const redirect = new URL(searchParams.get('redirect_uri') ?? '');
+  const open = async () => {
+    const socket = connect(Number(redirect.port), redirect.hostname);
+    t.teardown(() => socket.destroy());
+    await once(socket, 'connect');
+    return socket;
+  };
+  const odd = await open();
+  odd.end(`GET // HTTP/1.1\r\nhost: ${redirect.host}\r\n\r\n`);
+  t.match(await text(odd), /^HTTP\/1\.1 404 /);
+  const cut = once((await open()).resume(), 'close');
+  redirect.search = `${new URLSearchParams({ code: 'code-secret-1', state: searchParams.get('state') ?? '', iss: server.origin })}`;
+  t.equal(await fetch(redirect).then((response) => response.text()), 'Logged in. You can close this page.\n');
+  t.match(await finished, { accessToken: 'access-secret-1' });
+  await cut;
 });
 
 t.test('an ended log-in listens no longer', async (t) => {

@@ -18,6 +18,7 @@ export class RedirectListener {
   readonly #server = createServer((request, response) => this.#handle(request, response));
   readonly #answer = Promise.withResolvers<RedirectAnswer>();
   #isAnswered = false;
+  #result: ServerResponse | undefined;
 
   static async open(): Promise<RedirectListener> {
     const listener = new RedirectListener();
@@ -44,12 +45,14 @@ export class RedirectListener {
     }
   }
 
-  /** Stops listening after sending the answers in progress. */
+  /** Stops listening after sending the result page. Cuts all other connections: a silent one would never end. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
-    this.#server.closeIdleConnections();
+    const result = this.#result;
+    if (result?.writableEnded === true && !result.closed) await once(result, 'close');
+    this.#server.closeAllConnections();
     await closed;
   }
 
@@ -59,12 +62,14 @@ export class RedirectListener {
 
   #handle({ method, url = '/', headers }: IncomingMessage, response: ServerResponse): void {
     response.setHeader('connection', 'close');
-    const { pathname, searchParams: params } = new URL(url, 'http://127.0.0.1');
+    // Any page and any user of this machine can send a path that is not a URL, such as `//`.
+    const { pathname, searchParams: params } = URL.parse(url, 'http://127.0.0.1') ?? new URL('http://127.0.0.1');
     if (method !== 'GET' || pathname !== path || headers.host !== this.#host) send(response, 404, 'Not found.');
     else if (this.#isAnswered || !this.#isOwnState(params)) {
       send(response, 400, 'No log-in is in progress for this address. Start the log-in again.');
     } else {
       this.#isAnswered = true;
+      this.#result = response;
       this.#answer.resolve({
         params,
         reply(isLoggedIn) {
