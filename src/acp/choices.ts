@@ -101,10 +101,10 @@ const presentOf = (config: Config, { key }: Choice): string => {
 
 const AgentOptions = v.fallback(v.record(v.string(), v.union([v.string(), v.boolean()])), {});
 
-/** Id of an agent's option in the editor: no option of ours has such an id. */
+/** Id of an agent's option in the editor, which differs from all ids of our options. */
 const agentOptionPrefix = 'agent_option_';
 
-/** Further choices of an external agent. An editor without switches gets them as selections. */
+/** Other options of an external agent. An editor without switches shows them as selections. */
 function agentOptionsOf(config: Config, { options }: Offered, hasSwitches: boolean): SessionConfigOption[] {
   const chosen = v.parse(AgentOptions, config['agentOptions']);
   return options.map(({ id, name, description, category, value, values = switchValues }): SessionConfigOption => {
@@ -125,7 +125,7 @@ const switchValues = [
   { id: 'false', name: 'Off' },
 ];
 
-/** Options of a session: its mode, and the choices of the thread's agent. @param hasSwitches the editor shows boolean options */
+/** Options of a session: its mode and the options of the thread's agent. @param hasSwitches the editor shows boolean options */
 export function configOptionsOf(
   modes: SessionModeState,
   config: Config,
@@ -174,6 +174,6 @@ function withAgentOption(config: Config, id: string, value: unknown, { options }
   return { ...config, agentOptions: { ...v.parse(AgentOptions, config['agentOptions']), [id]: chosen } };
 }
 
-/** Value of a switch, also in an editor that shows a selection. */
+/** Value of a switch, even if the editor shows it as a selection. */
 const booleanOf = (value: unknown): unknown =>
   value === 'true' || value === 'false' ? value === 'true' : typeof value === 'boolean' ? value : undefined;

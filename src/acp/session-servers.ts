@@ -19,7 +19,7 @@ import type { Link } from './servers.ts';
 export interface SessionServersOptions {
   readonly sessionId: string;
   readonly servers: BroughtServers;
-  /** Name that the editor gives itself. */
+  /** Name that the editor reports. */
   readonly editor: string;
   readonly client: AgentContext;
   /** User home, absolute. */
@@ -42,7 +42,7 @@ const StatusList = v.looseObject({
 });
 type Status = v.InferOutput<typeof StatusList>['data'][number];
 
-/** MCP servers of the editor in one session: each is started once the user has allowed it, and ends with the session. */
+/** MCP servers of the editor in one session. Each starts once the user allows it, and ends with the session. */
 export class SessionServers {
   readonly #options: SessionServersOptions;
   readonly #withdrawal = new AbortController();
@@ -100,7 +100,7 @@ export class SessionServers {
     }
   }
 
-  /** Asks about one server after the other. */
+  /** Asks about the servers one after the other. */
   async #ask(): Promise<Record<string, McpServerSettings>> {
     const allowed: Record<string, McpServerSettings> = {};
     for (const [name, settings] of this.#options.servers) {
@@ -187,7 +187,7 @@ export class SessionServers {
 
 const textContent = (text: string): ToolCallContent => ({ type: 'content', content: { type: 'text', text } });
 
-/** Variables that make programs load other code: their values are part of the command. Other values may be secret. */
+/** Variables that make programs load other code, so their values are shown with the command. Other values may be secret. */
 const loadsCode =
   /^(?:PATH|ENV|BASH_ENV|SHELLOPTS|NODE_OPTIONS|NODE_PATH|PYTHON\w*|PERL5\w*|RUBY\w*|JAVA_TOOL_OPTIONS|(?:LD|DYLD|GIT|NPM_CONFIG|UV|PIP)_\w+)$/i;
 

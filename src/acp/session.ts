@@ -40,7 +40,7 @@ export interface SessionOptions {
 interface Prompt {
   readonly ended: PromiseWithResolvers<SeenTurn>;
   turnId: string | undefined;
-  /** Newest turn before the request to start one, whose answer is awaited; null: the thread had none. */
+  /** Newest turn before the pending request to start one; null: the thread had no turn. */
   after?: string | null | undefined;
   isCancelled: boolean;
   /** Resolves when it is cancelled. */
@@ -321,7 +321,7 @@ export class Session {
     }
   }
 
-  /** Takes the newest turn for that of the prompt, if the answer to its start is missing. */
+  /** Treats the newest turn as the prompt's turn if the response to its start is missing. */
   #findStarted(newest: string | undefined): void {
     const prompt = this.#prompt;
     const isStarting = prompt?.after !== undefined && prompt.turnId === undefined;

@@ -113,7 +113,7 @@ export function commandsOfAgent(delegate: DelegatedAgent | undefined): PromptCom
   return delegate.offers().commands.map((command) => ({ ...command, path: '', agent: delegate.name }));
 }
 
-/** Enabled configured MCP servers in the words of ACP. Only those on pipes are handed on: those on the network keep their secrets. */
+/** Enabled configured MCP servers in ACP form. Only stdio servers are passed on, so the secrets of HTTP servers stay here. */
 export function mcpServersForAgents(
   servers: Config['McpServers'],
   env: Readonly<Record<string, string | undefined>>,
@@ -128,7 +128,7 @@ export function mcpServersForAgents(
   });
 }
 
-/** MCP servers that a client has brought for a thread, in the words of ACP. */
+/** MCP servers that a client named for a thread, in ACP form. */
 export const broughtServersForAgents = (servers: Config['McpServers']): unknown[] =>
   Object.entries(servers).map(([name, settings]) =>
     settings.transport === 'stdio'

@@ -9,13 +9,13 @@ type Settings = Readonly<Record<string, McpServerSettings>>;
 export interface ThreadServersOptions {
   /** Options of the servers of one thread. */
   readonly common: (threadId: string) => Omit<McpServersOptions, 'servers' | 'scopeOf'>;
-  /** Names of configured servers, which take the place of a client's. */
+  /** Names of configured servers, which take precedence over a client's servers. */
   readonly configured: ReadonlySet<string>;
   /** Whether an external agent does the turns of the thread: it starts the servers itself. */
   readonly isDelegated: (threadId: string) => boolean;
   /** Adds the tools of the servers to the thread; undefined: removes them. @throws AgentError threadNotFound */
   readonly serve: (threadId: string, tools: (() => readonly Tool[]) | undefined) => void;
-  /** Removes a secret from everything that is written from now on. */
+  /** Removes a secret from all later output. */
   readonly protect: (secret: string) => void;
   readonly onBug: (error: unknown) => void;
 }
@@ -27,13 +27,13 @@ export interface StartedServers {
 }
 
 interface Brought {
-  /** Connection that brought them. */
+  /** Connection that named the servers. */
   readonly owner: AbortSignal;
   readonly settings: Settings;
   servers?: McpServers;
 }
 
-/** MCP servers that clients bring for single threads. They end with the connection of their client, or with the thread. */
+/** MCP servers that clients name for single threads. They end with their client's connection, or with the thread. */
 export class ThreadServers {
   readonly #options: ThreadServersOptions;
   readonly #byThread = new Map<string, Brought>();
@@ -63,7 +63,7 @@ export class ThreadServers {
     await earlier;
     if (isHandedOn || Object.keys(settings).length === 0) return { data: [], configured: replaced };
     const { McpServers } = await import('../mcp/index.ts');
-    // The client may have left meanwhile.
+    // The client may have left in the meantime.
     if (owner.aborted || this.#byThread.get(threadId) !== brought) return { data: [], configured: replaced };
     const servers = new McpServers({ ...common(threadId), servers: settings, scopeOf });
     brought.servers = servers;
@@ -87,7 +87,7 @@ export class ThreadServers {
     return this.#byThread.get(threadId)?.settings ?? {};
   }
 
-  /** Ends the servers of a thread, those of one client only. */
+  /** Ends the servers of a thread, if `owner` named them. */
   release(threadId: string, owner?: AbortSignal): void {
     const brought = this.#byThread.get(threadId);
     if (!brought || (owner && brought.owner !== owner)) return;
@@ -118,13 +118,13 @@ export class ThreadServers {
   }
 }
 
-/** An approval of a client's server holds for this command or address only. */
+/** Scope of approvals for a client's server: its command or address. */
 function scopeOf(name: string, settings: McpServerSettings): string {
   const what = settings.transport === 'stdio' ? [settings.command, settings.args] : [settings.url];
   return `${name}:${createHash('sha256').update(JSON.stringify(what)).digest('base64url').slice(0, 16)}`;
 }
 
-/** Secrets of a server. Other values would take ordinary words out of texts. */
+/** Secrets of a server, without other values, whose removal would delete ordinary words from texts. */
 function secretsOf(settings: McpServerSettings): string[] {
   if (settings.transport !== 'stdio') return Object.values(settings.httpHeaders);
   return Object.entries(settings.env).flatMap(([name, value]) => (isSecretName(name) ? [value] : []));

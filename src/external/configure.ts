@@ -31,7 +31,7 @@ export interface ConfigureOptions
   readonly logger: Logger;
 }
 
-/** A server inherits the search path of its Hub, which may be older than the program. */
+/** Hint for a missing program: a server inherits the search path of its Hub, which may be older than the program. */
 const olderPath = 'If it is installed, the Hub was started with an earlier PATH: oratorio hub stop, then start again.';
 
 /** Program, arguments and whole environment of an agent's process. */

@@ -20,12 +20,12 @@ const loose = <T extends v.GenericSchema>(schema: T) => v.fallback(v.optional(sc
 const text = loose(v.string());
 const words = loose(v.record(v.string(), v.unknown()));
 
-/** Way to log in. Without a type, the agent does it itself when it is asked to `authenticate`. */
+/** Login method. Without a type, the agent logs its user in on `authenticate`. */
 const AuthMethod = v.object({
   id: text,
   name: text,
   type: text,
-  /** Arguments of the agent's program for a log-in in a terminal. */
+  /** Arguments of the agent's program for a login in a terminal. */
   args: loose(v.pipe(v.array(v.string()), v.maxLength(100))),
   env: loose(v.record(v.string(), v.string())),
 });

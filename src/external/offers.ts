@@ -53,7 +53,7 @@ export class SessionOffers {
     };
   }
 
-  /** @returns the parameters that set a further option; `current`: nothing is to be done; undefined: it is not offered */
+  /** @returns the parameters that set another option; `current`: the value is already set; undefined: the option is not offered */
   changeOption(id: string, value: string | boolean): object | 'current' | undefined {
     const option = this.#options.find((each) => each.id === id && !ownCategories.has(each.category ?? ''));
     if (!option) return undefined;
@@ -101,13 +101,13 @@ export class SessionOffers {
   }
 }
 
-/** Options that the thread has settings of its own for. */
+/** Options for which a thread has its own settings. */
 const ownCategories: ReadonlySet<string> = new Set(['model', 'mode', 'thought_level']);
 
 const isSwitch = ({ type, currentValue }: ConfigOption): boolean =>
   type === 'boolean' || typeof currentValue === 'boolean';
 
-/** An option for people: words are bounded. One without a usable id or value is left out. */
+/** Describes an option for display, with texts of limited length. Leaves out an option without a usable id or value. */
 function offeredOption(option: ConfigOption): AgentOption[] {
   const { id, name, description, category, currentValue: value } = option;
   if (id === undefined || value === undefined || !isShort(id) || (typeof value === 'string' && !isShort(value)))

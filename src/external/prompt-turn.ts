@@ -74,7 +74,7 @@ export class PromptTurn {
     return outcomeOf(decision, options);
   }
 
-  /** Asks the user a question of the agent, until the agent withdraws it or has finished its link. */
+  /** Asks the user a question of the agent, until the agent withdraws it or reports that its link is finished. */
   async elicit(form: QuestionForm, toolCallId: string | undefined, linkId: string | undefined, signal: AbortSignal) {
     const finished = new AbortController();
     if (linkId !== undefined) this.#links.set(linkId, finished);
@@ -89,7 +89,7 @@ export class PromptTurn {
     }
   }
 
-  /** The agent has heard that the user has finished at a link. */
+  /** The agent reports that the user has finished with a link. */
   completeLink(linkId: string): void {
     this.#links.get(linkId)?.abort();
   }

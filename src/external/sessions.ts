@@ -40,13 +40,13 @@ export interface AgentSettings {
   readonly command: readonly string[];
   /** MCP servers for sessions of a thread, in the form of the protocol. */
   readonly mcpServers: (threadId: string) => readonly unknown[];
-  /** Completes "log in: …" for an agent that needs a log-in; undefined: as the agent says. */
+  /** Completes "log in: …" for an agent that needs a log-in; undefined: the agent's own login methods apply. */
   readonly loginHint: string | undefined;
   /** Whether a session would use a model that the user has not chosen. */
   readonly isRefused: (session: SessionState) => boolean;
   /** Whether an agent that asks at all asks before it acts in this mode. */
   readonly mayUse: (mode: string) => boolean;
-  /** Whether an option of this category leaves it asking. */
+  /** Whether the agent still asks for approval when an option of this category is set. */
   readonly maySet: (category: string | undefined) => boolean;
   /** Sentence for an agent that is missing. */
   readonly installHint: string;
@@ -259,7 +259,7 @@ export class Sessions {
     }
   }
 
-  /** MCP servers of a thread, those on the network for an agent that takes them only. */
+  /** MCP servers of a thread. HTTP servers are included only for an agent that supports them. */
   #serversFor({ info }: Connection, threadId: string): readonly unknown[] {
     const takesHttp = info?.agentCapabilities.mcpCapabilities?.http === true;
     return this.#settings.mcpServers(threadId).filter((server) => takesHttp || !v.is(HttpServer, server));
@@ -366,7 +366,7 @@ export class Sessions {
   }
 }
 
-/** Further directories of a thread, for an agent that takes them. */
+/** Additional directories of a thread, for an agent that supports them. */
 function directoriesFor({ info }: Connection, { directories }: DelegatedOrder) {
   const taken = info?.agentCapabilities.sessionCapabilities?.additionalDirectories;
   return directories.length > 0 && taken !== undefined && taken !== null && { additionalDirectories: directories };
