@@ -7,7 +7,8 @@ import {
   changedFiles,
   EditorServersError,
   editorServerAnswer,
-  filesOfEditorServer,
+  filesOfServer,
+  loadsCode,
   storeEditorServerAnswer,
 } from '../config/index.ts';
 import { count, messageOf, plural, shellWord, visible } from '../lib/index.ts';
@@ -114,10 +115,10 @@ export class SessionServers {
     const server = { editor, workspace, settings };
     const stored = editorServerAnswer(home, server);
     if (stored !== undefined) return stored === 'always';
-    const files = filesOfEditorServer(server);
+    const files = filesOfServer(settings, workspace);
     const optionId = await this.#choice(name, settings);
     const isAllowed = optionId === 'accept' || optionId === 'acceptAlways';
-    const [changed] = changedFiles(files, filesOfEditorServer(server));
+    const [changed] = changedFiles(files, filesOfServer(settings, workspace));
     if (isAllowed && changed !== undefined) {
       this.#endOf(
         name,
@@ -186,10 +187,6 @@ export class SessionServers {
 }
 
 const textContent = (text: string): ToolCallContent => ({ type: 'content', content: { type: 'text', text } });
-
-/** Variables that make programs load other code, so their values are shown with the command. Other values may be secret. */
-const loadsCode =
-  /^(?:PATH|ENV|BASH_ENV|SHELLOPTS|NODE_OPTIONS|NODE_PATH|PYTHON\w*|PERL5\w*|RUBY\w*|JAVA_TOOL_OPTIONS|(?:LD|DYLD|GIT|NPM_CONFIG|UV|PIP)_\w+)$/i;
 
 function questionOf(editor: string, settings: McpServerSettings, workspacePath: string): string {
   const lines = [

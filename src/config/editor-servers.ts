@@ -5,7 +5,7 @@ import * as v from 'valibot';
 import { FileRefusedError, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import type { McpServerSettings } from '../protocol/index.ts';
 import { LockedFileError, whileLocked } from './lock-file.ts';
-import { type NamedFiles, namedFiles } from './named-files.ts';
+import { filesOfServer } from './server-files.ts';
 
 /** An MCP server that an editor brings to a workspace. */
 export interface EditorServer {
@@ -42,12 +42,6 @@ export class EditorServersError extends Error {
   override readonly name = 'EditorServersError';
 }
 
-/** Files of the workspace that the server's command names. */
-export function filesOfEditorServer({ workspace, settings }: Pick<EditorServer, 'workspace' | 'settings'>): NamedFiles {
-  if (settings.transport !== 'stdio') return new Map();
-  return namedFiles(workspace, [settings.command, settings.args]);
-}
-
 /** The user's lasting answer about a server; undefined: ask the user. A damaged file allows nothing. */
 export function editorServerAnswer(home: string, server: EditorServer): Answer['answer'] | undefined {
   const { editor, workspace } = server;
@@ -73,13 +67,13 @@ export function forgetEditorServers(home: string, workspace: string): boolean {
 }
 
 function hashOf(server: EditorServer, salt: string): string {
-  const { settings } = server;
+  const { settings, workspace } = server;
   const [what, values] =
     settings.transport === 'stdio'
       ? [[settings.command, settings.args], settings.env]
       : [[settings.url], settings.httpHeaders];
   const sorted = Object.entries(values).sort(([one], [other]) => (one < other ? -1 : 1));
-  const files = [...filesOfEditorServer(server)];
+  const files = [...filesOfServer(settings, workspace)];
   return createHash('sha256')
     .update(JSON.stringify([salt, settings.transport, what, sorted, files]))
     .digest('base64url');

@@ -19,7 +19,6 @@ export {
   type EditorServer,
   EditorServersError,
   editorServerAnswer,
-  filesOfEditorServer,
   forgetEditorServers,
   storeEditorServerAnswer,
 } from './editor-servers.ts';
@@ -72,6 +71,7 @@ export { apiApprovalPolicyOf, handOverMsOf, restartPolicyOf } from './restart-po
 export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
 export { Config, extraToolNames, toolNames } from './schema.ts';
 export { secretsIn } from './secrets.ts';
+export { filesOfServer, loadsCode } from './server-files.ts';
 export { lineIn, settingPlaces } from './setting-places.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';
 export { quotedPath } from './shell-path.ts';

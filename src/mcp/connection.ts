@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/index.ts';
-import { changedFiles, type NamedFiles, namedFiles, startedFileRemedy } from '../config/index.ts';
+import { changedFiles, filesOfServer, type NamedFiles, startedFileRemedy } from '../config/index.ts';
 import { plainText, visible } from '../lib/index.ts';
 import {
   defaults,
@@ -64,13 +64,6 @@ export interface ConnectionOptions {
   readonly onEnd: (end: ConnectionEnd) => void;
   /** Something is wrong that does not end the connection. */
   readonly onTrouble: (what: string, error: unknown) => void;
-}
-
-/** Files of the workspace that the command of a server names. */
-export function filesOfServer(settings: McpServerSettings, workspacePath: string): NamedFiles {
-  if (settings.transport !== 'stdio') return new Map();
-  const { command, args, cwd } = settings;
-  return namedFiles(workspacePath, [command, args], cwd === undefined ? [] : [cwd]);
 }
 
 export interface CallOptions {

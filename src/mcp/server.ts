@@ -6,11 +6,12 @@ import {
   type McpServerPolicy,
   mcpServerMachine,
 } from '../../machines/index.ts';
+import { filesOfServer } from '../config/index.ts';
 import { plainText } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type McpServerSettings, type McpServerStatus, mcpStartupStates } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
-import { Connection, type Environment, filesOfServer } from './connection.ts';
+import { Connection, type Environment } from './connection.ts';
 import type { FailureCode } from './failure.ts';
 import type { Tool as ServerTool } from './library.ts';
 import { LoginSession, serverAddress, usesLogin } from './oauth/index.ts';

@@ -1,6 +1,6 @@
 /** MCP servers that an editor brings: asked about, started for the session, ended with it. */
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { McpServer } from '@agentclientprotocol/sdk';
 import t, { type Test } from 'tap';
@@ -117,6 +117,32 @@ t.test('a server is refused for good by `never`, and asked about again when its 
   await third.prompt('hi');
   t.equal(third.asked.length, 1);
 });
+
+for (const [what, name, value, command] of [
+  ['a variable loads', 'NODE_OPTIONS', '--require ./hook.cjs', process.execPath],
+  ['the search path finds', 'PATH', `bin:${process.env['PATH']}`, 'own-server'],
+] as const) {
+  t.test(`a server is asked about again when a file that ${what} has changed`, async (t) => {
+    const where = await surroundings(t, scripted(says('hello')));
+    mkdirSync(join(where.workspace, 'bin'));
+    const [hook, own] = [join(where.workspace, 'hook.cjs'), join(where.workspace, 'bin', 'own-server')];
+    const write = (code: number) => {
+      writeFileSync(hook, `process.exit(${code});\n`);
+      writeFileSync(own, `#!/bin/sh\nexit ${code}\n`, { mode: 0o755 });
+    };
+    write(1);
+    const server: McpServer = { name: 'own', command, args: ['--version'], env: [{ name, value }] };
+    const first = await withServers(t, where, [server], () => choose('declineAlways'));
+    await first.prompt('hi');
+    const second = await withServers(t, where, [server]);
+    await second.prompt('hi');
+    t.equal(second.asked.length, 0);
+    write(2);
+    const third = await withServers(t, where, [server]);
+    await third.prompt('hi');
+    t.equal(third.asked.length, 1);
+  });
+}
 
 t.test('a file that changes while the question is open is not started', async (t) => {
   const where = await surroundings(t, scripted(says('hello')));

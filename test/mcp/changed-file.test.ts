@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { Connection, filesOfServer } from '../../src/mcp/connection.ts';
+import { filesOfServer } from '../../src/config/index.ts';
+import { Connection } from '../../src/mcp/connection.ts';
 import { stdio } from './helpers.ts';
 
 t.test('regression: C4 a server whose file in the workspace has changed is not started', async (t) => {
