@@ -178,7 +178,7 @@ t.test('a sandbox that cannot be made is named as the reason, with auto and with
       },
     });
     const { text, isError, exitCode } = await run('touch proof');
-    t.match(text, /there is no sandbox|This is the sandbox, not the command/);
+    t.match(text, /there is no sandbox|The sandbox failed, not the command/);
     t.match(text, /Can't mount tmpfs/);
     t.equal(isError, true);
     t.equal(exitCode, undefined, 'no exit code of the command');

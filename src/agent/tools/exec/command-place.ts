@@ -148,7 +148,7 @@ export async function findPlace(
     onSandbox?.(opened.problem);
     return sandbox === 'required'
       ? `Exec: the setting Tools.Shell.Sandbox is "required", and there is no sandbox: ${opened.problem}. Only the user can change that.`
-      : `Exec: the command did not run: ${opened.problem}. This is the sandbox, not the command. oratorio doctor names the place; outside: true asks the user to run it without the sandbox.`;
+      : `Exec: the command did not run: ${opened.problem}. The sandbox failed, not the command: oratorio doctor names the place, and outside: true asks the user to run it without the sandbox.`;
   }
   const { words, close, handOver } = opened;
   if (words.length > 0) onSandbox?.(undefined);
