@@ -45,7 +45,7 @@ async function run({ quick }: Context): Promise<Result> {
     ],
     checks: [
       { what: 'kills of a running turn', measured: server.moments + hub.moments, atLeast: wanted.server + wanted.hub },
-      { what: 'turns that ended otherwise than without a kill', measured: faults.length, atMost: 0 },
+      { what: 'turns that ended differently from a run without a kill', measured: faults.length, atMost: 0 },
     ],
     notes: faults.slice(0, 20),
   };
