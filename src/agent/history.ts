@@ -28,7 +28,9 @@ function partText(part: InputPart): string {
 
 function resourceText({ server, uri, text }: InputPart & { type: 'resourceRef' }): string {
   if (text === undefined) return `@${server}:${uri}`;
-  return `<resource server="${server}" uri=${JSON.stringify(uri)}>\n${text}\n</resource>`;
+  // Text after an end tag would pass for words of the user.
+  const inner = text.replace(/<(?=\/resource)/gi, '&lt;');
+  return `<resource server="${server}" uri=${JSON.stringify(uri)}>\n${inner}\n</resource>`;
 }
 
 /** Images that messages name by their paths, by path. */
