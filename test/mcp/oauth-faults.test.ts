@@ -86,6 +86,11 @@ for (const [name, prepare, expected] of [
   ],
   ['a program as authorization endpoint', { metadata: { authorization_endpoint: 'file:///bin/sh' } }, /invalid|https/],
   [
+    'a program behind another scheme',
+    { metadata: { authorization_endpoint: 'vscode://localhost/open' } },
+    /does not use https/,
+  ],
+  [
     'metadata for another resource',
     { resourceMetadata: { resource: 'https://other.example.com/mcp' } },
     /another address/,

@@ -28,8 +28,10 @@ export function serverAddress({ url }: HttpSettings): URL {
  */
 export function requireSecure(address: URL, server: URL): void {
   const isLocal = isLoopback(address.hostname);
-  if (isLocal ? isLoopback(server.hostname) : address.protocol === 'https:') return;
-  const problem = isLocal ? 'is on this machine, but the server is not' : 'does not use https';
+  const isAllowed = isLocal ? isLoopback(server.hostname) : address.protocol === 'https:';
+  // A browser hands other schemes on to programs.
+  if (isAllowed && /^https?:$/.test(address.protocol)) return;
+  const problem = isLocal && !isAllowed ? 'is on this machine, but the server is not' : 'does not use https';
   throw new McpFailure('misconfigured', `${address.origin} ${problem}: nothing is sent there. Correct the url.`, {
     isRetryable: false,
   });
