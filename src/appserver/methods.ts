@@ -183,7 +183,7 @@ function turnMethods(
   return {
     'turn/start': ({ threadId, input, approvalPolicy, mode, unattended: isUnattended }, asker) => {
       const options = { approvalPolicy, mode, isUnattended };
-      return withReferences(mcp, input, (resolved) => {
+      return withReferences({ runtime, mcp, threadId }, input, (resolved) => {
         const { turn, begin } = runtime.turns.start(threadId, resolved, asker.hear, options);
         return { result: { turn }, after: begin };
       });
@@ -191,7 +191,7 @@ function turnMethods(
     'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: runtime.turns.interrupt(threadId, turnId) }),
     'turn/enqueue': ({ threadId, input, sender, messageId }, asker) => {
       const marks = { sender, messageId };
-      return withReferences(mcp, input, (resolved) => {
+      return withReferences({ runtime, mcp, threadId }, input, (resolved) => {
         const { queuedInput, queuedInputs, begin } = runtime.turns.enqueue(threadId, resolved, marks, asker.hear);
         return { result: { queuedInput, queuedInputs: [...queuedInputs] }, after: begin };
       });
@@ -200,7 +200,7 @@ function turnMethods(
       result: { queuedInputs: [...runtime.turns.dequeue(threadId, queuedInputId)] },
     }),
     'turn/steer': ({ threadId, expectedTurnId, queuedInputId, input }) =>
-      withReferences(mcp, input ?? [], (resolved) => {
+      withReferences({ runtime, mcp, threadId }, input ?? [], (resolved) => {
         const words = { queuedInputId, input: input && resolved };
         const { turnId, queuedInputs } = runtime.turns.steer(threadId, expectedTurnId, words);
         return { result: { turnId, queuedInputs: [...queuedInputs] } };
@@ -231,13 +231,17 @@ function turnMethods(
   };
 }
 
-/** Calls `use` with the texts of prompts and resources of MCP servers, at once when the input names none. @throws AgentError */
+/**
+ * Calls `use` with the texts of prompts and resources of MCP servers, at once when the input names none. A read-only thread gets none: its
+ * input has texts of others, such as a pull request, and it may use no MCP server. @throws AgentError
+ */
 function withReferences<T>(
-  mcp: McpServices,
+  { runtime, mcp, threadId }: { readonly runtime: Runtime; readonly mcp: McpServices; readonly threadId: string },
   input: readonly InputPart[],
   use: (resolved: readonly InputPart[]) => T,
 ): T | Promise<T> {
-  const resolved = mcp.resolve(input);
+  const { config } = runtime.threads.read(threadId, { includeTurns: false });
+  const resolved = config?.readOnly === true ? input : mcp.resolve(input);
   return resolved instanceof Promise ? resolved.then(use) : use(resolved);
 }
 

@@ -442,6 +442,20 @@ scenario(t, 'a background process is listed with its thread, and can be stopped'
   });
 });
 
+scenario(t, 'a read-only thread reads no MCP resource that its input mentions', {}, async (t, { open }) => {
+  const session = await open({ ledger });
+  const settings = { ...small, enabled: true };
+  await session.call('mcp/upsert', { name: 'small', settings });
+  const input = words('Review this: @small:demo://none');
+  const { thread } = await session.call('thread/start', { config: { readOnly: true } });
+  const { turn } = await session.call('turn/start', { threadId: thread.id, input });
+  await session.until('turn/completed');
+  t.type(turn.id, 'string');
+  const { thread: other } = await session.call('thread/start', {});
+  t.match(await session.refused('turn/start', { threadId: other.id, input }), { name: 'mcpReferenceFailed' });
+  await session.call('mcp/remove', { name: 'small' });
+});
+
 t.test('MCP servers can be added, tested, listed and removed', async (t) => {
   const { path, home } = makeWorkspace(t);
   const servers = { users: { ...small, enabled: false } };
