@@ -19,12 +19,7 @@ const ItemEvent = v.looseObject({
   }),
 });
 const SystemEvent = v.looseObject({ message: v.string() });
-const ResumedTurn = v.looseObject({
-  turn: v.looseObject({
-    resumes: v.optional(v.number(), 0),
-    items: v.optional(v.array(v.looseObject({ outcome: v.optional(v.unknown()) })), []),
-  }),
-});
+const ResumedTurn = v.looseObject({ turn: v.looseObject({ resumes: v.optional(v.number(), 0) }) });
 
 const SpentTurn = v.looseObject({
   tokenUsage: v.looseObject({ inputTokens: v.number(), outputTokens: v.number(), costUsd: v.number() }),
@@ -40,19 +35,15 @@ const neverAsking: ReadonlySet<string> = new Set(['SpawnSubagent', 'WebSearch'])
 
 const signs = { pending: '☐', in_progress: '◐', completed: '☑' } as const;
 
-/** Prints a line for each time that the turn was resumed by another agent server. */
+/** Prints a line for each time that the turn was resumed by another agent server. Its notice names the calls of unknown outcome. */
 function showResumption(output: Pick<Output, 'note'>): (event: TurnEvent) => void {
   let shown = 0;
   return (event) => {
     if (event.type !== 'other' || event.method !== 'turn/started') return;
     const parsed = v.safeParse(ResumedTurn, event.params);
     if (!parsed.success || parsed.output.turn.resumes <= shown) return;
-    const { resumes, items } = parsed.output.turn;
-    shown = resumes;
-    const unknown = items.filter(({ outcome }) => outcome === 'unknown').length;
-    const commands = unknown === 1 ? '1 command' : `${unknown} commands`;
-    const doubt = unknown === 0 ? '' : ` (${commands} with unknown outcome)`;
-    output.note(`↻ The agent server was restarted; this turn goes on${doubt}.`);
+    shown = parsed.output.turn.resumes;
+    output.note('↻ The agent server was restarted; this turn goes on.');
   };
 }
 
@@ -128,11 +119,12 @@ export function spentIn(turn: Readonly<Record<string, unknown>>): string | undef
   return `· ${inputTokens} tokens in, ${outputTokens} out, ${dollars(costUsd)}`;
 }
 
-/** Values only: `{"path":"a.ts","limit":5}` is `a.ts 5`. */
+/** Values only: `{"path":"a.ts","limit":5}` is `a.ts 5`. Lists and objects stay JSON. */
 function argumentsOf(json: string): string {
   try {
     const args: unknown = JSON.parse(json);
-    return typeof args === 'object' && args !== null ? Object.values(args).map(String).join(' ') : String(args);
+    const wordOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+    return typeof args === 'object' && args !== null ? Object.values(args).map(wordOf).join(' ') : wordOf(args);
   } catch {
     return json;
   }

@@ -13,7 +13,7 @@ import { discardedIn } from './activity.ts';
 import { type Approver, askAt, declineUnattended } from './approvals.ts';
 import type { CommandContext } from './command.ts';
 import { CliError, usageError } from './errors.ts';
-import { LastingServer } from './lasting-server.ts';
+import { isStop, LastingServer } from './lasting-server.ts';
 import { partsOf } from './mentions.ts';
 import { Patience } from './patience.ts';
 
@@ -112,6 +112,13 @@ export interface Answer {
   readonly turn: Readonly<Record<string, unknown>>;
 }
 
+/** A user has stopped the agent server: its next start resumes the turn. */
+function turnSuspended({ threadId, turnId }: RunningTurn, { code }: AppServerConnectionError): CliError {
+  const what = 'The agent server was stopped. The turn is suspended, and resumes when the agent server starts again.';
+  const hint = `Resume it: oratorio ensure; then read the answer: oratorio threads export --thread ${threadId}`;
+  return new CliError('failure', what, hint, code, { threadId, turnId, state: 'suspended' });
+}
+
 /** The agent server ended, or cut the connection, while the turn ran. */
 function turnCut({ threadId, turnId }: RunningTurn, { message, code }: AppServerConnectionError): CliError {
   const what = `${message} The turn was cut off; the files that it changed stay changed.`;
@@ -133,12 +140,14 @@ export async function answerOf(
 ): Promise<Answer> {
   const said = new Map<string, string>();
   let hasSaid = false;
+  let isSuspended = false;
   const interrupt = () => void turn.interrupt().catch(() => undefined);
   signal.addEventListener('abort', interrupt, { once: true });
   if (signal.aborted) interrupt();
   try {
     for await (const event of turn) {
       onEvent(event);
+      isSuspended ||= event.type === 'other' && isStop(event);
       if (event.type === 'message') {
         if (!said.has(event.itemId) && hasSaid) onText('\n\n');
         hasSaid = true;
@@ -158,7 +167,8 @@ export async function answerOf(
     }
     throw new CliError('failure', 'The turn ended without saying how.');
   } catch (error) {
-    throw error instanceof AppServerConnectionError && !signal.aborted ? turnCut(turn, error) : error;
+    if (!(error instanceof AppServerConnectionError) || signal.aborted) throw error;
+    throw isSuspended ? turnSuspended(turn, error) : turnCut(turn, error);
   } finally {
     signal.removeEventListener('abort', interrupt);
   }

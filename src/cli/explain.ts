@@ -8,7 +8,7 @@ import {
 } from '../client/index.ts';
 import { DeployError, deployErrors } from '../deploy/index.ts';
 import { messageOf } from '../lib/index.ts';
-import type { HubErrorBody } from '../protocol/index.ts';
+import { type HubErrorBody, rpcErrors } from '../protocol/index.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 
@@ -159,5 +159,7 @@ export function explain(error: unknown): Failure {
     };
   }
   const code = error instanceof JsonRpcError ? `rpc${error.code}` : 'failure';
-  return { exitCode: exitCodes.failure.code, what: message, hint: null, context: '', body: body(code, message) };
+  const isBusy = error instanceof JsonRpcError && error.code === rpcErrors.turnInProgress.code;
+  const hint = isBusy ? 'Wait until it ends, or interrupt it on the page: oratorio inspect . --open' : null;
+  return { exitCode: exitCodes.failure.code, what: message, hint, context: '', body: body(code, message) };
 }

@@ -161,7 +161,8 @@ export async function reachServer(
 const Suspended = v.looseObject({ kind: v.literal('turnSuspended'), reason: v.literal('stop') });
 
 /** Whether a user has stopped the agent server, so that its turns wait for the next start. */
-const isStop = ({ method, params }: RpcNotification): boolean => method === 'system/event' && v.is(Suspended, params);
+export const isStop = ({ method, params }: Pick<RpcNotification, 'method' | 'params'>): boolean =>
+  method === 'system/event' && v.is(Suspended, params);
 
 const Resolved = v.looseObject({ requestId: v.string(), decision: v.string(), client: v.optional(v.string()) });
 

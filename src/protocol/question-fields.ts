@@ -92,7 +92,9 @@ export function checkContent(form: QuestionForm, content: QuestionContent): Chec
   const fields = fieldsOf(form);
   const known = new Set(fields.map(({ name }) => name));
   const stray = Object.keys(content).find((name) => !known.has(name));
-  if (stray !== undefined) return { ok: false, field: stray, problem: 'The question has no such field.' };
+  if (stray !== undefined) {
+    return { ok: false, field: stray, problem: `The question has no such field, only: ${[...known].join(', ')}.` };
+  }
   const answers: Record<string, QuestionContent[string]> = {};
   for (const field of fields) {
     const value = Object.hasOwn(content, field.name) ? content[field.name] : undefined;

@@ -18,24 +18,30 @@ t.test('a plan is printed step by step with its states, and its call is not', as
   t.same(lines, ['  ☑ read', '  ◐ write', '  ☐ test', '▸ SpawnSubagent look']);
 });
 
-t.test('a resumed turn is announced once for each resumption, with its unknown outcomes', async (t) => {
+t.test(
+  'a resumed turn is announced once for each resumption, and unknown outcomes are left to its notice',
+  async (t) => {
+    const lines: string[] = [];
+    const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 60 });
+    const started = (resumes: number | undefined) =>
+      show({ type: 'other', method: 'turn/started', params: { turn: { resumes, items: [{ outcome: 'unknown' }] } } });
+    started(undefined);
+    t.same(lines, []);
+    started(1);
+    started(1);
+    started(2);
+    const line = '↻ The agent server was restarted; this turn goes on.';
+    t.same(lines, [line, line]);
+  },
+);
+
+t.test('regression: a list in the arguments of a call is printed as JSON', async (t) => {
   const lines: string[] = [];
   const show = showActivity({ note: (line) => lines.push(line), colors: markedPalette(false), width: 60 });
-  const started = (resumes: number | undefined, ...outcomes: string[]) => {
-    const items = outcomes.map((outcome) => ({ type: 'toolResult', outcome }));
-    show({ type: 'other', method: 'turn/started', params: { turn: { resumes, items } } });
-  };
-  started(undefined);
-  t.same(lines, []);
-  started(1, 'completed');
-  started(1, 'unknown');
-  started(2, 'unknown');
-  started(3, 'unknown', 'unknown');
-  t.same(lines, [
-    '↻ The agent server was restarted; this turn goes on.',
-    '↻ The agent server was restarted; this turn goes on (1 command with unknown outcome).',
-    '↻ The agent server was restarted; this turn goes on (2 commands with unknown outcome).',
-  ]);
+  const args = JSON.stringify({ path: 'a.ts', limit: 5, names: [{ a: 1 }] });
+  const item = { type: 'toolCall', callId: 'a', tool: 'SpawnSubagent', arguments: args };
+  show({ type: 'other', method: 'item/completed', params: { item } });
+  t.same(lines, ['▸ SpawnSubagent a.ts 5 [{"a":1}]']);
 });
 
 t.test('a withdrawn answer is named once, a withdrawn thought is not', async (t) => {

@@ -41,6 +41,17 @@ t.test('chat connects again through the Hub, and prints the rest of the answer',
   t.match(text, /↻ The agent server was restarted; this turn goes on/);
 });
 
+t.test('chat whose agent server is stopped names the commands that resume the turn and print its answer', async (t) => {
+  const { workspace, at } = await workspaceOf(t);
+  const command = 'run: touch began; sleep 300';
+  const chat = runInProcess(hub.home, 'chat', command, '--yes', '--workspace', workspace);
+  await eventually(() => existsSync(at('began')) || undefined, 'the command runs');
+  await runInProcess(hub.home, 'stop', workspace);
+  const { code, text } = await chat;
+  t.equal(code, 1, text);
+  t.match(text, /The turn is suspended[\s\S]*oratorio ensure; [\s\S]*oratorio threads export --thread thread_/);
+});
+
 t.test(
   'a command of a sub-agent in the sandbox outlives a kill, and the call of its parent gets the result',
   async (t) => {

@@ -51,7 +51,7 @@ t.test('a question makes the turn wait like an approval; the checked answer is t
     [{ Library: 'zod' }, 'Tests: An answer is missing.'],
     [{ Library: ['zod'], Tests: ['unit'] }, 'Library: Expected one choice.'],
     [{ Library: 'zod', Tests: ['unit', 'unit'] }, 'Tests: A choice is repeated.'],
-    [{ Library: 'zod', Tests: 'unit', Stray: 'x' }, 'Stray: The question has no such field.'],
+    [{ Library: 'zod', Tests: 'unit', Stray: 'x' }, 'Stray: The question has no such field, only: Library, Tests.'],
   ];
   for (const [content, detail] of invalid) {
     t.throws(() => runtime.turns.answer(requestId, { action: 'accept', content }), {
