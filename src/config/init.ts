@@ -1,6 +1,13 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { createFileAtomic, FileRefusedError, makeDirectory, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
+import { join, resolve, sep } from 'node:path';
+import {
+  canonicalPath,
+  createFileAtomic,
+  FileRefusedError,
+  makeDirectory,
+  readBoundedFile,
+  writeFileAtomic,
+} from '../lib/index.ts';
 import { TrustError } from './error.ts';
 import { directoryName, homeDirectory, workspaceConfigFile } from './home.ts';
 import {
@@ -31,7 +38,7 @@ export class InitError extends Error {
  * trusted: no other user can have put anything there. Any other is restricted, and an existing `.oratorio/` keeps its trust.
  *
  * @throws InitError when `dir` is a file, cannot be created, has a name that is not UTF-8, holds an `.oratorio` of another
- *   user or a symlink in its place, or Oratorio's own home would become the workspace's directory
+ *   user or a symlink in its place, or it is or lies in a directory with data of Oratorio
  */
 export function initWorkspace(
   dir: string,
@@ -42,6 +49,11 @@ export function initWorkspace(
   const home = homeDirectory(env);
   if (inside === home) {
     throw new InitError(`${workspacePath} cannot be a workspace: Oratorio saves your own data in ${inside}`);
+  }
+  const real = canonicalPath(workspacePath);
+  // The files of a workspace are the agent's to read: keys, tokens and rights must not be among them.
+  if (real === canonicalPath(home) || real.split(sep).includes(directoryName)) {
+    throw new InitError(`${workspacePath} cannot be a workspace: it has data of Oratorio. Choose another directory`);
   }
   if (!isValidName(workspacePath)) {
     throw new InitError(`${workspacePath} cannot be a workspace: its name is not valid UTF-8. Rename the directory`);

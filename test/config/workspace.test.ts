@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import t from 'tap';
@@ -39,6 +39,18 @@ t.test('init adds missing files of a workspace', async (t) => {
   const root = t.testdir({ '.oratorio': {} });
   t.equal(initWorkspace(root, { ORATORIO_HOME: join(root, 'home') }).created, true);
   t.ok(existsSync(join(root, '.oratorio', 'config.json')));
+});
+
+t.test('init refuses directories with data of Oratorio', (t) => {
+  const root = t.testdir({ home: { hub: {} }, code: { '.oratorio': {} } });
+  const env = { ORATORIO_HOME: join(root, 'home') };
+  symlinkSync(join(root, 'home'), join(root, 'link'));
+  for (const path of ['home', 'link', 'code/.oratorio', 'code/.oratorio/new']) {
+    t.throws(() => initWorkspace(join(root, path), env), { name: 'InitError', message: /has data of Oratorio/ }, path);
+  }
+  t.notOk(existsSync(join(root, 'home', '.oratorio')));
+  t.match(initWorkspace(join(root, 'code'), env), { created: true });
+  t.end();
 });
 
 t.test('init refuses a path that cannot be a workspace', async (t) => {
