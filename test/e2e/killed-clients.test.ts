@@ -27,7 +27,7 @@ import {
 } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, isAlive, killIfThere, makeWorkspace, quick, startTestHub, type TestHub } from '../hub/harness.ts';
 import { program, programEnvironment } from '../programs.ts';
-import { button, write as send } from '../ui/chat-scene.ts';
+import { write as send } from '../ui/chat-scene.ts';
 
 const key = 'a-key';
 const over = Promise.withResolvers<void>();
@@ -193,9 +193,12 @@ async function chatPage(): Promise<Page> {
   page.on('pageerror', (error) => complaints.push(String(error)));
   await page.goto(`${hub.lock.apiBaseUrl}${record.page}#token=${pageToken(home)}&at=/chat`);
   await send(page, prompt('page'));
-  await button(page, 'Allow once').waitFor();
+  await ownCard(page).waitFor();
   return page;
 }
+
+/** The request of the page's own turn: those of the other clients are shown, too. */
+const ownCard = (page: Page) => page.locator('.request-card', { hasText: 'sh effect.sh page' });
 
 t.test('turns of four clients live through kills of the agent server, of the Hub and of both', async (t) => {
   const [agui, api] = [frontend(), chat()];
@@ -222,7 +225,7 @@ t.test('turns of four clients live through kills of the agent server, of the Hub
     t.same([timesOf('editor'), timesOf('page')], [0, 0], 'no answered question, no command');
   }
   over.resolve();
-  await button(page, 'Allow once').click();
+  await ownCard(page).getByRole('button', { name: 'Allow once' }).click();
   t.same(await Promise.all(requests), [undefined, undefined]);
 
   t.match(agui.ends, [{ runId: 'a run', outcome: { type: 'success' } }]);

@@ -125,7 +125,7 @@ t.test(
     const before = readFileSync(file, 'utf8');
     for (const removed of [state, join(state, 'hub.mutex')]) {
       // The Hub writes its files again at once.
-    rmSync(removed, { recursive: true, maxRetries: 20 });
+      rmSync(removed, { recursive: true, maxRetries: 20 });
       await eventually(
         () =>
           existsSync(join(state, 'appservers.json')) && isPrivateFile(file) && readFileSync(file, 'utf8') === before,

@@ -78,6 +78,7 @@ const excepted = [
   ['src/supervise/signals.ts', 'Windows only'],
   ['src/client/start-hub.ts', 'the Hub closes them when it starts'],
   ['src/cli/ask.ts', 'asks whether input waits, in a command of the user'],
+  ['src/cli/login/agent.ts', 'the log-in of an agent, in a command of the user'],
   ['src/cli/page.ts', 'opens the browser of the user'],
   ['src/cli/service/manager.ts', 'asks systemd or launchd, in a command of the user'],
   ['src/deploy/engine/build-image.ts', 'a command of the user'],
