@@ -208,6 +208,8 @@ for (const screen of screens) {
       await hand.press(page.getByRole('button', { name: 'Send' }));
       const card = page.getByRole('article', { name: 'Approval: shop' });
       await card.locator('ins', { hasText: 'one line' }).waitFor();
+      // A long path leaves the end of the change below the box: it is read before the press.
+      await card.locator('.end-mark').last().scrollIntoViewIfNeeded();
       await hand.press(card.getByRole('button', { name: 'Allow once' }));
       const end = page.locator('.end.completed');
       await end.waitFor();
