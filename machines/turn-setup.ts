@@ -40,9 +40,9 @@ const retryBackoff = { firstMs: 500, capMs: 30_000, jitter: jitters.upperQuarter
 /** 1, 2, 4, … 60 minutes: pauses of a wait for a quota whose reset is unknown, or did not help. */
 const quotaBackoff = { firstMs: 60_000, capMs: 3_600_000, jitter: jitters.none };
 
-/** Next pause of a wait for a quota, in milliseconds. */
+/** Next pause of a wait for a quota, in milliseconds. The first one ends at the stated reset. */
 const quotaPauseMs = ({ quotaWaits }: TurnPatience, { resetMs = 0 }: Failure): number =>
-  Math.max(resetMs, exponentialBackoffMs(quotaWaits, quotaBackoff, 0));
+  quotaWaits === 0 && resetMs > 0 ? resetMs : Math.max(resetMs, exponentialBackoffMs(quotaWaits, quotaBackoff, 0));
 
 /** A rate that is exceeded is free again some time; an account that is used up only when its reset is known. */
 const isQuota = ({ code, resetMs }: Failure): boolean =>

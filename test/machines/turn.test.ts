@@ -906,6 +906,8 @@ t.test('waits for a quota are bounded together, and grow while the provider refu
     [[300, 300], 'failed', 'ending'],
     'a provider that refuses after its reset',
   );
+  const [[first, second] = []] = (await refuse({ resetMs: 21_000 })) as [number[]];
+  t.same([first, second], [0.35, 2], 'regression: a reset within a minute');
   t.same(await refuse({ resetMs: 8_760 * hour }), [[], 'failed', 'ending'], 'a reset in a year');
   t.same(await refuse({ code: 'upstreamQuotaExceeded' }), [[], 'failed', 'ending'], 'a used-up balance');
   t.same(await refuse({ resetMs: hour }, { maxQuotaWaitMs: 0 }), [[], 'failed', 'ending'], 'a turn that does not wait');
