@@ -13,7 +13,7 @@ import {
   startMockUpstream,
   write,
 } from '../../fixtures/upstream/mock-upstream.ts';
-import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../../hub/harness.ts';
+import { eventually, killIfThere, makeWorkspace, processesOf, quick, startTestHub } from '../../hub/harness.ts';
 import { program } from '../../programs.ts';
 import { after, assignmentOf, faulty, hooksOf, writeFiles } from './harness.ts';
 
@@ -51,6 +51,12 @@ t.test(
     writeFiles(worktreePath, after);
     let hub = await startTestHub(t, { agentServer });
     const { home } = hub;
+    // The backend starts a Hub, too, when the one it uses is killed. It may come up after the end of the test's Hub.
+    t.teardown(async () => {
+      const left = () => processesOf(home, 'ORATORIO_HOME');
+      for (const pid of left()) killIfThere(pid);
+      await eventually(() => left().length === 0, 'every process of the home has ended');
+    });
     const agent = createReviewAgent({
       settings: () => v.parse(BackendSettings, {}),
       logger: createLogger({ name: 'test', level: 'silent' }),
