@@ -18,10 +18,5 @@ export function ageGroups<T>(
   atOf: (entry: T) => number,
   now: number,
 ): readonly (readonly [title: string, entries: readonly T[]])[] {
-  const groups = new Map<string, T[]>();
-  for (const entry of entries) {
-    const title = ageOf(atOf(entry), now);
-    groups.set(title, [...(groups.get(title) ?? []), entry]);
-  }
-  return [...groups];
+  return [...Map.groupBy(entries, (entry) => ageOf(atOf(entry), now))];
 }
