@@ -37,8 +37,8 @@ scene(
       const [view, row] = await Promise.all([log.boundingBox(), said(number).boundingBox()]);
       return row !== null && view !== null && row.y >= view.y && row.y < view.y + view.height;
     };
+    await shows(t, 'equal', () => log.evaluate((element) => element.scrollTop > 0), true, 'rows were added above');
     await shows(t, 'equal', () => isInSight(turns - 49), true, 'the reader is where they were');
-    t.ok(await log.evaluate((element) => element.scrollTop > 0), 'rows were added above');
     t.equal(await said(1).count(), 0, 'what lies above is not there yet');
 
     const first = page.locator('.end').getByRole('link', { name: 'Permalink' }).first();
