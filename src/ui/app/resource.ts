@@ -1,6 +1,7 @@
-import { type ReadonlySignal, type Signal, useSignal } from '@preact/signals';
-import { useCallback, useEffect, useRef } from 'preact/hooks';
+import { type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { messageOf } from '../../lib/browser.ts';
+import type { Live, StreamEvent } from './live.ts';
 
 /** Fetched data and the state of the request. Data stays while newer data is fetched, or cannot be fetched. */
 export interface Resource<T> {
@@ -9,44 +10,116 @@ export interface Resource<T> {
   readonly error: ReadonlySignal<string | null>;
   /** When `data` was fetched, in milliseconds since the epoch. */
   readonly at: ReadonlySignal<number | null>;
-  /** Fetches again; aborts a running request. */
+  /** Fetches again at once; aborts a running request. */
   readonly reload: () => void;
 }
 
-/**
- * Fetches when the component appears, and again when `inputs` change or `reload` is called. Only the answer to the last
- * request counts.
- */
+export interface ListOptions<T> {
+  readonly load: (signal: AbortSignal) => Promise<T>;
+  /** Stream whose events change the list. Absent: only `reload` and `reloadSoon` fetch. */
+  readonly live?: Live;
+  /** Whether the list has to be fetched again after this event. */
+  readonly isConcerned?: (event: StreamEvent) => boolean;
+  /** Pause in which events are gathered for one request, in milliseconds. 0: none. */
+  readonly gatherMs?: number;
+}
+
+export interface ListStore<T> extends Resource<T> {
+  readonly error: Signal<string | null>;
+  /**
+   * Fetches once after the pause. During a request it fetches after it, so that a busy server cannot keep a list empty for ever.
+   */
+  readonly reloadSoon: () => void;
+  /** Listens to the stream. Returns a function that ends this and aborts a running request. */
+  readonly start: () => () => void;
+}
+
+const defaultGatherMs = 250;
+
+/** A list that is fetched as a whole, and again after each event that concerns it. Only the answer to the last request counts. */
+export function createListStore<T>(options: ListOptions<T>): ListStore<T> {
+  const { load, live, isConcerned = () => false, gatherMs = defaultGatherMs } = options;
+  const data = signal<T | null>(null);
+  const error = signal<string | null>(null);
+  const at = signal<number | null>(null);
+  let request: AbortController | null = null;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isStale = false;
+
+  const stop = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    request?.abort();
+    request = null;
+    isStale = false;
+  };
+  const reload = () => {
+    stop();
+    void fetchOnce();
+  };
+  const reloadSoon = () => {
+    if (request !== null) isStale = true;
+    else if (gatherMs === 0) reload();
+    else timer ??= setTimeout(reload, gatherMs);
+  };
+  async function fetchOnce(): Promise<void> {
+    const own = new AbortController();
+    request = own;
+    try {
+      const found = await load(own.signal);
+      if (own.signal.aborted) return;
+      data.value = found;
+      error.value = null;
+      at.value = Date.now();
+    } catch (fault) {
+      if (own.signal.aborted) return;
+      error.value = messageOf(fault);
+    }
+    request = null;
+    const isDue = isStale;
+    isStale = false;
+    if (isDue) reloadSoon();
+  }
+  return {
+    data,
+    error,
+    at,
+    reload,
+    reloadSoon,
+    start() {
+      const leave = live?.listen('events', {
+        onReset: reloadSoon,
+        onEvents: (events) => {
+          if (events.some(isConcerned)) reloadSoon();
+        },
+      });
+      return () => {
+        leave?.();
+        stop();
+      };
+    },
+  };
+}
+
+/** Fetches when the component appears, when `inputs` change, and after events of `live` that concern it. */
 export function useResource<T>(
   load: (signal: AbortSignal) => Promise<T>,
   inputs: readonly unknown[] = [],
+  { live, isConcerned, gatherMs }: Omit<ListOptions<T>, 'load'> = {},
 ): Resource<T> {
-  const data = useSignal<T | null>(null);
-  const error = useSignal<string | null>(null);
-  const at = useSignal<number | null>(null);
-  const latest = useRef(load);
-  latest.current = load;
-  const underWay = useRef<AbortController | null>(null);
-
-  const reload = useCallback(() => {
-    underWay.current?.abort();
-    const abort = new AbortController();
-    underWay.current = abort;
-    latest.current(abort.signal).then(
-      (value) => {
-        if (abort.signal.aborted) return;
-        data.value = value;
-        error.value = null;
-        at.value = Date.now();
-      },
-      (fault: unknown) => {
-        if (!abort.signal.aborted) error.value = messageOf(fault);
-      },
-    );
-  }, []);
-  useEffect(() => {
-    reload();
-    return () => underWay.current?.abort();
-  }, inputs);
-  return { data, error, at, reload };
+  const latest = useRef({ load, isConcerned });
+  latest.current = { load, isConcerned };
+  const store = useMemo(
+    () =>
+      createListStore<T>({
+        load: (signal) => latest.current.load(signal),
+        isConcerned: (event) => latest.current.isConcerned?.(event) ?? false,
+        ...(live && { live }),
+        ...(gatherMs !== undefined && { gatherMs }),
+      }),
+    [live],
+  );
+  useEffect(() => store.start(), [store]);
+  useEffect(() => store.reload(), [store, ...inputs]);
+  return store;
 }

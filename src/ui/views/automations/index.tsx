@@ -1,15 +1,15 @@
 /** Automations: scheduled jobs, their next runs, and the results of the last runs. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { Automation, AutomationsState } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { useResource } from '../../app/resource.ts';
 import { Confirm } from '../../parts/dialog.tsx';
-import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Empty } from '../../parts/empty.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
-import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { ListView } from '../../parts/list-view.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
 import { zone } from '../../parts/time.ts';
 import { automationActions, readState } from './actions.ts';
 import './automations.css';
@@ -17,13 +17,11 @@ import { History } from './history.tsx';
 import { NewJob } from './new-job.tsx';
 import { AutomationTable } from './table.tsx';
 
-/** Pause in which changes are gathered for one fetch. */
-const gatherMs = 150;
-
 export default function AutomationsView({ app }: { readonly app: App }) {
-  const { data, error, at, reload } = useResource((signal) => readState(app, signal));
-  useChanges(app, reload);
-  const box = useRef<HTMLInputElement>(null);
+  const { data, error, at, reload } = useResource((signal) => readState(app, signal), [], {
+    live: app.live,
+    isConcerned: ({ event }) => event === streamEvents.automations || event === streamEvents.gap,
+  });
   const isNew = useSignal(false);
   const doomed = useSignal<Automation | null>(null);
   const { path, query } = app.router.route.value;
@@ -34,44 +32,82 @@ export default function AutomationsView({ app }: { readonly app: App }) {
   const all = state ? [...state.cron, ...state.tasks] : [];
   const chosen = all.find(({ id }) => id === path[0]);
   const close = () => app.router.go({ view: 'automations', query });
-  useAutomationKeys(app, { focusFilter: () => box.current?.focus(), refresh: () => void actions.refresh(), close });
+  useAutomationKeys(app, { refresh: () => void actions.refresh(), close });
 
   return (
-    <div class="view automations">
-      <div class="strip">
-        <h1>Automations</h1>
-        {state && <Counts state={state} />}
-        <FilterBar
-          label="Filter automations"
-          placeholder="Filter by name, prompt or state"
-          text={text}
-          onText={(q) => app.router.set({ q })}
-          box={box}
-        />
-        <span class="quiet">{zone()}</span>
-        {state && readOnly === undefined && (
-          <button
-            type="button"
-            class="main"
-            onClick={() => {
-              isNew.value = true;
-            }}
-          >
-            New
+    <ListView
+      app={app}
+      class="automations"
+      title="Automations"
+      lead={state && <Counts state={state} />}
+      filter={{
+        label: 'Filter automations',
+        placeholder: 'Filter by name, prompt or state',
+        text,
+        onText: (q) => app.router.set({ q }),
+      }}
+      tools={
+        <>
+          <span class="quiet">{zone()}</span>
+          {state && readOnly === undefined && (
+            <button
+              type="button"
+              class="main"
+              onClick={() => {
+                isNew.value = true;
+              }}
+            >
+              New
+            </button>
+          )}
+          <button type="button" onClick={() => void actions.refresh()} title="Reload all schedules (r)">
+            <Glyph name="refresh" />
+            Refresh
           </button>
-        )}
-        <button type="button" onClick={() => void actions.refresh()} title="Reload all schedules (r)">
-          <Glyph name="refresh" />
-          Refresh
-        </button>
-      </div>
-      <FaultBanner error={error.value} at={at.value} retry={reload} />
-      {state && readOnly !== undefined && (
-        <Banner tone="neutral">
-          <p>{readOnly}</p>
-        </Banner>
-      )}
-      {!state && error.value === null && <Skeleton />}
+        </>
+      }
+      state={{ error, at, reload, isLoaded: state !== null }}
+      notices={
+        state &&
+        readOnly !== undefined && (
+          <Banner tone="neutral">
+            <p>{readOnly}</p>
+          </Banner>
+        )
+      }
+      dialog={
+        <>
+          {isNew.value && (
+            <NewJob
+              actions={actions}
+              onClose={() => {
+                isNew.value = false;
+                reload();
+              }}
+            />
+          )}
+          {doomed.value && (
+            <Confirm
+              title={`Delete “${doomed.value.name}”?`}
+              action="Delete it"
+              onClose={() => {
+                doomed.value = null;
+              }}
+              onConfirm={() => {
+                const automation = doomed.value;
+                doomed.value = null;
+                if (automation) void actions.remove(automation);
+              }}
+            >
+              <p>
+                Its schedule and the history of its runs are deleted for good. The sessions of its runs stay under
+                Sessions.
+              </p>
+            </Confirm>
+          )}
+        </>
+      }
+    >
       {state && all.length === 0 && <None />}
       {state && all.length > 0 && (
         <div class={chosen ? 'both' : 'alone'}>
@@ -96,34 +132,7 @@ export default function AutomationsView({ app }: { readonly app: App }) {
           {chosen && <History app={app} automation={chosen} onClose={close} />}
         </div>
       )}
-      {isNew.value && (
-        <NewJob
-          actions={actions}
-          onClose={() => {
-            isNew.value = false;
-            reload();
-          }}
-        />
-      )}
-      {doomed.value && (
-        <Confirm
-          title={`Delete “${doomed.value.name}”?`}
-          action="Delete it"
-          onClose={() => {
-            doomed.value = null;
-          }}
-          onConfirm={() => {
-            const automation = doomed.value;
-            doomed.value = null;
-            if (automation) void actions.remove(automation);
-          }}
-        >
-          <p>
-            Its schedule and the history of its runs are deleted for good. The sessions of its runs stay under Sessions.
-          </p>
-        </Confirm>
-      )}
-    </div>
+    </ListView>
   );
 }
 
@@ -155,31 +164,7 @@ function None() {
   );
 }
 
-/** Fetches again when the server reports a change, or when the stream restarts. */
-function useChanges(app: App, reload: () => void): void {
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const soon = () => {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        reload();
-      }, gatherMs);
-    };
-    const stop = app.live.listen('events', {
-      onReset: soon,
-      onEvents: (events) => {
-        if (events.some(({ event }) => event === streamEvents.automations || event === streamEvents.gap)) soon();
-      },
-    });
-    return () => {
-      stop();
-      clearTimeout(timer);
-    };
-  }, [app, reload]);
-}
-
 interface Actions {
-  readonly focusFilter: () => void;
   readonly refresh: () => void;
   readonly close: () => void;
 }
@@ -190,13 +175,6 @@ function useAutomationKeys(app: App, actions: Actions): void {
   useLayoutEffect(() => {
     const group = 'Automations';
     return app.commands.register([
-      {
-        id: 'automations.filter',
-        title: 'Filter automations',
-        group,
-        keys: ['/'],
-        run: () => latest.current.focusFilter(),
-      },
       {
         id: 'automations.refresh',
         title: 'Reload all schedules',

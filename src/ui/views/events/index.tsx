@@ -9,8 +9,8 @@ import { useAnnouncer } from '../../parts/announce.ts';
 import { copyText } from '../../parts/copy.tsx';
 import { download, fileName } from '../../parts/download.ts';
 import { Empty } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
+import { ListView } from '../../parts/list-view.tsx';
 import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
 import { EventDetails, EventRow } from './event-row.tsx';
 import './events.css';
@@ -26,7 +26,6 @@ export default function EventsView({ app }: { readonly app: App }) {
   const { firehose, said, redraw, older } = useFirehose(app);
   const route = app.router.route.value;
   const filter = route.query['q'] ?? '';
-  const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
   const chosen = useSignal<FirehoseEntry | null>(null);
   const isAtEnd = useSignal(true);
@@ -47,7 +46,6 @@ export default function EventsView({ app }: { readonly app: App }) {
   const exportLines = () =>
     download(fileName('events', 'jsonl'), shown.map((entry) => `${entry.data}\n`).join(''), 'application/jsonl');
   useEventKeys(app, {
-    focusFilter: () => box.current?.focus(),
     togglePause,
     move: (by) => select(Math.min(shown.length - 1, Math.max(0, selected + by))),
     exportLines,
@@ -59,25 +57,29 @@ export default function EventsView({ app }: { readonly app: App }) {
   });
 
   return (
-    <div class="view events">
-      <div class="strip">
-        <h1>Events</h1>
-        <FilterBar
-          label="Filter events"
-          placeholder="type:tool. tool:Exec &quot;no such file&quot; -retry"
-          text={filter}
-          onText={(q) => app.router.set({ q })}
-          box={box}
-          summary={`${shown.length.toLocaleString()} of ${firehose.size.toLocaleString()}`}
-        />
+    <ListView
+      app={app}
+      class="events"
+      title="Events"
+      filter={{
+        label: 'Filter events',
+        placeholder: 'type:tool. tool:Exec "no such file" -retry',
+        text: filter,
+        onText: (q) => app.router.set({ q }),
+        summary: `${shown.length.toLocaleString()} of ${firehose.size.toLocaleString()}`,
+      }}
+      tools={
         <Buttons app={app} firehose={firehose} older={older} togglePause={togglePause} exportLines={exportLines} />
-      </div>
-      {firehose.evicted > 0 && (
-        <p class="banner neutral">
-          {firehose.evicted.toLocaleString()} earlier events were let go: this page keeps the last{' '}
-          {bound.toLocaleString()}.
-        </p>
-      )}
+      }
+      notices={
+        firehose.evicted > 0 && (
+          <p class="banner neutral">
+            {firehose.evicted.toLocaleString()} earlier events were let go: this page keeps the last{' '}
+            {bound.toLocaleString()}.
+          </p>
+        )
+      }
+    >
       <div class={chosen.value ? 'both' : 'alone'}>
         {shown.length === 0 ? (
           <NothingYet app={app} isFiltered={filter !== ''} />
@@ -108,7 +110,7 @@ export default function EventsView({ app }: { readonly app: App }) {
       <p class="unseen" role="status">
         {said}
       </p>
-    </div>
+    </ListView>
   );
 }
 

@@ -6,7 +6,6 @@ import type { FirehoseEntry } from './firehose.ts';
 
 /** Actions of the keys in the events view. */
 export interface EventActions {
-  readonly focusFilter: () => void;
   readonly togglePause: () => void;
   readonly move: (by: number) => void;
   readonly exportLines: () => void;
@@ -25,7 +24,6 @@ export function useEventKeys(app: App, actions: EventActions): void {
       if (entry) copyText(app, jsonOf(entry), 'Event');
     };
     return app.commands.register([
-      { id: 'events.filter', title: 'Filter events', group, keys: ['/'], run: () => latest.current.focusFilter() },
       { id: 'events.pause', title: 'Pause or resume', group, keys: ['p'], run: () => latest.current.togglePause() },
       { id: 'events.next', title: 'Select the next event', group, keys: ['j'], run: () => latest.current.move(1) },
       {

@@ -1,9 +1,9 @@
-import { signal } from '@preact/signals';
 import { messageOf, visible } from '../../../lib/browser.ts';
 import { isEdit, placeInWords } from '../../../protocol/browser.ts';
 import type { InboxDecision, InboxItem, QuestionAnswer } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
+import { createListStore, type ListStore } from '../../app/resource.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { clockTime } from '../../parts/time.ts';
 import { closeNotice } from './notices/browser-push.ts';
@@ -66,16 +66,13 @@ interface Resolved {
 
 /** Requests of all workspaces: read at the start and after each change that the stream reports. */
 export function createInbox(app: App) {
-  const entries = signal<readonly InboxEntry[] | null>(null);
-  const error = signal<string | null>(null);
-
-  function change(key: string, more: Partial<InboxEntry>): void {
-    entries.value = entries.peek()?.map((entry) => (keyOf(entry.item) === key ? { ...entry, ...more } : entry)) ?? null;
-  }
-
-  async function load(): Promise<void> {
-    try {
-      const items = await app.hub.get<readonly InboxItem[]>('/v1/inbox');
+  const list: ListStore<readonly InboxEntry[]> = createListStore({
+    live: app.hubLive,
+    isConcerned: ({ event }) => event === 'inbox.added',
+    // An agent waits for the answer to the card.
+    gatherMs: 0,
+    load: async (aborted) => {
+      const items = await app.hub.get<readonly InboxItem[]>('/v1/inbox', aborted);
       const waiting = new Set(items.map(keyOf));
       const known = entries.peek() ?? [];
       const stale = known.map((entry) =>
@@ -85,11 +82,13 @@ export function createInbox(app: App) {
       );
       const seen = new Set(known.map(({ item }) => keyOf(item)));
       const added = items.filter((item) => !seen.has(keyOf(item)));
-      entries.value = [...stale, ...entriesOf(added, stale)];
-      error.value = null;
-    } catch (fault) {
-      error.value = messageOf(fault);
-    }
+      return [...stale, ...entriesOf(added, stale)];
+    },
+  });
+  const { data: entries, error } = list;
+
+  function change(key: string, more: Partial<InboxEntry>): void {
+    entries.value = entries.peek()?.map((entry) => (keyOf(entry.item) === key ? { ...entry, ...more } : entry)) ?? null;
   }
 
   function take(events: readonly StreamEvent[]): void {
@@ -104,7 +103,6 @@ export function createInbox(app: App) {
         error.value = messageOf(fault);
       });
     }
-    if (events.some(({ event }) => event === 'inbox.added')) void load();
   }
 
   async function answerOne(item: InboxItem, decision: string, given: QuestionAnswer | null): Promise<string | null> {
@@ -128,10 +126,15 @@ export function createInbox(app: App) {
   return {
     entries,
     error,
-    load,
+    load: list.reload,
     start(): () => void {
-      void load();
-      return app.hubLive.listen('events', { onEvents: take, onReset: () => void load() });
+      const stop = list.start();
+      const leave = app.hubLive.listen('events', { onEvents: take });
+      list.reload();
+      return () => {
+        leave();
+        stop();
+      };
     },
     /** Answers the requests of a card. Resolves with the outcome in words; null: an answer did not arrive. */
     async answer(

@@ -7,9 +7,9 @@ import { useResource } from '../../app/resource.ts';
 import { copyText } from '../../parts/copy.tsx';
 import { download, fileName } from '../../parts/download.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
 import { timeOfDay } from '../../parts/format.ts';
 import { Glyph } from '../../parts/glyphs.tsx';
+import { ListView } from '../../parts/list-view.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes } from '../../parts/time.ts';
 import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
@@ -108,7 +108,6 @@ function Log({
   const wraps = useSignal(false);
   const follows = useSignal(true);
   const list = useRef<ListHandle | null>(null);
-  const box = useRef<HTMLInputElement>(null);
   const rows = search(tail.rows.value, level, text);
   const all = () => rows.map((row) => `${textOf(row)}\n`).join('');
   const toggleFollow = () => {
@@ -116,7 +115,6 @@ function Log({
     if (follows.peek()) list.current?.scrollToEnd();
   };
   useLogKeys(app, {
-    focusFilter: () => box.current?.focus(),
     toggleFollow,
     toggleWrap: () => {
       wraps.value = !wraps.peek();
@@ -124,56 +122,62 @@ function Log({
   });
   const missing = tail.missing.value;
   return (
-    <div class="view logs">
-      <div class="strip">
-        <h1>Logs</h1>
-        {children}
-        <FilterBar
-          label="Search the log"
-          placeholder="Search the log"
-          text={text}
-          onText={(q) => app.router.set({ q })}
-          box={box}
-          summary={`${rows.length.toLocaleString()} of ${tail.rows.value.length.toLocaleString()}`}
-        />
-        <Pick
-          label="Lowest level"
-          value={level}
-          choices={levels}
-          onPick={(chosen) => app.router.set({ level: chosen === levels[0] ? undefined : chosen })}
-        />
-        <button type="button" aria-pressed={follows.value} title="Stay at the end (f)" onClick={toggleFollow}>
-          <Glyph name="down" />
-          Follow
-        </button>
-        <button
-          type="button"
-          aria-pressed={wraps.value}
-          title="Break long lines (w)"
-          onClick={() => {
-            wraps.value = !wraps.value;
-          }}
-        >
-          Wrap
-        </button>
-        <button type="button" class="bare" disabled={rows.length === 0} onClick={() => copyText(app, all(), 'Log')}>
-          <Glyph name="copy" />
-          Copy
-        </button>
-        <button
-          type="button"
-          class="bare"
-          disabled={rows.length === 0}
-          onClick={() => download(fileName('log', 'txt'), all())}
-        >
-          <Glyph name="save" />
-          Save
-        </button>
-      </div>
-      <FaultBanner error={tail.error.value} at={tail.at.value} />
-      {missing > 0 && <p class="banner neutral">{missing.toLocaleString()} earlier lines are no longer held.</p>}
+    <ListView
+      app={app}
+      class="logs"
+      title="Logs"
+      lead={children}
+      filter={{
+        label: 'Search the log',
+        placeholder: 'Search the log',
+        text,
+        onText: (q) => app.router.set({ q }),
+        summary: `${rows.length.toLocaleString()} of ${tail.rows.value.length.toLocaleString()}`,
+      }}
+      tools={
+        <>
+          <Pick
+            label="Lowest level"
+            value={level}
+            choices={levels}
+            onPick={(chosen) => app.router.set({ level: chosen === levels[0] ? undefined : chosen })}
+          />
+          <button type="button" aria-pressed={follows.value} title="Stay at the end (f)" onClick={toggleFollow}>
+            <Glyph name="down" />
+            Follow
+          </button>
+          <button
+            type="button"
+            aria-pressed={wraps.value}
+            title="Break long lines (w)"
+            onClick={() => {
+              wraps.value = !wraps.value;
+            }}
+          >
+            Wrap
+          </button>
+          <button type="button" class="bare" disabled={rows.length === 0} onClick={() => copyText(app, all(), 'Log')}>
+            <Glyph name="copy" />
+            Copy
+          </button>
+          <button
+            type="button"
+            class="bare"
+            disabled={rows.length === 0}
+            onClick={() => download(fileName('log', 'txt'), all())}
+          >
+            <Glyph name="save" />
+            Save
+          </button>
+        </>
+      }
+      state={{ error: tail.error, at: tail.at, isLoaded: rows.length > 0 || tail.at.value !== null }}
+      notices={
+        missing > 0 && <p class="banner neutral">{missing.toLocaleString()} earlier lines are no longer held.</p>
+      }
+    >
       <Lines tail={tail} rows={rows} wraps={wraps.value} follows={follows.value} list={list} />
-    </div>
+    </ListView>
   );
 }
 
@@ -209,7 +213,6 @@ function Lines({
       />
     );
   }
-  if (tail.at.value === null) return tail.error.value === null ? <Skeleton /> : null;
   if (tail.rows.value.length > 0)
     return (
       <Empty title="No line fits">
@@ -248,7 +251,6 @@ function Line({ row }: { readonly row: Row }) {
 }
 
 interface Actions {
-  readonly focusFilter: () => void;
   readonly toggleFollow: () => void;
   readonly toggleWrap: () => void;
 }
@@ -259,7 +261,6 @@ function useLogKeys(app: App, actions: Actions): void {
   useLayoutEffect(() => {
     const group = 'Logs';
     return app.commands.register([
-      { id: 'logs.filter', title: 'Search the log', group, keys: ['/'], run: () => latest.current.focusFilter() },
       { id: 'logs.follow', title: 'Follow the end', group, keys: ['f'], run: () => latest.current.toggleFollow() },
       { id: 'logs.wrap', title: 'Wrap long lines', group, keys: ['w'], run: () => latest.current.toggleWrap() },
     ]);

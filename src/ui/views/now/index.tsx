@@ -45,7 +45,7 @@ export default function Now({ app }: { readonly app: App }) {
   const isBroken = ({ look: { tone } }: Shown) => tone === 'danger' || tone === 'warn';
   const broken = all.filter(isBroken);
   const quiet = all.filter((workspace) => !isBroken(workspace));
-  const running = threads.list.value?.threads.filter(({ activity }) => activity === 'running') ?? [];
+  const running = threads.data.value?.threads.filter(({ activity }) => activity === 'running') ?? [];
   const row = (workspace: Shown) => (
     <WorkspaceRow key={workspace.path} app={app} store={store} workspace={workspace} act={act} />
   );
@@ -70,7 +70,7 @@ export default function Now({ app }: { readonly app: App }) {
         <Band title="Running" count={running.length}>
           <ul>
             {running.slice(0, maxRows).map((thread) => (
-              <RunningRow key={thread.actionUrl} app={app} thread={thread} list={threads.list.value} />
+              <RunningRow key={thread.actionUrl} app={app} thread={thread} list={threads.data.value} />
             ))}
           </ul>
         </Band>

@@ -3,12 +3,11 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { moreProblems } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
-import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Empty } from '../../parts/empty.tsx';
 import { age, splitPath } from '../../parts/format.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../parts/grid.tsx';
 import { Mark } from '../../parts/icons.tsx';
-import { FaultBanner } from '../../parts/state-banner.tsx';
+import { ListView } from '../../parts/list-view.tsx';
 import { bothTimes } from '../../parts/time.ts';
 import { fullState } from '../../parts/tone.ts';
 import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
@@ -32,7 +31,6 @@ const groups = [
 export function HubOverview({ app }: { readonly app: App }) {
   const store = workspacesOf(app);
   const { query } = app.router.route.value;
-  const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
   const { act, question } = useStopQuestion(store);
   const [selectedPath, select] = useSelected(app);
@@ -51,7 +49,6 @@ export function HubOverview({ app }: { readonly app: App }) {
     return app.commands.register([
       { id: 'hub.next', title: 'Select the next workspace', group, keys: ['j'], run: () => step(1) },
       { id: 'hub.previous', title: 'Select the previous workspace', group, keys: ['k'], run: () => step(-1) },
-      { id: 'hub.filter', title: 'Find workspaces', group, keys: ['/'], run: () => box.current?.focus() },
       {
         ...{ id: 'hub.close', title: 'Close the facts', group, keys: ['Escape'] },
         isEnabled: () => selectedPath !== undefined,
@@ -61,10 +58,29 @@ export function HubOverview({ app }: { readonly app: App }) {
   }, [shown.length, selectedPath]);
 
   return (
-    <div class="view home">
-      <HubStrip app={app} store={store} all={all} box={box} shown={shown.length} />
-      <FaultBanner error={store.fault.value} at={null} retry={() => store.refresh()} />
-      <Problems problems={store.status.value?.problems ?? []} tone="warn" />
+    <ListView
+      app={app}
+      class="home"
+      title="Workspaces"
+      filter={{
+        label: 'Find workspaces',
+        placeholder: 'Path, state or error',
+        text: query['q'] ?? '',
+        onText: (text) => app.router.set({ q: text }),
+        summary: shown.length === all.length ? amount(all.length) : `${amount(shown.length)} of ${amount(all.length)}`,
+        pills: groups.map(({ key, label, has }) => ({
+          key,
+          label: `${label} ${amount(all.filter(has).length)}`,
+          isOn: query['state'] === key,
+          toggle: () => app.router.set({ state: query['state'] === key ? undefined : key }),
+        })),
+      }}
+      tools={<HubFacts app={app} status={store.status.value} />}
+      state={{ error: store.fault, isLoaded: store.isLoaded.value, reload: () => void store.refresh() }}
+      placeholderRows={10}
+      notices={<Problems problems={store.status.value?.problems ?? []} tone="warn" />}
+      dialog={question}
+    >
       <div class={`hub-body ${selected ? 'with-facts' : ''}`}>
         <Body
           app={app}
@@ -78,8 +94,7 @@ export function HubOverview({ app }: { readonly app: App }) {
         />
         {selected && <Facts app={app} store={store} workspace={selected} act={act} onClose={() => select(undefined)} />}
       </div>
-      {question}
-    </div>
+    </ListView>
   );
 }
 
@@ -122,43 +137,15 @@ function matches(workspace: Shown, text: string, group: string | undefined): boo
     .every((word) => all.includes(word));
 }
 
-interface StripProps {
-  readonly app: App;
-  readonly store: Workspaces;
-  readonly all: readonly Shown[];
-  readonly shown: number;
-  readonly box: { current: HTMLInputElement | null };
-}
-
-function HubStrip({ app, store, all, shown, box }: StripProps) {
-  const status = store.status.value;
-  const { query } = app.router.route.value;
+function HubFacts({ app, status }: { readonly app: App; readonly status: Workspaces['status']['value'] }) {
+  if (!status) return null;
   return (
-    <div class="strip status">
-      <h1>Workspaces</h1>
-      <FilterBar
-        label="Find workspaces"
-        placeholder="Path, state or error"
-        text={query['q'] ?? ''}
-        onText={(text) => app.router.set({ q: text })}
-        box={box}
-        summary={shown === all.length ? amount(all.length) : `${amount(shown)} of ${amount(all.length)}`}
-        pills={groups.map(({ key, label, has }) => ({
-          key,
-          label: `${label} ${amount(all.filter(has).length)}`,
-          isOn: query['state'] === key,
-          toggle: () => app.router.set({ state: query['state'] === key ? undefined : key }),
-        }))}
-      />
-      {status && (
-        <span
-          class="quiet"
-          title={`${status.apiBaseUrl}\n${status.statePath}\nsince ${bothTimes(Date.parse(status.startedAt))}`}
-        >
-          Hub {status.hubVersion} · process {status.pid} · up {age(app.now.value - Date.parse(status.startedAt))}
-        </span>
-      )}
-    </div>
+    <span
+      class="quiet"
+      title={`${status.apiBaseUrl}\n${status.statePath}\nsince ${bothTimes(Date.parse(status.startedAt))}`}
+    >
+      Hub {status.hubVersion} · process {status.pid} · up {age(app.now.value - Date.parse(status.startedAt))}
+    </span>
   );
 }
 
@@ -175,7 +162,6 @@ interface BodyProps {
 
 function Body({ app, store, all, shown, selected, select, act, list }: BodyProps) {
   const now = app.now.value;
-  if (!store.isLoaded.value) return <Skeleton rows={10} />;
   if (all.length === 0) {
     return (
       <Empty title="No workspace yet" command="oratorio up <dir>">

@@ -6,18 +6,19 @@ import { messageOf } from '../../../lib/browser.ts';
 import type { Delivery } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { useResource } from '../../app/resource.ts';
-import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { Empty } from '../../parts/empty.tsx';
+import { ListView } from '../../parts/list-view.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
 import { clockTime } from '../../parts/time.ts';
 import { type Rows, reviewApi } from '../review/api.ts';
-import { useLive } from '../review/live.ts';
+import { isAbout } from '../review/live.ts';
 import { Moment, Pill } from '../review/parts.tsx';
 import { reasonWords } from '../review/reason-words.ts';
 import { counted, outcomeLooks, repositoryName } from '../review/words.ts';
 import './deliveries.css';
 
 /** Events after which deliveries are fetched again: their outcome has no event of its own. */
-const concern = { kinds: ['delivery.received', 'item.changed', 'run.changed', 'sync.changed'] } as const;
+const isConcerned = isAbout(['delivery.received', 'item.changed', 'run.changed', 'sync.changed']);
 const pageSize = 100;
 const columns = ['Outcome', 'Event', 'About', 'Reason', 'From', 'Took', 'Again', 'Received'] as const;
 const outcomes = Object.keys(outcomeLooks) as Delivery['outcome'][];
@@ -27,7 +28,7 @@ export default function DeliveriesView({ app }: { readonly app: App }) {
   const { outcome = '' } = app.router.route.value.query;
   const older = useSignal<Rows<Delivery> | null>(null);
   const load = (signal: AbortSignal) => api.deliveries({ outcome, limit: pageSize }, signal);
-  const { data, error, at, reload } = useLive(app, load, concern, [outcome]);
+  const { data, error, at, reload } = useResource(load, [outcome], { live: app.live, isConcerned });
   const status = useResource((signal) => api.status(signal));
   useEffect(() => {
     older.value = null;
@@ -46,28 +47,33 @@ export default function DeliveriesView({ app }: { readonly app: App }) {
     }
   };
   return (
-    <div class="view deliveries">
-      <div class="strip">
-        <h1>Deliveries</h1>
-        <Outcomes chosen={outcome} onChoose={(wanted) => app.router.set({ outcome: wanted })} />
-        {data.value && (
+    <ListView
+      app={app}
+      class="deliveries"
+      title="Deliveries"
+      lead={<Outcomes chosen={outcome} onChoose={(wanted) => app.router.set({ outcome: wanted })} />}
+      tools={
+        data.value && (
           <span class="quiet">
             {rows.length.toLocaleString()}
             {next !== undefined && '+'}
           </span>
-        )}
-      </div>
-      <FaultBanner error={error.value} at={at.value} retry={reload} />
-      {status.data.value && !status.data.value.webhookReady && (
-        <Banner tone="warn">
-          <p>
-            There is no webhook secret (<code>GitHub.WebhookSecret</code>): every delivery is answered 503, and changes
-            are only found by looking.
-          </p>
-        </Banner>
-      )}
-      {!data.value && error.value === null && <Skeleton />}
-      {data.value && rows.length === 0 && <None isFiltered={outcome !== ''} />}
+        )
+      }
+      state={{ error, at, reload, isLoaded: data.value !== null }}
+      notices={
+        status.data.value &&
+        !status.data.value.webhookReady && (
+          <Banner tone="warn">
+            <p>
+              There is no webhook secret (<code>GitHub.WebhookSecret</code>): every delivery is answered 503, and
+              changes are only found by looking.
+            </p>
+          </Banner>
+        )
+      }
+    >
+      {rows.length === 0 && <None isFiltered={outcome !== ''} />}
       {rows.length > 0 && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
         <section class={`scroll ${error.value === null ? '' : 'stale'}`} aria-label="Log of deliveries" tabIndex={0}>
@@ -96,7 +102,7 @@ export default function DeliveriesView({ app }: { readonly app: App }) {
           )}
         </section>
       )}
-    </div>
+    </ListView>
   );
 }
 

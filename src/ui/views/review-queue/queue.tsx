@@ -3,26 +3,28 @@ import type { App } from '../../app/app.ts';
 import type { Command } from '../../app/commands.ts';
 import { useResource } from '../../app/resource.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
-import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { ListView } from '../../parts/list-view.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
 import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
 import { type ReviewApi, reviewApi } from '../review/api.ts';
-import { attempt, useLive } from '../review/live.ts';
+import { attempt, isAbout } from '../review/live.ts';
 import { isActive, titleOf } from '../review/words.ts';
 import { createQueue, type Queue } from './queue-store.ts';
 import { QueueCells, QueueHeader } from './row.tsx';
 import { type QueueRow, standings, standingWords } from './standing.ts';
 
-const kinds = ['item.changed', 'run.changed', 'draft.changed', 'source.changed', 'sync.changed'] as const;
+const isConcerned = isAbout(['item.changed', 'run.changed', 'draft.changed', 'source.changed', 'sync.changed']);
 
 /** Every known pull request, with the state of its reviews. */
 export function QueuePage({ app }: { readonly app: App }) {
   const queue = useMemo(() => createQueue(app), [app]);
   const api = useMemo(() => reviewApi(app.api), [app]);
-  const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
-  const { data, error, at, reload } = useLive(app, queue.load, { kinds }, [queue.asked.value, queue.isAll.value]);
+  const { data, error, at, reload } = useResource(queue.load, [queue.asked.value, queue.isAll.value], {
+    live: app.live,
+    isConcerned,
+  });
   useEffect(() => {
     queue.data.value = data.value;
   }, [queue, data.value]);
@@ -32,7 +34,6 @@ export function QueuePage({ app }: { readonly app: App }) {
   const sync = () => void attempt(app, api.sync(), 'Syncing all repositories.').then(reload);
   useLayoutEffect(() => {
     const reach = {
-      focusFilter: () => box.current?.focus(),
       focusList: () => list.current?.focus(),
       sync,
       review,
@@ -41,30 +42,29 @@ export function QueuePage({ app }: { readonly app: App }) {
     return app.commands.register(queueCommands(app, api, queue, reach));
   }, [app, queue]);
   return (
-    <div class="view review-queue">
-      <div class="strip">
-        <h1>Queue</h1>
-        <FilterBar
-          label="Find pull requests"
-          placeholder="Title, author or number"
-          text={queue.text.value}
-          onText={queue.search}
-          box={box}
-          pills={pillsOf(queue)}
-          summary={`${queue.rows.value.length.toLocaleString()}${queue.hasMore.value ? '+' : ''}`}
-        />
+    <ListView
+      app={app}
+      class="review-queue"
+      title="Queue"
+      filter={{
+        label: 'Find pull requests',
+        placeholder: 'Title, author or number',
+        text: queue.text.value,
+        onText: queue.search,
+        pills: pillsOf(queue),
+        summary: `${queue.rows.value.length.toLocaleString()}${queue.hasMore.value ? '+' : ''}`,
+      }}
+      tools={
         <button type="button" onClick={sync} title="Sync all repositories now (s)">
           <Glyph name="refresh" />
           Sync now
         </button>
-      </div>
-      <FaultBanner error={error.value} at={at.value} retry={reload} />
-      {queue.data.value ? (
-        <Rows app={app} queue={queue} list={list} review={review} isStale={error.value !== null} />
-      ) : (
-        error.value === null && <Skeleton rows={12} />
-      )}
-    </div>
+      }
+      state={{ error, at, reload, isLoaded: queue.data.value !== null }}
+      placeholderRows={12}
+    >
+      <Rows app={app} queue={queue} list={list} review={review} isStale={error.value !== null} />
+    </ListView>
   );
 }
 
@@ -186,7 +186,6 @@ function NothingYet({ app }: { readonly app: App }) {
 }
 
 interface Reach {
-  readonly focusFilter: () => void;
   readonly focusList: () => void;
   readonly sync: () => void;
   readonly review: (row: QueueRow) => void;
@@ -210,7 +209,6 @@ function queueCommands(app: App, api: ReviewApi, queue: Queue, reach: Reach): Co
   return [
     { id: 'queue.next', title: 'Select the next pull request', group, keys: ['j'], run: () => step(1) },
     { id: 'queue.previous', title: 'Select the previous pull request', group, keys: ['k'], run: () => step(-1) },
-    { id: 'queue.filter', title: 'Find pull requests', group, keys: ['/'], run: reach.focusFilter },
     { id: 'queue.sync', title: 'Sync all repositories now', group, keys: ['s'], run: reach.sync },
     {
       ...{ id: 'queue.open', title: 'Open the selected pull request', group },

@@ -2,17 +2,18 @@
 import { useLayoutEffect, useMemo } from 'preact/hooks';
 import type { Repository, SyncJob } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { Empty, Skeleton } from '../../parts/empty.tsx';
+import { useResource } from '../../app/resource.ts';
+import { Empty } from '../../parts/empty.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
-import { FaultBanner } from '../../parts/state-banner.tsx';
+import { ListView } from '../../parts/list-view.tsx';
 import { type DeadJob, reviewApi } from '../review/api.ts';
-import { attempt, useLive } from '../review/live.ts';
+import { attempt, isAbout } from '../review/live.ts';
 import { Moment, Pill } from '../review/parts.tsx';
 import { counted, repositoryName, syncLooks } from '../review/words.ts';
 import { Diagnostics } from './diagnostics.tsx';
 import './sources.css';
 
-const kinds = ['source.changed', 'sync.changed'] as const;
+const isConcerned = isAbout(['source.changed', 'sync.changed']);
 const shownJobs = 12;
 
 export default function SourcesView({ app }: { readonly app: App }) {
@@ -27,7 +28,7 @@ export default function SourcesView({ app }: { readonly app: App }) {
     ]);
     return { repositories, jobs, dead, status, settings };
   };
-  const { data, error, at, reload } = useLive(app, load, { kinds });
+  const { data, error, at, reload } = useResource(load, [], { live: app.live, isConcerned });
   const sync = (repository?: Repository) =>
     void attempt(
       app,
@@ -46,17 +47,19 @@ export default function SourcesView({ app }: { readonly app: App }) {
   );
   const known = data.value;
   return (
-    <div class="view sources">
-      <div class="strip">
-        <h1>Sources</h1>
-        {known && <span class="quiet">{known.repositories.length.toLocaleString()} watched</span>}
+    <ListView
+      app={app}
+      class="sources"
+      title="Sources"
+      lead={known && <span class="quiet">{known.repositories.length.toLocaleString()} watched</span>}
+      tools={
         <button type="button" class="push" onClick={() => sync()} title="Sync all repositories now (s)">
           <Glyph name="refresh" />
           Sync now
         </button>
-      </div>
-      <FaultBanner error={error.value} at={at.value} retry={reload} />
-      {!known && error.value === null && <Skeleton />}
+      }
+      state={{ error, at, reload, isLoaded: known !== null }}
+    >
       {known && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
         <section class={`scroll ${error.value === null ? '' : 'stale'}`} aria-label="Sources and settings" tabIndex={0}>
@@ -70,7 +73,7 @@ export default function SourcesView({ app }: { readonly app: App }) {
           <Diagnostics status={known.status} settings={known.settings} />
         </section>
       )}
-    </div>
+    </ListView>
   );
 }
 

@@ -3,6 +3,7 @@ import { messageOf } from '../../../lib/browser.ts';
 import { streamEvents } from '../../../protocol/browser.ts';
 import type { DashboardSession, SessionPage } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
+import { createListStore, type ListStore } from '../../app/resource.ts';
 import type { StreamEvent } from '../../app/stream.ts';
 import { type Deletions, deletionsOf } from './deletions.ts';
 import { eventPageOf } from './event-page.ts';
@@ -29,31 +30,27 @@ export class SessionTable {
   readonly deletions: Deletions;
   readonly #app: App;
   readonly #sessions = signal<readonly DashboardSession[]>([]);
-  readonly #isLoaded = signal(false);
-  readonly #fault = signal<string | null>(null);
-  readonly #loadedAt = signal<number | null>(null);
   readonly #isOutOfOrder = signal(false);
   readonly #next = signal<string | undefined>(undefined);
   readonly #touched = new Set<string>();
+  /** First page; further ones and single sessions are fetched beside it. */
+  readonly #first: ListStore<SessionPage>;
 
   readonly sessions = computed(() => {
     const hidden = this.deletions.hidden.value;
     const loaded = this.#sessions.value;
     return hidden.size === 0 ? loaded : loaded.filter(({ sessionKey }) => !hidden.has(sessionKey));
   });
-  readonly isLoaded: ReadonlySignal<boolean> = this.#isLoaded;
-  readonly fault: ReadonlySignal<string | null> = this.#fault;
-  readonly loadedAt: ReadonlySignal<number | null> = this.#loadedAt;
+  readonly error: ReadonlySignal<string | null>;
+  readonly at: ReadonlySignal<number | null>;
   readonly isOutOfOrder: ReadonlySignal<boolean> = this.#isOutOfOrder;
   readonly hasMore = computed(() => this.#next.value !== undefined);
 
+  /** Ends requests for further pages and single sessions when the first page is fetched again. */
   #abort = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #typing: ReturnType<typeof setTimeout> | undefined;
   #isFetchingMore = false;
-  #isLoading = false;
-  /** Whether events were missed during the running request. */
-  #isStale = false;
 
   constructor(app: App) {
     const { query } = app.router.route.peek();
@@ -63,17 +60,22 @@ export class SessionTable {
     this.selectedKey = signal(query['peek']);
     this.isPeeking = signal(query['peek'] !== undefined);
     this.deletions = deletionsOf(app);
+    this.#first = createListStore({ load: (aborted) => this.#load(aborted) });
+    this.error = this.#first.error;
+    this.at = this.#first.at;
   }
 
   start(): () => void {
     const stop = this.#app.live.listen('events', {
       onEvents: (events) => this.#onEvents(events),
-      onReset: () => this.#onReset(),
+      onReset: this.#first.reloadSoon,
     });
+    const stopFirst = this.#first.start();
     const stopDeletions = this.deletions.onKept(this.reload);
     this.reload();
     return () => {
       stop();
+      stopFirst();
       stopDeletions();
       this.#abort.abort();
       clearTimeout(this.#timer);
@@ -114,41 +116,28 @@ export class SessionTable {
     const { signal: aborted } = this.#abort;
     try {
       await work();
-      this.#fault.value = null;
-      this.#loadedAt.value = Date.now();
+      this.#first.error.value = null;
     } catch (error) {
-      if (!aborted.aborted) this.#fault.value = messageOf(error);
+      if (!aborted.aborted) this.#first.error.value = messageOf(error);
     }
   }
 
   /** Fetches everything again, from the top. The shown rows stay until the answer arrives. */
-  readonly reload = (): void => {
+  readonly reload = (): void => this.#first.reload();
+
+  async #load(aborted: AbortSignal): Promise<SessionPage> {
     this.#abort.abort();
     this.#abort = new AbortController();
     this.#isFetchingMore = false;
     this.#touched.clear();
-    const { signal: aborted } = this.#abort;
-    this.#isLoading = true;
-    this.#isStale = false;
-    void this.#attempt(async () => {
-      const page = await this.#app.api.get<SessionPage>(paths.sessions(this.#filters()), aborted);
+    const page = await this.#app.api.get<SessionPage>(paths.sessions(this.#filters()), aborted);
+    if (!aborted.aborted)
       batch(() => {
         this.#sessions.value = page.sessions;
         this.#next.value = page.next;
-        this.#isLoaded.value = true;
         this.#isOutOfOrder.value = false;
       });
-    }).finally(() => {
-      if (aborted.aborted) return;
-      this.#isLoading = false;
-      if (this.#isStale) this.reload();
-    });
-  };
-
-  /** The stream restarted or dropped events: the answer to a running request may be outdated. */
-  #onReset(): void {
-    if (this.#isLoading) this.#isStale = true;
-    else this.reload();
+    return page;
   }
 
   readonly more = (): void => {
@@ -218,7 +207,7 @@ export class SessionTable {
 
   #take({ event, data }: StreamEvent): void {
     if (event === streamEvents.gap) {
-      this.#onReset();
+      this.#first.reloadSoon();
       return;
     }
     const { sessionKey } = JSON.parse(data) as { sessionKey?: string | null };

@@ -3,10 +3,10 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { DashboardSession } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import type { Command } from '../../app/commands.ts';
-import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Empty } from '../../parts/empty.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
-import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { ListView } from '../../parts/list-view.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
 import { type ListHandle, VirtualList } from '../../parts/virtual-list.tsx';
 import { Peek } from './peek.tsx';
 import { RemoveAll, RemoveOne } from './remove.tsx';
@@ -17,13 +17,11 @@ import { amount, titleOf } from './words.ts';
 /** Every session with a trace. */
 export function SessionsPage({ app }: { readonly app: App }) {
   const table = useMemo(() => new SessionTable(app), [app]);
-  const box = useRef<HTMLInputElement>(null);
   const list = useRef<ListHandle | null>(null);
   const asked = useSignal<DashboardSession | 'all' | undefined>(undefined);
   useEffect(() => table.start(), [table]);
   useLayoutEffect(() => {
     const commands = tableCommands(app, table, {
-      focusFilter: () => box.current?.focus(),
       focusList: () => list.current?.focus(),
       remove: (what) => {
         asked.value = what;
@@ -34,77 +32,71 @@ export function SessionsPage({ app }: { readonly app: App }) {
   const sessions = table.sessions.value;
   const selected = sessions.find(({ sessionKey }) => sessionKey === table.selectedKey.value);
   const isPeeking = table.isPeeking.value && selected !== undefined;
+  const readOnly = app.page.value?.readOnly;
   const close = () => {
     asked.value = undefined;
   };
   return (
-    <div class="view sessions">
-      <Tools app={app} table={table} box={box} onClear={() => (asked.value = 'all')} />
-      <FaultBanner error={table.fault.value} at={table.loadedAt.value} retry={table.reload} />
-      {table.isOutOfOrder.value && (
-        <Banner tone="neutral">
-          <p>There is newer activity: this list is not in order any more.</p>
-          <button
-            type="button"
-            onClick={() => {
-              table.reload();
-              list.current?.scrollToIndex(0, 'start');
-            }}
-          >
-            Sort again
-          </button>
-        </Banner>
-      )}
-      <div class={`sessions-body ${isPeeking ? 'with-peek' : ''}`}>
-        {table.isLoaded.value ? <Rows app={app} table={table} list={list} /> : <Skeleton rows={12} />}
-        {isPeeking && <Peek app={app} table={table} session={selected} onRemove={() => (asked.value = selected)} />}
-      </div>
-      {asked.value === 'all' && <RemoveAll app={app} deletions={table.deletions} onClose={close} />}
-      {asked.value !== undefined && asked.value !== 'all' && (
-        <RemoveOne session={asked.value} deletions={table.deletions} onClose={close} />
-      )}
-    </div>
-  );
-}
-
-interface ToolsProps {
-  readonly app: App;
-  readonly table: SessionTable;
-  readonly box: { current: HTMLInputElement | null };
-  readonly onClear: () => void;
-}
-
-function Tools({ app, table, box, onClear }: ToolsProps) {
-  const status = table.status.value;
-  const readOnly = app.page.value?.readOnly;
-  const count = table.sessions.value.length;
-  return (
-    <div class="strip">
-      <h1>Sessions</h1>
-      <FilterBar
-        label="Find sessions"
-        placeholder="Name, first input or key"
-        text={table.text.value}
-        onText={table.search}
-        box={box}
-        pills={(['running', 'failed'] as const).map((each) => ({
+    <ListView
+      app={app}
+      class="sessions"
+      title="Sessions"
+      filter={{
+        label: 'Find sessions',
+        placeholder: 'Name, first input or key',
+        text: table.text.value,
+        onText: table.search,
+        pills: (['running', 'failed'] as const).map((each) => ({
           key: each,
           label: each === 'running' ? 'Running' : 'With errors',
-          isOn: status === each,
-          toggle: () => table.filter(status === each ? undefined : each),
-        }))}
-        summary={`${amount(count)}${table.hasMore.value ? '+' : ''}`}
-      />
-      <button
-        type="button"
-        class="plain"
-        disabled={readOnly !== undefined || count === 0}
-        title={readOnly ?? 'Delete the traces of all sessions'}
-        onClick={onClear}
-      >
-        <Glyph name="bin" /> Delete all…
-      </button>
-    </div>
+          isOn: table.status.value === each,
+          toggle: () => table.filter(table.status.peek() === each ? undefined : each),
+        })),
+        summary: `${amount(sessions.length)}${table.hasMore.value ? '+' : ''}`,
+      }}
+      tools={
+        <button
+          type="button"
+          class="plain"
+          disabled={readOnly !== undefined || sessions.length === 0}
+          title={readOnly ?? 'Delete the traces of all sessions'}
+          onClick={() => (asked.value = 'all')}
+        >
+          <Glyph name="bin" /> Delete all…
+        </button>
+      }
+      state={{ error: table.error, at: table.at, isLoaded: table.at.value !== null, reload: table.reload }}
+      placeholderRows={12}
+      notices={
+        table.isOutOfOrder.value && (
+          <Banner tone="neutral">
+            <p>There is newer activity: this list is not in order any more.</p>
+            <button
+              type="button"
+              onClick={() => {
+                table.reload();
+                list.current?.scrollToIndex(0, 'start');
+              }}
+            >
+              Sort again
+            </button>
+          </Banner>
+        )
+      }
+      dialog={
+        <>
+          {asked.value === 'all' && <RemoveAll app={app} deletions={table.deletions} onClose={close} />}
+          {asked.value !== undefined && asked.value !== 'all' && (
+            <RemoveOne session={asked.value} deletions={table.deletions} onClose={close} />
+          )}
+        </>
+      }
+    >
+      <div class={`sessions-body ${isPeeking ? 'with-peek' : ''}`}>
+        <Rows app={app} table={table} list={list} />
+        {isPeeking && <Peek app={app} table={table} session={selected} onRemove={() => (asked.value = selected)} />}
+      </div>
+    </ListView>
   );
 }
 
@@ -125,7 +117,7 @@ function Rows({ app, table, list }: RowsProps) {
       label="Sessions"
       recycles
       role="grid"
-      class={table.fault.value === null ? '' : 'stale'}
+      class={table.error.value === null ? '' : 'stale'}
       count={sessions.length}
       total={table.hasMore.value ? -1 : sessions.length}
       rowHeight={isComfortable ? 36 : 28}
@@ -179,12 +171,11 @@ function NoSessions({ table }: { readonly table: SessionTable }) {
 }
 
 interface Reach {
-  readonly focusFilter: () => void;
   readonly focusList: () => void;
   readonly remove: (what: DashboardSession | 'all') => void;
 }
 
-function tableCommands(app: App, table: SessionTable, { focusFilter, focusList, remove }: Reach): Command[] {
+function tableCommands(app: App, table: SessionTable, { focusList, remove }: Reach): Command[] {
   const group = 'Sessions';
   const selected = () => table.sessions.peek().find(({ sessionKey }) => sessionKey === table.selectedKey.peek());
   const hasSelection = () => selected() !== undefined;
@@ -199,7 +190,6 @@ function tableCommands(app: App, table: SessionTable, { focusFilter, focusList, 
   return [
     { id: 'sessions.next', title: 'Select the next session', group, keys: ['j'], run: () => step(1) },
     { id: 'sessions.previous', title: 'Select the previous session', group, keys: ['k'], run: () => step(-1) },
-    { id: 'sessions.filter', title: 'Find sessions', group, keys: ['/'], run: focusFilter },
     {
       ...{ id: 'sessions.open', title: 'Open the selected session', group, isEnabled: hasSelection },
       run: () => open(app, selected()),

@@ -8,7 +8,7 @@ import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
 import { type Resource, useResource } from '../../app/resource.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
+import { ListView } from '../../parts/list-view.tsx';
 import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { Cards } from './cards.tsx';
 import { Field } from './field.tsx';
@@ -65,7 +65,6 @@ function Form({
   const editing = useEditing(app, resource, sections);
   const { edits, issues, isBusy, edit, discard, save } = editing;
   const text = app.router.route.value.query['q'] ?? '';
-  const box = useRef<HTMLInputElement>(null);
   const shown = useMemo(() => search(sections, text), [sections, text]);
   const reasons = useMemo(() => reasonsOf(shown), [shown]);
   const lockOf = ({ schema }: Setting) => reasons.indexOf(reasonOf(schema) ?? '') + 1 || undefined;
@@ -73,33 +72,37 @@ function Form({
   const isWrong = sections.some(({ settings }) =>
     settings.some((setting) => edits.value.has(setting.keyPath) && faultOf(setting, edits.value.get(setting.keyPath))),
   );
-  useSettingKeys(app, { focusFilter: () => box.current?.focus(), save, hasEdits: () => edits.peek().size > 0 });
+  useSettingKeys(app, { save, hasEdits: () => edits.peek().size > 0 });
   return (
-    <div class="view settings">
-      <div class="strip">
-        <h1>Settings</h1>
-        <FilterBar
-          label="Search settings"
-          placeholder="Search settings"
-          text={text}
-          onText={(q) => app.router.set({ q })}
-          box={box}
-        />
-        <code class="quiet cut" title="The file that is written">
-          {config.path}
-        </code>
-        {edits.value.size > 0 && (
-          <span class="push saving">
-            <button type="button" onClick={discard} disabled={isBusy.value}>
-              Discard
-            </button>
-            <button type="button" class="main" onClick={save} disabled={isBusy.value || isWrong}>
-              Save {edits.value.size} {edits.value.size === 1 ? 'change' : 'changes'}
-            </button>
-          </span>
-        )}
-      </div>
-      <Notices resource={resource} config={config} readOnly={readOnly} editing={editing} />
+    <ListView
+      app={app}
+      class="settings"
+      title="Settings"
+      filter={{
+        label: 'Search settings',
+        placeholder: 'Search settings',
+        text,
+        onText: (q) => app.router.set({ q }),
+      }}
+      tools={
+        <>
+          <code class="quiet cut" title="The file that is written">
+            {config.path}
+          </code>
+          {edits.value.size > 0 && (
+            <span class="push saving">
+              <button type="button" onClick={discard} disabled={isBusy.value}>
+                Discard
+              </button>
+              <button type="button" class="main" onClick={save} disabled={isBusy.value || isWrong}>
+                Save {edits.value.size} {edits.value.size === 1 ? 'change' : 'changes'}
+              </button>
+            </span>
+          )}
+        </>
+      }
+      notices={<Notices resource={resource} config={config} readOnly={readOnly} editing={editing} />}
+    >
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
       <section class="scroll" aria-label="All settings" tabIndex={0}>
         {text === '' && <Cards app={app} config={config} reload={resource.reload} />}
@@ -127,7 +130,7 @@ function Form({
           </Empty>
         )}
       </section>
-    </div>
+    </ListView>
   );
 }
 
@@ -253,7 +256,6 @@ function useWarning(hasEdits: boolean): void {
 }
 
 interface Actions {
-  readonly focusFilter: () => void;
   readonly save: () => void;
   readonly hasEdits: () => boolean;
 }
@@ -264,7 +266,6 @@ function useSettingKeys(app: App, actions: Actions): void {
   useLayoutEffect(() => {
     const group = 'Settings';
     return app.commands.register([
-      { id: 'settings.search', title: 'Search settings', group, keys: ['/'], run: () => latest.current.focusFilter() },
       {
         id: 'settings.save',
         title: 'Save the changes',

@@ -1,14 +1,14 @@
 /** Conversations of all workspaces, the most recently active first. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
 import { threadName } from '../../../protocol/browser.ts';
 import type { HubThread, ThreadWorkspace } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
-import { Empty, Skeleton } from '../../parts/empty.tsx';
-import { FilterBar } from '../../parts/filter-bar.tsx';
+import { Empty } from '../../parts/empty.tsx';
 import { Glyph } from '../../parts/glyphs.tsx';
-import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
+import { ListView } from '../../parts/list-view.tsx';
+import { Banner } from '../../parts/state-banner.tsx';
 import { StateStrip } from '../../parts/state-strip.tsx';
 import { bothTimes, distance } from '../../parts/time.ts';
 import { RenameThread } from '../chat/rename-thread.tsx';
@@ -22,58 +22,50 @@ const maxBanners = 3;
 
 export default function ThreadsView({ app }: { readonly app: App }) {
   const store = useMemo(() => createThreads(app), [app]);
-  const box = useRef<HTMLInputElement>(null);
   const renamed = useSignal<HubThread | null>(null);
   const { q = '', archived } = app.router.route.value.query;
   useEffect(() => store.start(), [store]);
   useEffect(() => store.search({ q, archived: archived === 'true' }), [store, q, archived]);
-  useLayoutEffect(
-    () =>
-      app.commands.register([
-        {
-          ...{ id: 'threads.find', title: 'Find conversations', group: 'Conversations', keys: ['/'] },
-          run: () => box.current?.focus(),
-        },
-      ]),
-    [app],
-  );
-  const list = store.list.value;
+  const list = store.data.value;
   const unread = list?.workspaces.filter(({ problem }) => problem !== null) ?? [];
   return (
-    <div class="view threads">
-      <div class="strip status">
-        <h1>Conversations</h1>
-        <FilterBar
-          label="Find conversations"
-          placeholder="Name, first words or workspace"
-          text={q}
-          onText={(text) => app.router.set({ q: text })}
-          box={box}
-          summary={list === null ? undefined : `${list.threads.length}${list.hasMore ? ' newest' : ''}`}
-          pills={[
-            {
-              ...{ key: 'archived', label: 'Archived, too', isOn: archived === 'true' },
-              toggle: () => app.router.set({ archived: archived === 'true' ? undefined : 'true' }),
-            },
-          ]}
-        />
-      </div>
-      <FaultBanner error={store.error.value} at={null} retry={() => void store.load()} />
-      {unread.slice(0, maxBanners).map(({ workspaceId, displayName, problem }) => (
-        <Banner key={workspaceId} tone="warn">
-          <p>
-            {visible(displayName, { multiline: false })}: {visible(problem ?? '', { multiline: false })}
-          </p>
-        </Banner>
-      ))}
-      {unread.length > maxBanners && (
-        <Banner tone="warn">
-          <p>{unread.length - maxBanners} more workspaces could not be read.</p>
-        </Banner>
-      )}
-      {list === null && store.error.value === null && <Skeleton />}
+    <ListView
+      app={app}
+      class="threads"
+      title="Conversations"
+      filter={{
+        label: 'Find conversations',
+        placeholder: 'Name, first words or workspace',
+        text: q,
+        onText: (text) => app.router.set({ q: text }),
+        summary: list === null ? undefined : `${list.threads.length}${list.hasMore ? ' newest' : ''}`,
+        pills: [
+          {
+            ...{ key: 'archived', label: 'Archived, too', isOn: archived === 'true' },
+            toggle: () => app.router.set({ archived: archived === 'true' ? undefined : 'true' }),
+          },
+        ],
+      }}
+      state={{ error: store.error, at: store.at, isLoaded: list !== null, reload: store.reload }}
+      notices={<Unread workspaces={unread} />}
+      dialog={
+        renamed.value && (
+          <RenameThread
+            name={renamed.value.name ?? ''}
+            onClose={() => {
+              renamed.value = null;
+            }}
+            onName={(displayName) => {
+              const thread = renamed.peek();
+              renamed.value = null;
+              if (thread) void store.change(thread, { displayName });
+            }}
+          />
+        )
+      }
+    >
       {list?.threads.length === 0 && <NoThreads isSearch={q !== ''} />}
-      {list !== null && list.threads.length > 0 && (
+      {list && (
         <List
           app={app}
           store={store}
@@ -85,22 +77,27 @@ export default function ThreadsView({ app }: { readonly app: App }) {
         />
       )}
       {list?.hasMore && <p class="quiet more">Older ones: search for them.</p>}
-      {renamed.value && (
-        <RenameThread
-          name={renamed.value.name ?? ''}
-          onClose={() => {
-            renamed.value = null;
-          }}
-          onName={(displayName) => {
-            const thread = renamed.peek();
-            renamed.value = null;
-            if (thread) void store.change(thread, { displayName });
-          }}
-        />
-      )}
-    </div>
+    </ListView>
   );
 }
+
+/** Workspaces whose conversations could not be read, with the reason. */
+const Unread = ({ workspaces }: { readonly workspaces: readonly ThreadWorkspace[] }) => (
+  <>
+    {workspaces.slice(0, maxBanners).map(({ workspaceId, displayName, problem }) => (
+      <Banner key={workspaceId} tone="warn">
+        <p>
+          {visible(displayName, { multiline: false })}: {visible(problem ?? '', { multiline: false })}
+        </p>
+      </Banner>
+    ))}
+    {workspaces.length > maxBanners && (
+      <Banner tone="warn">
+        <p>{workspaces.length - maxBanners} more workspaces could not be read.</p>
+      </Banner>
+    )}
+  </>
+);
 
 const NoThreads = ({ isSearch }: { readonly isSearch: boolean }) =>
   isSearch ? (

@@ -7,7 +7,7 @@ import { href } from '../../../app/router.ts';
 import { Skeleton } from '../../../parts/empty.tsx';
 import { FaultBanner } from '../../../parts/state-banner.tsx';
 import { type ItemDetail, reviewApi } from '../../review/api.ts';
-import { attempt, useLive } from '../../review/live.ts';
+import { attempt, isAbout } from '../../review/live.ts';
 import { Outward, Pill } from '../../review/parts.tsx';
 import { isActive, isOpenDraft, lookOfRun, repositoryName, titleOf } from '../../review/words.ts';
 import { draftActs } from './acts.ts';
@@ -21,7 +21,10 @@ const kinds = ['item.changed', 'run.changed', 'draft.changed', 'write.changed'] 
 /** One pull request: its facts, its review runs, and the draft that needs a decision. */
 export function PullPage({ app, itemId }: { readonly app: App; readonly itemId: string }) {
   const api = useMemo(() => reviewApi(app.api), [app]);
-  const { data, error, at, reload } = useLive(app, (signal) => api.item(itemId, signal), { kinds, itemId }, [itemId]);
+  const { data, error, at, reload } = useResource((signal) => api.item(itemId, signal), [itemId], {
+    live: app.live,
+    isConcerned: isAbout(kinds, itemId),
+  });
   const detail = data.value;
   const title = detail && titleOf(detail.item);
   useEffect(() => {
