@@ -3,7 +3,7 @@ import { commands } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { program, subcommandsOf } from './parse.ts';
 
-const environment: readonly (readonly [string, string])[] = [
+export const environment: readonly (readonly [string, string])[] = [
   ['ORATORIO_HOME', 'Where the Hub keeps its state and your configuration; default ~/.oratorio'],
   ['NO_COLOR', 'No colours, also on a terminal'],
 ];
