@@ -13,12 +13,20 @@ export function sizeOf(directory: string): number {
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
-/** Packages that npm installs beside the staged one on this platform, as paths below `node_modules` of the checkout. */
-export function installedBeside(staged: string): readonly string[] {
+/** Platform as a lock names it; default: this one. */
+export interface LockedPlatform {
+  readonly os: string;
+  readonly arch: string;
+}
+
+const thisPlatform: LockedPlatform = { os: process.platform, arch: process.arch };
+
+/** Packages that npm installs beside the staged one on a platform, as paths below `node_modules` of the checkout. */
+export function installedBeside(staged: string, { os: system, arch } = thisPlatform): readonly string[] {
   const { packages } = JSON.parse(readFileSync(join(staged, 'npm-shrinkwrap.json'), 'utf8')) as Lock;
   const isHere = (allowed: unknown, here: string): boolean => allowed === undefined || [allowed].flat().includes(here);
   return Object.entries(packages)
-    .filter(([path, { os, cpu }]) => path !== '' && isHere(os, process.platform) && isHere(cpu, process.arch))
+    .filter(([path, { os, cpu }]) => path !== '' && isHere(os, system) && isHere(cpu, arch))
     .map(([path]) => path.replace(/^node_modules\//, ''));
 }
 

@@ -11,3 +11,27 @@ export function releaseNotes(changelog: string, version: string): string {
     throw new Error(`CHANGELOG.md has no entries below "## ${version}". Add the section, then tag again.`);
   return `${notes}\n`;
 }
+
+interface MadeTarball {
+  readonly platform: { readonly name: string };
+  readonly file: string;
+  readonly packedBytes: number;
+  readonly unpackedBytes: number;
+}
+
+/** Table of the tarballs: only those of the platform that made the release can be tried there. */
+export function platformNotes(tarballs: readonly MadeTarball[], isTried: (platform: string) => boolean): string {
+  const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
+  const rows = tarballs.map(
+    ({ platform, file, packedBytes, unpackedBytes }) =>
+      `| ${platform.name} | \`${file}\` | ${mb(packedBytes)} | ${mb(unpackedBytes)} | ${isTried(platform.name) ? 'installed and used' : 'built, not tried'} |`,
+  );
+  return [
+    '### Tarballs',
+    '',
+    '| Platform | File | Packed | Unpacked | State |',
+    '|---|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
+}

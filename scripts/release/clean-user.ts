@@ -1,0 +1,85 @@
+/** A user with an empty home, without Node on PATH and without a network: runs scripts as this user. */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, relative } from 'node:path';
+
+export interface Ran {
+  readonly code: number | null;
+  /** Standard output and standard error in the order of their arrival. */
+  readonly text: string;
+}
+
+const isNode = /^(?:node|nodejs|npm|npx|corepack|yarn.*|pnpm.*|oratorio)$/;
+
+export class CleanUser {
+  readonly root: string;
+  readonly home: string;
+  readonly #tools: string;
+
+  constructor() {
+    this.root = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-user-')));
+    this.home = join(this.root, 'home');
+    this.#tools = join(this.root, 'tools');
+    for (const name of ['home', 'tools', 'tmp']) mkdirSync(join(this.root, name));
+    for (const directory of ['/usr/bin', '/bin', '/usr/sbin', '/sbin'].filter((path) => existsSync(path)))
+      for (const name of readdirSync(directory))
+        if (!isNode.test(name) && !existsSync(join(this.#tools, name)))
+          symlinkSync(join(directory, name), join(this.#tools, name));
+  }
+
+  /** Environment of a new terminal after an installation. */
+  get env(): Readonly<Record<string, string>> {
+    const path = [join(this.home, '.local/bin'), this.#tools].join(':');
+    return { HOME: this.home, PATH: path, TMPDIR: join(this.root, 'tmp'), LANG: 'C.UTF-8', SHELL: '/bin/sh' };
+  }
+
+  /** Runs a script of the shell, whose processes share one network of their own where bubblewrap can make one. */
+  async run(script: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    const words = ['-ec', script];
+    const [program = 'sh', ...args] = hasRooms()
+      ? ['bwrap', '--dev-bind', '/', '/', '--unshare-net', '--', '/bin/sh', ...words]
+      : ['sh', ...words];
+    const child = spawn(program, args, {
+      cwd: this.home,
+      env: { ...this.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let text = '';
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+    const [code] = (await once(child, 'close')) as [number | null];
+    return { code, text };
+  }
+
+  /** Files of the home that are not the user's own state, relative and sorted. */
+  traces(): readonly string[] {
+    return readdirSync(this.home, { withFileTypes: true, recursive: true })
+      .map((entry) => relative(this.home, join(entry.parentPath, entry.name)))
+      .filter((path) => !path.split('/').includes('.oratorio') && basename(path) !== 'site')
+      .sort();
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+let rooms: boolean | undefined;
+const hasRooms = (): boolean => {
+  rooms ??= spawnSync('bwrap', ['--dev-bind', '/', '/', '--unshare-net', '--', '/bin/true']).status === 0;
+  return rooms;
+};
+
+/** Uses an installation as on the first day: start, one turn of the demo model, examination, stop. */
+export const firstDay = `
+if command -v node; then exit 3; fi
+mkdir -p "$HOME/site" && cd "$HOME/site"
+oratorio up --init --no-follow
+oratorio chat hello
+oratorio doctor
+oratorio hub stop
+`;

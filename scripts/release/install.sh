@@ -1,0 +1,252 @@
+#!/bin/sh
+# Installs Oratorio for the user who runs this script. Needs no root and no Node.
+#
+#   sh install.sh [--from ADDRESS]   installs the release at ADDRESS: https, or a directory with SHA256SUMS and the tarballs
+#   sh install.sh --uninstall        removes the program; settings and conversations stay
+#
+# Everything is in functions, so that half of a download does nothing.
+set -eu
+
+released=https://github.com/oratorio-dev/oratorio/releases/latest/download
+
+say() { printf '%s\n' "$1"; }
+
+fail() {
+  printf '✖ %s\n' "$1" >&2
+  [ -z "${2-}" ] || printf '  %s\n' "$2" >&2
+  exit 1
+}
+
+# Sets: base, bin, data.
+find_places() {
+  case ${HOME-} in /*) ;; *) fail 'HOME is not an absolute path.' 'Set HOME, then run this again.' ;; esac
+  data=${XDG_DATA_HOME:-$HOME/.local/share}
+  case $data in /*) ;; *) data=$HOME/.local/share ;; esac
+  base=$data/oratorio
+  bin=${XDG_BIN_HOME:-$HOME/.local/bin}
+  case $bin in /*) ;; *) bin=$HOME/.local/bin ;; esac
+}
+
+# Sets: platform.
+find_platform() {
+  case $(uname -s) in
+    Linux) os=linux ;;
+    Darwin) os=darwin ;;
+    MINGW* | MSYS* | CYGWIN*) fail 'Oratorio does not run on Windows itself.' 'Run this in a Linux of WSL2: wsl --install' ;;
+    *) fail "Oratorio has no program for $(uname -s)." ;;
+  esac
+  case $(uname -m) in
+    x86_64 | amd64) arch=x64 ;;
+    aarch64 | arm64) arch=arm64 ;;
+    *) fail "Oratorio has no program for processors of the type $(uname -m)." ;;
+  esac
+  # A shell that runs under Rosetta sees an Intel processor.
+  if [ "$os-$arch" = darwin-x64 ] && [ "$(sysctl -in sysctl.proc_translated 2>/dev/null)" = 1 ]; then arch=arm64; fi
+  if [ "$os" = linux ] && ldd --version 2>&1 | grep -qi musl; then
+    fail 'This Linux uses musl; the Node of Oratorio needs glibc 2.28.' 'Use a container of Debian: docs/images.md'
+  fi
+  platform=$os-$arch
+}
+
+# Makes `from` absolute, without a slash at its end.
+check_address() {
+  from=${from%/}
+  case $from in
+    https://*) command -v curl >/dev/null 2>&1 || fail 'curl is not installed.' 'Install it, or download the release and name its directory: --from DIR' ;;
+    file:///*) from=${from#file://} ;;
+    *://*) fail "The address $from is not https." 'Name an https address or a directory: --from ADDRESS' ;;
+  esac
+  case $from in
+    https://*) ;;
+    *) from=$(CDPATH='' cd -- "$from" 2>/dev/null && pwd) || fail 'The directory of --from does not exist.' ;;
+  esac
+}
+
+# fetch NAME FILE BYTES
+fetch() {
+  case $from in
+    https://*)
+      curl --proto '=https' --proto-redir '=https' --tlsv1.2 -fsSL --retry 2 --max-filesize "$3" -o "$2" "$from/$1" ||
+        fail "$from/$1 could not be downloaded." 'Nothing was changed.'
+      ;;
+    *) cp "$from/$1" "$2" || fail "$from/$1 cannot be read." 'Nothing was changed.' ;;
+  esac
+}
+
+sum_of() {
+  if command -v sha256sum >/dev/null 2>&1; then sha256sum <"$1"; else shasum -a 256 <"$1"; fi | cut -d ' ' -f 1
+}
+
+# Sets: version, archive, sum.
+choose() {
+  suffix=-$platform.tar.gz
+  lines=$(awk -v suffix="$suffix" 'NF == 2 && $1 ~ /^[0-9a-f]+$/ && length($1) == 64 &&
+    $2 ~ /^oratorio-[0-9][0-9A-Za-z.+-]*$/ && substr($2, length($2) - length(suffix) + 1) == suffix' "$work/SHA256SUMS")
+  [ -n "$lines" ] || fail "The release at $from has no tarball for $platform." 'Nothing was changed.'
+  case $lines in *'
+'*) fail "SHA256SUMS at $from names several tarballs for $platform." 'Nothing was changed.' ;; esac
+  sum=${lines%% *}
+  archive=${lines##* }
+  version=${archive#oratorio-}
+  version=${version%"$suffix"}
+}
+
+# make_dir DIR: remembers the directories that this script makes, for its --uninstall.
+make_dir() {
+  [ ! -d "$1" ] || return 0
+  make_dir "$(dirname "$1")"
+  mkdir "$1" || fail "$1 cannot be made." 'Check its permissions.'
+  made="$1
+$made"
+}
+
+# point LINK TARGET: one rename, so that the link leads to the old or to the new target at every moment.
+point() {
+  # shellcheck disable=SC2016 # a program of Node
+  "$program/node/bin/node" -e 'const fs = require("node:fs"); const [, link, target] = process.argv;
+    const next = `${link}.${process.pid}`; fs.symlinkSync(target, next); fs.renameSync(next, link);' "$1" "$2"
+}
+
+# Whether a path is a link that leads into our directory.
+is_ours() { [ -L "$1" ] && case $(readlink "$1") in "$base"/*) true ;; *) false ;; esac; }
+
+# Names of links and of their targets below `current`, one pair a line.
+links() {
+  say "$bin/oratorio bin/oratorio"
+  say "$data/bash-completion/completions/oratorio share/bash-completion/completions/oratorio"
+  say "$data/zsh/site-functions/_oratorio share/zsh/site-functions/_oratorio"
+  say "$data/fish/vendor_completions.d/oratorio.fish share/fish/vendor_completions.d/oratorio.fish"
+  say "$data/man/man1/oratorio.1 share/man/man1/oratorio.1"
+}
+
+clean() { [ -z "${work-}" ] || rm -rf "$work"; }
+
+install_release() {
+  find_platform
+  check_address
+  if [ -e "$bin/oratorio" ] || [ -L "$bin/oratorio" ]; then
+    is_ours "$bin/oratorio" || fail "$bin/oratorio is not of this script." 'Move it away, then run this again.'
+  fi
+  made=
+  make_dir "$base/versions"
+  work=$base/versions/.new-$$
+  mkdir "$work"
+  fetch SHA256SUMS "$work/SHA256SUMS" 1000000
+  choose
+  program=$base/versions/$version
+  # Another build of the same version gets another directory: programs may run from the first.
+  if [ -d "$program" ] && [ "$(cat "$program/.digest" 2>/dev/null)" != "$sum" ]; then
+    program=$program+$(printf %.8s "$sum")
+  fi
+  if [ -d "$program" ]; then
+    say "Oratorio $version is already in $program"
+  else
+    unpack
+    say "Installed Oratorio $version in $program"
+  fi
+  point "$base/current" "versions/${program##*/}"
+  links | while read -r line; do
+    link=${line%" "*}
+    target=$base/current/${line##*" "}
+    if is_ours "$link" || { [ ! -e "$link" ] && [ ! -L "$link" ]; }; then
+      make_dir "$(dirname "$link")"
+      [ "$(readlink "$link" 2>/dev/null)" = "$target" ] || point "$link" "$target"
+      printf %s "$made" >"$work/made"
+    fi
+  done
+  [ ! -f "$work/made" ] || made=$(cat "$work/made")
+  # The newest first: an inner directory is removed before the one around it.
+  [ -z "$made" ] || { printf '%s\n' "$made"; cat "$base/made" 2>/dev/null || true; } >"$work/all"
+  [ ! -f "$work/all" ] || mv "$work/all" "$base/made"
+  printf '%s\n' "$from" >"$base/source"
+  report
+}
+
+# Downloads, verifies, unpacks and starts the program before anything points to it.
+unpack() {
+  say "Fetching $archive"
+  fetch "$archive" "$work/archive" 100000000
+  [ "$(sum_of "$work/archive")" = "$sum" ] ||
+    fail "$archive does not have the checksum of SHA256SUMS." 'Nothing was changed. Download it again.'
+  mkdir "$work/tree"
+  tar -x -z -o -f "$work/archive" -C "$work/tree" || fail "$archive cannot be unpacked." 'Nothing was changed.'
+  unpacked=$work/tree/oratorio-$version-$platform
+  found=$("$unpacked/bin/oratorio" version 2>&1) || found="no version: $found"
+  [ "$found" = "$version" ] || fail "The program of $archive does not start here: $found" 'Nothing was changed.'
+  printf '%s\n' "$sum" >"$unpacked/.digest"
+  mv "$unpacked" "$program"
+}
+
+report() {
+  say "Command: $bin/oratorio"
+  case ":$PATH:" in
+    *":$bin:"*)
+      [ "$(command -v oratorio)" = "$bin/oratorio" ] || say "Note: another oratorio comes first on PATH: $(command -v oratorio)"
+      ;;
+    *) say "Put it on PATH, in the file that your shell reads at its start: export PATH=\"$bin:\$PATH\"" ;;
+  esac
+  say 'Begin with: oratorio up --init'
+  say "To undo this: sh $base/current/install.sh --uninstall"
+  if [ -n "$("$bin/oratorio" hub status --json 2>/dev/null | sed -n 's/.*"pid".*/yes/p')" ]; then
+    say 'A Hub runs. If it is of an earlier version, replace it: oratorio hub stop --detach, then oratorio list'
+  fi
+}
+
+# Ends a Hub that runs from our directory.
+stop_hub() {
+  "$1" version >/dev/null 2>&1 || return 0
+  for unit in "${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user/oratorio-hub.service" "$HOME/Library/LaunchAgents/dev.oratorio.hub.plist"; do
+    [ ! -f "$unit" ] || ! grep -q "$base/" "$unit" || "$1" service remove || say 'The Hub could not be removed from the programs of log-in.'
+  done
+  pid=$("$1" hub status --json 2>/dev/null | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p')
+  [ -n "$pid" ] || return 0
+  running=$(readlink "/proc/$pid/exe" 2>/dev/null || ps -o args= -p "$pid")
+  case $running in "$base"/*) "$1" hub stop || fail 'The Hub could not be stopped.' 'Stop it, then run this again: oratorio hub stop' ;; esac
+}
+
+uninstall() {
+  if [ ! -e "$base/current" ] && [ ! -d "$base/versions" ]; then
+    say "Oratorio is not installed in $base: nothing was removed."
+    return
+  fi
+  stop_hub "$base/current/bin/oratorio"
+  links | while read -r line; do
+    link=${line%" "*}
+    ! is_ours "$link" || rm "$link"
+  done
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}
+  rm -rf "$base/versions" "$cache/oratorio"
+  rmdir "$cache" 2>/dev/null || true
+  rm -f "$base/current" "$base/source" "$base/update.lock"
+  if [ -f "$base/made" ]; then
+    kept=$(cat "$base/made")
+    rm -f "$base/made"
+    say "$kept" | while read -r directory; do rmdir "$directory" 2>/dev/null || true; done
+  fi
+  rmdir "$base" 2>/dev/null || true
+  say "Removed Oratorio from $base"
+  say "Your settings and conversations stay in ${ORATORIO_HOME:-$HOME/.oratorio}, and in .oratorio of each workspace."
+}
+
+main() {
+  from=$released
+  action=install_release
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --from)
+        [ -n "${2-}" ] || fail '--from needs an address.' 'See the beginning of this script.'
+        from=$2
+        shift
+        ;;
+      --uninstall) action=uninstall ;;
+      *) fail "This script does not know $1." 'Usage: sh install.sh [--from ADDRESS] | --uninstall' ;;
+    esac
+    shift
+  done
+  find_places
+  trap clean EXIT
+  trap 'exit 130' INT TERM HUP
+  $action
+}
+
+main "$@"

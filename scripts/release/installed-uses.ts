@@ -1,0 +1,49 @@
+/** Installs the files of a release as a user does, uses them for a day, and removes them again. */
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { type CleanUser, firstDay, type Ran } from './clean-user.ts';
+
+/** A way to install, with everything that was left behind when it was undone. */
+export interface Use {
+  readonly ran: Ran;
+  readonly left: readonly string[];
+}
+
+/** By `install.sh`, twice, from a directory with the tarball and its checksum. */
+export async function useInstaller(user: CleanUser, release: string): Promise<Use> {
+  const ran = await user.run(`
+    sh ${release}/install.sh --from ${release}
+    ${firstDay}
+    sh ${release}/install.sh --from ${release}
+    sh "$HOME/.local/share/oratorio/current/install.sh" --uninstall`);
+  return { ran, left: user.traces() };
+}
+
+/** By `dpkg`, below a root directory of its own, so that the system of this machine does not change. */
+export async function useDebianPackage(user: CleanUser, file: string): Promise<Use> {
+  const system = join(user.root, 'system');
+  for (const name of ['info', 'updates', 'triggers'])
+    mkdirSync(join(system, 'var/lib/dpkg', name), { recursive: true });
+  writeFileSync(join(system, 'var/lib/dpkg/status'), '');
+  const before = filesOf(system);
+  const dpkg = `dpkg --root=${system} --log=/dev/null --force-depends`;
+  // Only root may give the files their owner.
+  const [install, remove] =
+    process.getuid?.() === 0
+      ? [`${dpkg} --install ${file}`, `${dpkg} --purge oratorio`]
+      : [`dpkg-deb --extract ${file} ${system}`, `rm -r ${system}/usr`];
+  const ran = await user.run(
+    `${install}
+    test -s ${system}/usr/share/man/man1/oratorio.1.gz
+    ${firstDay}
+    ${remove}`,
+    { PATH: `${join(system, 'usr/bin')}:${user.env['PATH']}` },
+  );
+  return { ran, left: filesOf(system).filter((path) => !before.includes(path)) };
+}
+
+const filesOf = (directory: string): readonly string[] =>
+  readdirSync(directory, { withFileTypes: true, recursive: true })
+    .map((entry) => relative(directory, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.startsWith('var/lib/dpkg/') || path.includes('oratorio'))
+    .sort();
