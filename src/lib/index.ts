@@ -50,7 +50,7 @@ export { messageOf } from './message-of.ts';
 export { isMissingPart, replacedProgramAdvice } from './missing-part.ts';
 export { dollars } from './money.ts';
 export { PacedReading } from './paced-reading.ts';
-export { packageRoot } from './package-root.ts';
+export { lastingRoot, packageRoot } from './package-root.ts';
 export { canonicalPath, isWithin, realPathOr } from './paths.ts';
 export { type DirectoryLoss, PinnedDirectory } from './pinned-directory.ts';
 export { findProgram, usualPlaces } from './programs.ts';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Directory of our package.json, from the sources and from a bundle alike. */
@@ -11,4 +11,14 @@ export function packageRoot(): string {
     directory = above;
   }
   return directory;
+}
+
+/**
+ * Our directory by a path that stays valid after an update: where `install.sh` keeps each version in a directory of its own, the link
+ * `current` beside them.
+ */
+export function lastingRoot(root = packageRoot()): string {
+  const versions = dirname(root);
+  const current = join(dirname(versions), 'current');
+  return basename(versions) === 'versions' && existsSync(join(current, 'package.json')) ? current : root;
 }
