@@ -36,10 +36,14 @@ export interface Journal {
   add(owner: JournalOwner, write: (() => void) | undefined, event: ThreadEvent | undefined, onSaved?: () => void): void;
   /** Writes at once, so that a power cut does not lose it. Resolves after the commit; never resolves if the commit fails. */
   secure(owner: JournalOwner, write: () => void): Promise<void>;
-  /** Commits all pending writes. Resolves after the commit; never resolves if the commit fails. */
-  commit(owner: JournalOwner): Promise<void>;
-  /** Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it. */
-  flush(): void;
+  /** Resolves after the commit of the pending writes of this owner; never resolves if the commit fails. */
+  committed(owner: JournalOwner): Promise<void>;
+  /**
+   * Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it.
+   *
+   * @param threadId does nothing unless something of this thread is pending
+   */
+  flush(threadId?: string): void;
 }
 
 /** Journal of ephemeral threads: writes and publishes at once. */
@@ -72,7 +76,7 @@ export class VolatileJournal implements Journal {
     write();
   }
 
-  async commit(): Promise<void> {
+  async committed(): Promise<void> {
     // Nothing is pending.
   }
 
@@ -132,21 +136,22 @@ export class DurableJournal implements Journal {
   }
 
   secure(owner: JournalOwner, write: () => void): Promise<void> {
-    return this.#commitWith({ owner, write, event: undefined, isFlushed: true });
-  }
-
-  async commit(owner: JournalOwner): Promise<void> {
-    if (this.#entries.length > 0) await this.#commitWith({ owner, write: undefined, event: undefined });
-  }
-
-  #commitWith(entry: Omit<Entry, 'onSaved'>): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#entries.push({ ...entry, onSaved: resolve });
+    this.#entries.push({ owner, write, event: undefined, onSaved: resolve, isFlushed: true });
     if (!this.#waiting) this.flush();
     return promise;
   }
 
-  flush(): void {
+  /** Waits for the scheduled commit: a commit for each of many turns would cost far more than one for all. */
+  async committed(owner: JournalOwner): Promise<void> {
+    if (!this.#entries.some((entry) => entry.owner === owner)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.add(owner, undefined, undefined, resolve);
+    await promise;
+  }
+
+  flush(threadId?: string): void {
+    if (threadId !== undefined && !this.#entries.some(({ owner }) => owner.threadId === threadId)) return;
     clearImmediate(this.#scheduled);
     this.#scheduled = undefined;
     const { since } = this.#waiting ?? { since: performance.now() };

@@ -166,7 +166,7 @@ export class Turns {
     const { id } = thread;
     if (this.#running.has(id) || this.#held.has(id)) throw new AgentError('turnInProgress', { threadId: id });
     const { store, journal } = this.#registry.storageOf(id);
-    journal.flush();
+    journal.flush(id);
     this.#writePendingEnd(id);
     const turnId = `turn_${String(store.nextTurnNumber(id)).padStart(3, '0')}`;
     const run = new TurnRun({

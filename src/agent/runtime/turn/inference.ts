@@ -90,7 +90,7 @@ export class TurnInference {
     this.#volume.beginAnswer();
     this.#price = provider.facts?.(request.model)?.price;
     // Results that the model has seen must survive a kill.
-    await Promise.race([thread.journal.commit(record), rejectionOf(signal)]);
+    await Promise.race([thread.journal.committed(record), rejectionOf(signal)]);
     await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
       onUsed: (use) => {
         // The trace has the answer before its usage.
