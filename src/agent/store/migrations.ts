@@ -2,11 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { StorageError } from '../thread-store.ts';
 import made from './schema.generated.json' with { type: 'json' };
 import { checkSchema, objectText, type Schema, schemaAfter } from './schema-check.ts';
-import { textOf } from './texts.ts';
-
-/** SQL: whether an item is a completed message or answer. @param json expression with the item */
-const isSearchable = (json: string): string =>
-  `${json} ->> 'type' IN ('userMessage', 'agentMessage') AND ${json} ->> 'status' = 'completed'`;
+import { isSearchable, textOf } from './texts.ts';
 
 /** Objects that SQLite creates itself: its own, and the tables of a full-text index. */
 const isMadeWithAnother = (name: string): boolean => /^(?:sqlite|texts)_/.test(name);
@@ -312,6 +308,16 @@ export const migrations: readonly string[] = [
   -- The newest items of an earlier version: more would hold up the start.
   INSERT INTO texts (rowid, text) SELECT key, ${textOf('items.json')} FROM items
     WHERE key > (SELECT ifnull(max(key), 0) FROM items) - 50000 AND ${isSearchable('json')};
+  `,
+  `
+  -- Turns whose texts the index lacks. It gets those of many turns at once: for each commit it writes five pages.
+  DROP TRIGGER textAdded;
+  DROP TRIGGER textReplaced;
+  CREATE TABLE textsDue (turn INTEGER PRIMARY KEY REFERENCES turns (key) ON DELETE CASCADE) STRICT;
+  CREATE TRIGGER textsOfTurn AFTER INSERT ON turns BEGIN
+    INSERT INTO textsDue VALUES (new.key);
+  END;
+  INSERT INTO textsDue SELECT key FROM turns WHERE status IN ('running', 'waitingApproval');
   `,
 ];
 

@@ -51,7 +51,7 @@ export function openStore(directory: string, { onFault = warn, onDamage = warn }
   const release = (user: string) => () => {
     if (users.delete(user) && users.size === 0) database.close();
   };
-  const threads = new SqliteStore(database, release('threads'));
+  const threads = new SqliteStore(database, release('threads'), onFault);
   const traces = new SqliteTraces({ database, release: release('traces'), onFault });
   return {
     threads,

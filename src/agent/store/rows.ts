@@ -1,6 +1,7 @@
 import type { DatabaseSync, SQLInputValue, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { wellFormedJson } from '../../lib/index.ts';
 import { StorageError } from '../thread-store.ts';
+import { hasWords } from './words.ts';
 
 export type Row = Readonly<Record<string, SQLOutputValue>>;
 
@@ -39,6 +40,9 @@ export const folded = (text: string): string => text.toUpperCase();
 /** Adds the functions that our statements call and SQLite lacks. */
 export function addFunctions(sqlite: DatabaseSync): void {
   sqlite.function('folded', { deterministic: true }, (text) => folded(String(text)));
+  sqlite.function('hasWords', { deterministic: true }, (text, match) =>
+    hasWords(String(text), String(match)) ? 1 : 0,
+  );
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Item, QueuedInput, Turn } from '../../protocol/index.ts';
+import { type Item, isRunningStatus, type QueuedInput, type Turn } from '../../protocol/index.ts';
 import type { DelegatedSession } from '../delegate.ts';
 import type { ModelState } from '../model.ts';
 import type { Briefing, CompactedPart, Compaction, StoredThread, StoredTurn, ThreadStore } from '../thread-store.ts';
@@ -6,6 +6,7 @@ import type { TurnActorStore } from '../turn-actor-store.ts';
 import type { Database } from './database.ts';
 import { movedItem, noGrowingItem, noThread, noTurn } from './errors.ts';
 import { canGrow, numberIn, withoutCompacted } from './items.ts';
+import { TextIndex } from './text-index.ts';
 import { ThreadQueries, threadKey } from './thread-queries.ts';
 import { SqliteTurnActors } from './turn-actors.ts';
 
@@ -15,13 +16,15 @@ const turnsAfter = `SELECT thread, key, json FROM turns WHERE thread = ${threadK
 /** Threads in the database of a workspace. */
 export class SqliteStore extends ThreadQueries implements ThreadStore {
   readonly #database: Database;
+  readonly #texts: TextIndex;
   readonly #release: () => void;
   readonly turnActors: TurnActorStore;
 
-  /** @param release called by `close`: the database may serve others still */
-  constructor(database: Database, release: () => void) {
+  /** @param release called by `close`: the database may serve others still @param onFault called when the disk refuses the index of texts */
+  constructor(database: Database, release: () => void, onFault: (error: unknown) => void) {
     super(database);
     this.#database = database;
+    this.#texts = new TextIndex(database, onFault);
     this.#release = release;
     this.turnActors = new SqliteTurnActors(database);
   }
@@ -56,6 +59,7 @@ export class SqliteStore extends ThreadQueries implements ThreadStore {
       JSON.stringify(turn),
     );
     if (changes === 0) throw noThread(turn.threadId);
+    if (!isRunningStatus(turn.status)) this.#texts.turnEnded();
   }
 
   turn(threadId: string, turnId: string): StoredTurn | undefined {
@@ -242,6 +246,7 @@ export class SqliteStore extends ThreadQueries implements ThreadStore {
   }
 
   close(): void {
+    this.#texts.stop();
     this.#release();
   }
 

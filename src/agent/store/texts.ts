@@ -1,5 +1,6 @@
 import type { FoundText } from '../../protocol/index.ts';
 import { parseColumn, type Rows } from './rows.ts';
+import { matchOf } from './words.ts';
 
 /** SQL: text of a message or an answer; null for other items. @param json expression with the item */
 export const textOf = (json: string): string => `CASE ${json} ->> 'type'
@@ -7,11 +8,17 @@ export const textOf = (json: string): string => `CASE ${json} ->> 'type'
     WHEN 'userMessage' THEN (SELECT group_concat(ifnull(value ->> 'text', value ->> 'rawText'), char(10)) FROM json_each(${json}, '$.input'))
   END`;
 
-/** FTS5 query for texts in which each of these words begins a word; null without a word. */
-export function matchOf(text: string): string | null {
-  const words = text.match(/[\p{L}\p{N}]+/gu) ?? [];
-  return words.length === 0 ? null : words.map((word) => `"${word}"*`).join(' ');
-}
+/** SQL: whether an item is a completed message or answer. @param json expression with the item */
+export const isSearchable = (json: string): string =>
+  `${json} ->> 'type' IN ('userMessage', 'agentMessage') AND ${json} ->> 'status' = 'completed'`;
+
+/** SQL: join of the items of the turns in `textsDue`. */
+export const itemsDue =
+  'textsDue JOIN turns ON turns.key = textsDue.turn JOIN items ON items.thread = turns.thread AND items.turn = turns.key';
+
+/** SQL: keys of the items that match a query, which is a parameter twice: indexed items, then those that the index lacks so far. */
+export const itemsWith = `SELECT rowid FROM texts WHERE texts MATCH ?
+  UNION SELECT items.key FROM ${itemsDue} WHERE ${isSearchable('items.json')} AND hasWords(${textOf('items.json')}, ?)`;
 
 /** Characters of an excerpt before and after the found word. */
 const aroundChars = 60;
@@ -21,11 +28,11 @@ export function searchTexts(rows: Rows, text: string, limit: number): readonly F
   const match = matchOf(text);
   if (match === null) return [];
   const sql = `SELECT threads.id AS thread, turns.id AS turn, threads.json AS json, ${textOf('items.json')} AS text
-    FROM texts JOIN items ON items.key = texts.rowid JOIN turns ON turns.key = items.turn JOIN threads ON threads.key = items.thread
-    WHERE texts MATCH ? AND json_extract(threads.json, '$.parentThreadId') IS NULL
-    ORDER BY texts.rowid DESC LIMIT ?`;
+    FROM items JOIN turns ON turns.key = items.turn JOIN threads ON threads.key = items.thread
+    WHERE items.key IN (${itemsWith}) AND json_extract(threads.json, '$.parentThreadId') IS NULL
+    ORDER BY items.key DESC LIMIT ?`;
   const [first = ''] = text.match(/[\p{L}\p{N}]+/u) ?? [];
-  return rows.all(sql, match, limit).map((row) => {
+  return rows.all(sql, match, match, limit).map((row) => {
     const { displayName } = parseColumn<{ displayName?: string }>(row['json'], rows.file);
     return {
       threadId: String(row['thread']),

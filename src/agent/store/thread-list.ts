@@ -5,7 +5,8 @@ import type { StoredThread, StoredTurn } from '../thread-store.ts';
 import { firstInputOf } from './items.ts';
 import { ReadOnlyDatabase } from './read-only-database.ts';
 import { folded, parseColumn, type Row } from './rows.ts';
-import { matchOf } from './texts.ts';
+import { itemsWith } from './texts.ts';
+import { matchOf } from './words.ts';
 
 /** A thread and the further fields of a list of threads. */
 export interface ListedThread {
@@ -64,10 +65,10 @@ export function listThreads(directory: string, range: ThreadListRange, busyMs: n
       conditions.push("json_extract(t.json, '$.config.workspaceOverride') IS NOT NULL");
     }
     if (range.text !== '') {
-      const inTexts = 't.key IN (SELECT thread FROM items WHERE key IN (SELECT rowid FROM texts WHERE texts MATCH ?))';
+      const inTexts = `t.key IN (SELECT thread FROM items WHERE key IN (${itemsWith}))`;
       const match = matchOf(range.text);
       conditions.push(`(instr(folded(${searched}), ?) > 0${match === null ? '' : ` OR ${inTexts}`})`);
-      values.push(folded(range.text), ...(match === null ? [] : [match]));
+      values.push(folded(range.text), ...(match === null ? [] : [match, match]));
     }
     const sql = `SELECT t.json AS json, ifnull(${firstInputOf('t.key')}, firstInput) AS firstInput,
         (SELECT json FROM turns WHERE thread = t.key ORDER BY key DESC LIMIT 1) AS turn,

@@ -32,8 +32,10 @@ function filled(directory: string): string {
 /** A store whose database a test can bring to refuse. */
 function refusable(t: Test): { database: Database; threads: ThreadStore } {
   const database = new Database(join(temporaryDirectory(t), 'state.db'));
-  t.teardown(() => database.close());
-  return { database, threads: new SqliteStore(database, () => {}) };
+  const ignore = (): void => {};
+  const threads = new SqliteStore(database, () => database.close(), ignore);
+  t.teardown(() => threads.close());
+  return { database, threads };
 }
 
 t.test('the database files are readable by their owner only', async (t) => {

@@ -3,9 +3,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import t from 'tap';
-import { listThreads, openHistory } from '../../../src/agent/index.ts';
+import { listThreads, openHistory, openStore } from '../../../src/agent/index.ts';
 import { migrate, migrations } from '../../../src/agent/store/migrations.ts';
-import { matchOf } from '../../../src/agent/store/texts.ts';
+import { matchOf } from '../../../src/agent/store/words.ts';
+import { eventually } from '../../hub/harness.ts';
 import { message, opened, said, temporaryDirectory, thread, turn } from './helpers.ts';
 
 t.test('finds messages and answers by beginnings of words, newest first, until they are removed', async (t) => {
@@ -41,11 +42,34 @@ t.test('finds messages and answers by beginnings of words, newest first, until t
   t.same(traces.texts('nest', 10), []);
 });
 
+t.test('ended turns are found before and after they are indexed, also by the next process', async (t) => {
+  const directory = temporaryDirectory(t);
+  const first = openStore(directory);
+  for (const [number, status] of [[1, 'completed'] as const, [2, 'running'] as const]) {
+    first.threads.putThread(thread(`thread_${number}`));
+    first.threads.putTurn(turn(`thread_${number}`, 1, { status }));
+    first.threads.putItem(`thread_${number}`, said(1, 1, 'Où nichent les Pélicans?'));
+  }
+  t.equal(first.traces.texts('pelicans ou', 10).length, 2);
+  first.close();
+  const { threads, traces } = opened(t, directory);
+  const reader = new DatabaseSync(join(directory, 'state.db'), { readOnly: true });
+  t.teardown(() => reader.close());
+  const due = (): number => Number(reader.prepare('SELECT count(*) AS count FROM textsDue').get()?.['count']);
+  t.equal(due(), 2);
+  await eventually(() => due() === 1 || undefined, 'the ended turn is indexed');
+  t.equal(traces.texts('pelicans ou', 10).length, 2);
+  threads.putTurn(turn('thread_2', 1));
+  await eventually(() => due() === 0 || undefined, 'the turn that ended later is indexed');
+  t.equal(traces.texts('Pélic nichent', 10).length, 2);
+  t.same(traces.texts('nich absent', 10), []);
+});
+
 t.test('a migration indexes the texts of an earlier version', async (t) => {
   const file = join(temporaryDirectory(t), 'old.db');
   const sqlite = new DatabaseSync(file);
   t.teardown(() => sqlite.close());
-  const before = migrations.slice(0, -1);
+  const before = migrations.slice(0, -2);
   migrate(sqlite, file, before);
   sqlite.exec("INSERT INTO threads (id, lastActiveAt, json) VALUES ('thread_1', '2026', '{}')");
   sqlite.exec("INSERT INTO turns (thread, id, number, status, json) VALUES (1, 'turn_001', 1, 'completed', '{}')");

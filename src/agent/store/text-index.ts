@@ -1,0 +1,58 @@
+import { defaults } from '../../protocol/index.ts';
+import type { Database } from './database.ts';
+import { isSearchable, itemsDue, textOf } from './texts.ts';
+
+/** Approximate time in milliseconds that others wait for one step. */
+const stepMs = 10;
+
+const nextDue = `SELECT textsDue.turn AS turn FROM textsDue JOIN turns ON turns.key = textsDue.turn
+  WHERE status NOT IN ('running', 'waitingApproval') LIMIT 1`;
+const addTexts = `INSERT OR REPLACE INTO texts (rowid, text)
+  SELECT items.key, ${textOf('items.json')} FROM ${itemsDue} WHERE textsDue.turn = ? AND ${isSearchable('items.json')}`;
+
+/** Adds the texts of ended turns to the index, many in one commit. Searches read the texts of other turns from their items. */
+export class TextIndex {
+  readonly #database: Database;
+  readonly #onFault: (error: unknown) => void;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Begins with the turns that an earlier process left. @param onFault called when the disk refuses */
+  constructor(database: Database, onFault: (error: unknown) => void) {
+    this.#database = database;
+    this.#onFault = onFault;
+    this.turnEnded();
+  }
+
+  /** Starts to index soon. When the process ends or the disk refuses, the next call, or the next start, continues. */
+  turnEnded(): void {
+    this.#timer ??= setTimeout(() => this.#step(), defaults.agent.textIndexMs).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #step(): void {
+    this.#timer = undefined;
+    try {
+      if (this.#database.isCheckpointing || this.#isMoreAfter(performance.now() + stepMs)) this.turnEnded();
+    } catch (error) {
+      this.#onFault(error);
+    }
+  }
+
+  /** @returns whether turns are left */
+  #isMoreAfter(until: number): boolean {
+    if (!this.#database.get(nextDue)) return false;
+    return this.#database.together(() => {
+      for (let row = this.#database.get(nextDue); row; row = this.#database.get(nextDue)) {
+        if (performance.now() > until) return true;
+        const turn = Number(row['turn']);
+        this.#database.run(addTexts, turn);
+        this.#database.run('DELETE FROM textsDue WHERE turn = ?', turn);
+      }
+      return false;
+    });
+  }
+}
