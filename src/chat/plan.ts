@@ -32,6 +32,8 @@ export interface PlannedResponse {
   readonly log: ResponseLog;
   /** Thread of the conversation; undefined: the turn gets a new thread, which is deleted afterwards. */
   readonly threadId: string | undefined;
+  /** Id for the new thread of a request without stored responses: the traces of its conversation are one. Undefined: any. */
+  readonly tracedAs: string | undefined;
 }
 
 const choiceOf = (choice: ChatRequest['tool_choice']): ToolChoice | undefined =>

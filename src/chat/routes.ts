@@ -1,4 +1,4 @@
-import { type AnyRoute, json, type Method, type Reply, type RequestContext } from '../http/index.ts';
+import { type AnyRoute, HttpError, json, type Method, type Reply, type RequestContext } from '../http/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { Answers } from './answers.ts';
 import { Approvals } from './approvals.ts';
@@ -6,6 +6,7 @@ import { Completions } from './completions.ts';
 import { chatError, explained } from './errors.ts';
 import { chatGuard } from './guard.ts';
 import { healthOf } from './health.ts';
+import { McpEndpoint } from './mcp.ts';
 import { Models } from './models.ts';
 import { type ChatOptions, timingOf } from './options.ts';
 import { Replays } from './replays.ts';
@@ -19,6 +20,12 @@ const unknownUrl = (): never => {
     'notFound',
     'There is no such path here. This server answers POST /v1/chat/completions and POST /v1/responses.',
   );
+};
+
+/** MCP without sessions. */
+const postOnly = (): never => {
+  const { status, code, message } = chatError('methodNotAllowed', 'Send MCP requests with POST.');
+  throw new HttpError(status, code, message, undefined, [['allow', 'POST']]);
 };
 
 function route(
@@ -43,6 +50,8 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
   const replays = new Replays({ requests, turns, timing, logger });
   const parts = { turns, models, replays, answers: new Answers(options, turns) };
   const completions = new Completions(parts, api.SessionFromUser);
+  const stored = new Responses({ ...parts, runtime, responses });
+  const mcp = new McpEndpoint({ responses: stored, store: responses, heartbeatMs: timing.heartbeatMs });
 
   const listed = () =>
     models.list().catch((error: unknown) => {
@@ -56,7 +65,9 @@ export function chatRoutes(options: ChatOptions): AnyRoute[] {
 
   const routes = [
     route('POST', '/v1/chat/completions', completions.handle, ofTurn),
-    ...(api.Responses ? responseRoutes(new Responses({ ...parts, runtime, responses })) : []),
+    ...(api.Responses ? responseRoutes(stored) : []),
+    route('POST', '/v1/mcp', mcp.post, ofTurn),
+    ...(['GET', 'DELETE'] as const).map((method) => route(method, '/v1/mcp', postOnly)),
     route('GET', '/v1/health', healthOf(options)),
     route('GET', '/v1/models', async () => json(200, { object: 'list', data: await listed() })),
     // Ids may contain slashes, plain or percent-encoded.

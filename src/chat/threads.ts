@@ -43,9 +43,12 @@ export class Threads {
     return this.#single(plan, options, isNamed);
   }
 
-  #single({ conversation }: Plan, options: TurnOptions, isNamed: boolean): OpenThread {
+  #single({ conversation, response }: Plan, options: TurnOptions, isNamed: boolean): OpenThread {
     if (isNamed) this.#sweep();
+    const id = response?.tracedAs;
     const { thread, announce } = this.#runtime.threads.start({
+      // A second request of the conversation at the same time gets a trace of its own.
+      ...(id !== undefined && !isNamed && !this.#find(id) && { threadId: id }),
       identity: { channelName: 'api' },
       // The list of traces shows the name of the caller's user.
       displayName: options.sender?.toWellFormed().slice(0, 200),

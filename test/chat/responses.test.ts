@@ -137,6 +137,42 @@ t.test('of two requests that continue a response at once, one gets a fork', asyn
   t.equal(runtime.threads.list({ channelName: 'api' }).length, 2);
 });
 
+t.test('requests of one conversation that is sent whole each time are one session of the traces', async (t) => {
+  const store = requestStore(t);
+  const provider = script(say('one'), say('two'), say('three'), say('four'), say('five'));
+  const { runtime, url } = await chat(t, provider, { store, runtime: { store: store.threads, traces: store.traces } });
+  const { create } = client({ url });
+  const stateless = { store: false, instructions: 'be brief' };
+  const begun = [user('a')];
+  const continued = [...begun, { role: 'assistant', content: 'one' }, user('b')];
+  for (const input of [begun, continued, 'a', [user('other')]]) {
+    t.match(await create({ ...stateless, input }), { status: 'completed' });
+  }
+  t.match(await create({ ...stateless, input: 'a', prompt_cache_key: 'k' }), { status: 'completed' });
+  t.strictSame(wordsOf(provider, 1), ['user: a', 'assistant: one', 'user: b'], 'each request has its own past');
+  store.traces.flush();
+  const sessions = store.traces.sessions({ limit: 9 }).map(({ turnCount }) => turnCount);
+  t.strictSame(sessions.toSorted(), [1, 1, 1, 2], 'the same list of messages is one conversation');
+  t.strictSame(runtime.threads.list({}), []);
+});
+
+t.test('a request that is refused after the fork of its conversation leaves no fork', async (t) => {
+  const middle = gate();
+  const provider = script(say('one'), say('two'), [middle, say('three')]);
+  const { runtime, url } = await chat(t, provider, { api: { MaxConcurrentTurns: 1 } });
+  const { create } = client({ url });
+  const first = await create({ input: 'a' });
+  await create({ input: 'b', previous_response_id: first.id });
+  const lost = { type: 'item_reference', id: `msg_${'0'.repeat(32)}_0` };
+  t.match(await create({ input: [lost], previous_response_id: first.id }), { error: { code: 'invalid_parameter' } });
+  const running = create({ input: 'c' });
+  await middle.reached;
+  t.match(await create({ input: 'd', previous_response_id: first.id }), { error: { code: 'concurrency_limit' } });
+  t.equal(runtime.threads.list({ channelName: 'api' }).length, 2);
+  middle.open();
+  await running;
+});
+
 t.test('an unstored response continues another, and leaves nothing behind', async (t) => {
   const provider = script(say('one'), say('two'), say('three'));
   const { runtime, url } = await chat(t, provider);

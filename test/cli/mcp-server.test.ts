@@ -2,9 +2,10 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import t, { type Test } from 'tap';
-import { type McpTool, serveMcp } from '../../src/cli/mcp-server/server.ts';
+import { serveMcp } from '../../src/cli/mcp-server/server.ts';
 import { toolsFor } from '../../src/cli/mcp-server/tools.ts';
 import { delegationScopes } from '../../src/protocol/index.ts';
+import type { McpTool } from '../../src/rpc/index.ts';
 
 function serve(t: Test, tools: readonly McpTool[]) {
   const [input, output, ending] = [new PassThrough(), new PassThrough(), new AbortController()];

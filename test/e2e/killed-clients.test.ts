@@ -1,6 +1,6 @@
 /**
  * One turn of each client, which live through kill -9 of their agent server, of the Hub, and of both: AG-UI and the chat API, whose requests
- * are repeated, an editor behind the process `oratorio acp`, and the page in a browser.
+ * are repeated, an MCP client, which polls its task, an editor behind the process `oratorio acp`, and the page in a browser.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,6 +8,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { HttpAgent } from '@ag-ui/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import OpenAI from 'openai';
 import type { Page } from 'playwright-core';
 import t from 'tap';
@@ -153,6 +156,40 @@ function chat() {
   return { run, heard };
 }
 
+/** The official MCP client, connected to the present agent server. */
+async function mcpClient(): Promise<Client> {
+  const client = new Client({ name: 'test', version: '1' });
+  const transport = new StreamableHTTPClientTransport(new URL(`${record.serviceStatus['api']?.url}/v1/mcp`), {
+    requestInit: { headers: { authorization: `Bearer ${key}` } },
+  });
+  // The library is typed for another module setting.
+  await client.connect(transport as never);
+  return client;
+}
+
+/** Id of a task of an MCP client. */
+async function task(): Promise<string> {
+  const client = await mcpClient();
+  const call = client.experimental.tasks.callToolStream(
+    { name: 'prompt_agent', arguments: { text: prompt('mcp') } },
+    CallToolResultSchema,
+    { task: {} },
+  );
+  const { value } = await call.next();
+  await client.close();
+  return value?.type === 'taskCreated' ? value.task.taskId : '';
+}
+
+/** State of a task, for a client that has just connected. */
+async function stateOf(taskId: string) {
+  const client = await mcpClient();
+  try {
+    return await client.experimental.tasks.getTask(taskId);
+  } finally {
+    await client.close();
+  }
+}
+
 /** An editor behind `oratorio acp`, which allows the command when all kills are over. */
 async function editor() {
   const main = program('src/cli/main.ts');
@@ -200,9 +237,10 @@ async function chatPage(): Promise<Page> {
 /** The request of the page's own turn: those of the other clients are shown, too. */
 const ownCard = (page: Page) => page.locator('.request-card', { hasText: 'sh effect.sh page' });
 
-t.test('turns of four clients live through kills of the agent server, of the Hub and of both', async (t) => {
+t.test('turns of five clients live through kills of the agent server, of the Hub and of both', async (t) => {
   const [agui, api] = [frontend(), chat()];
   let requests = [agui.run(), api.run()];
+  const taskId = await task();
   const [acp, page] = [await editor(), await chatPage()];
   await eventually(() => acp.asked.length === 1 || undefined, 'the editor asks');
   const isHalf = () => (agui.text().at(-1) === 'half an ' && api.heard.text.endsWith('half an ')) || undefined;
@@ -215,13 +253,14 @@ t.test('turns of four clients live through kills of the agent server, of the Hub
       requests = [agui.run(), api.run()];
       await eventually(isHalf, `half of two answers after the death of ${victim}`);
     }
+    t.match(await stateOf(taskId), { taskId, status: 'working' }, `${victim}: the task is known`);
     const { threads } = (await hub.call('GET', '/v1/threads')).body as HubThreadList;
     t.same(
       threads.map(({ name }) => name).sort(),
-      ['editor', 'frontend', 'page'].map(prompt),
+      ['editor', 'frontend', 'mcp', 'page'].map(prompt),
       `${victim}: the thread of a request without a session is not listed`,
     );
-    t.equal(record.turnsResumed, 4, `${victim}: every turn continues`);
+    t.equal(record.turnsResumed, 5, `${victim}: every turn continues`);
     t.same([timesOf('editor'), timesOf('page')], [0, 0], 'no answered question, no command');
   }
   over.resolve();
@@ -231,6 +270,11 @@ t.test('turns of four clients live through kills of the agent server, of the Hub
   t.match(agui.ends, [{ runId: 'a run', outcome: { type: 'success' } }]);
   t.same(agui.text(), ['half an answer']);
   t.match(api.heard.text, /half an answer$/);
+  const last = await mcpClient();
+  const result = await last.experimental.tasks.getTaskResult(taskId, CallToolResultSchema);
+  await last.close();
+  const [part] = result.content;
+  t.match(JSON.parse(part?.type === 'text' ? part.text : ''), { status: 'completed', answer: 'half an answer' });
   t.match(await acp.answer, { stopReason: 'end_turn' });
   t.equal(acp.said(), 'half an answer');
   t.equal(acp.asked.length, 1, 'the question is shown once');
@@ -238,7 +282,8 @@ t.test('turns of four clients live through kills of the agent server, of the Hub
   await page.locator('.row-end', { hasText: 'Done' }).waitFor();
   t.same(await page.locator('.prose').allTextContents(), ['half an answer']);
   t.same(await page.locator('.said .written').allTextContents(), [prompt('page')]);
-  for (const name of ['frontend', 'chat', 'editor', 'page']) t.equal(timesOf(name), 1, `${name}: its command ran once`);
+  for (const name of ['frontend', 'chat', 'mcp', 'editor', 'page'])
+    t.equal(timesOf(name), 1, `${name}: its command ran once`);
   t.same(complaints, []);
   await hub.shutdown();
 });

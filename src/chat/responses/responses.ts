@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { AgentError, type ResponseStore, type Runtime, type StoredResponse } from '../../agent/index.ts';
 import { json, type Reply, type RequestContext } from '../../http/index.ts';
 import { type AnswerParts, eventReply, readJson } from '../answers.ts';
@@ -44,7 +44,7 @@ export class Responses {
     const { replays } = this.#options;
     const request = parseRequest(await readJson(context));
     const repetition = repetitionOf((name) => context.header(name), await context.bytes(), undefined);
-    const turn = replays.find(repetition) ?? (await this.#begin(request, repetition));
+    const turn = replays.find(repetition) ?? (await this.begin(request, repetition));
     const log = logOf(turn);
     if (request.stream === true) return this.#options.answers.streamed(context, turn, new LiveFrames(log.state), []);
     if (request.background === true) return json(200, responseBody(log.state));
@@ -55,8 +55,8 @@ export class Responses {
   readonly read = async (context: RequestContext): Promise<Reply> => {
     const id = context.params['id'] ?? '';
     const after = afterOf(context.query);
-    const turn = this.#runningTurn(id);
-    const state = turn ? logOf(turn).state : stateOf(this.#stored(id));
+    const turn = this.runningTurn(id);
+    const state = this.stateOf(id);
     if (context.query.get('stream') !== 'true') return json(200, responseBody(state));
     if (turn) return this.#options.answers.streamed(context, turn, new LiveFrames(state, after), []);
     return eventReply((stream) => {
@@ -68,11 +68,7 @@ export class Responses {
   /** `POST /v1/responses/{id}/cancel` */
   readonly cancel = async (context: RequestContext): Promise<Reply> => {
     const id = context.params['id'] ?? '';
-    const turn = this.#runningTurn(id);
-    if (!turn) return json(200, responseBody(stateOf(this.#stored(id))));
-    turn.stop();
-    await turn.ended;
-    return json(200, responseBody(logOf(turn).state));
+    return json(200, responseBody(await this.stop(id)));
   };
 
   /** `DELETE /v1/responses/{id}`: deletes the thread with its last response. */
@@ -93,7 +89,23 @@ export class Responses {
     return json(200, { id, object: 'response', deleted: true });
   };
 
-  async #begin(request: ResponsesRequest, repetition: Repetition): Promise<ChatTurn> {
+  /** State of a stored response. @throws HttpError 404 */
+  stateOf(id: string): ResponseState {
+    const turn = this.runningTurn(id);
+    return turn ? logOf(turn).state : stateOf(this.#stored(id));
+  }
+
+  /** Ends the turn of a stored response, if it runs. @throws HttpError 404 */
+  async stop(id: string): Promise<ResponseState> {
+    const turn = this.runningTurn(id);
+    if (!turn) return this.stateOf(id);
+    turn.stop();
+    await turn.ended;
+    return logOf(turn).state;
+  }
+
+  /** Begins the turn of a request. @throws HttpError */
+  async begin(request: ResponsesRequest, repetition: Repetition): Promise<ChatTurn> {
     const { models, replays, turns } = this.#options;
     const chosen = await models.choose(request.model ?? undefined).catch((error: unknown) => {
       throw explained(error);
@@ -101,16 +113,22 @@ export class Responses {
     let previous = await this.#previousOf(request);
     // Another request may have continued the thread in the meantime.
     while (previous?.isThread && !this.#isNewest(request, previous)) previous = await this.#previousOf(request);
-    // Another request may have begun the same turn in the meantime.
-    const known = replays.find(repetition);
-    if (known) return known;
-    const plan = this.#planOf(request, chosen, previous);
-    const { id } = plan.response.log.state.head;
-    return turns.begin(plan, chosen, {
-      isNamed: repetition.hasKey || plan.sessionId !== undefined,
-      // The client can read a stored response by its id, so its turn is stored even if the client cannot repeat the request.
-      onMade: (turn) => replays.add(repetition.name === undefined ? namedBy(id) : repetition, turn),
-    });
+    let turn: ChatTurn | undefined;
+    try {
+      // Another request may have begun the same turn in the meantime.
+      const known = replays.find(repetition);
+      if (known) return known;
+      const plan = this.#planOf(request, chosen, previous);
+      const { id } = plan.response.log.state.head;
+      turn = turns.begin(plan, chosen, {
+        isNamed: repetition.hasKey || plan.sessionId !== undefined,
+        // The client can read a stored response by its id, so its turn is stored even if the client cannot repeat the request.
+        onMade: (made) => replays.add(repetition.name === undefined ? namedBy(id) : repetition, made),
+      });
+      return turn;
+    } finally {
+      if (!turn) await this.#dropFork(previous);
+    }
   }
 
   #planOf(request: ResponsesRequest, { used }: ChosenModels, previous: Previous | undefined) {
@@ -136,8 +154,14 @@ export class Responses {
     return {
       ...plan,
       ...(isStored && { sessionId: threadId }),
-      response: { log, threadId },
+      response: { log, threadId, tracedAs: isStored ? undefined : tracedAs(request) },
     } satisfies Plan;
+  }
+
+  /** Deletes a fork that got no turn. */
+  async #dropFork(previous: Previous | undefined): Promise<void> {
+    if (previous?.isThread !== false) return;
+    (await this.#options.runtime.threads.delete(previous.threadId))();
   }
 
   /**
@@ -162,7 +186,7 @@ export class Responses {
     const { threadId } = found;
     const thread = { threadId, system, isThread: true };
     if (store !== false && this.#isNewest({ previous_response_id: id }, thread)) return thread;
-    await this.#runningTurn(id)?.ended;
+    await this.runningTurn(id)?.ended;
     const { turnId } = responses.get(id) ?? found;
     if (turnId === undefined) throw unknown();
     const fork = await runtime.files
@@ -196,7 +220,8 @@ export class Responses {
       : { type: 'function_call', ...call, arguments: item.text };
   }
 
-  #runningTurn(id: string): ChatTurn | undefined {
+  /** Turn of a stored response that has not ended. */
+  runningTurn(id: string): ChatTurn | undefined {
     const turn = this.#options.turns.find(id);
     return turn?.response?.state.head.isStored ? turn : undefined;
   }
@@ -225,6 +250,17 @@ export class Responses {
       responses.put(stored.id, JSON.stringify(state), true);
     }
   }
+}
+
+/**
+ * Thread id for requests of one conversation that its client sends whole each time: the same for equal `prompt_cache_key`, or for equal
+ * words up to the first ones of the user.
+ */
+function tracedAs({ prompt_cache_key: key, instructions, input, user }: ResponsesRequest): string {
+  const isUser = (item: Item) => item.type === 'message' && item.role === 'user';
+  const beginning = typeof input === 'string' ? input : input.slice(0, input.findIndex(isUser) + 1);
+  const named = key === undefined || key === null || key === '' ? [instructions ?? '', beginning] : key;
+  return `thread_stateless_${hash('sha256', JSON.stringify([user ?? '', named])).slice(0, 24)}`;
 }
 
 interface Previous {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { DelegatedRequest, DelegationScope } from '../../protocol/index.ts';
-import type { McpTool } from './server.ts';
+import type { McpTool } from '../../rpc/index.ts';
 
 /** Sends one request to the Hub with the scoped token. @throws Error with the Hub's reason */
 export type Delegated = (request: DelegatedRequest, signal: AbortSignal) => Promise<unknown>;
