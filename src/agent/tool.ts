@@ -59,6 +59,8 @@ export interface ToolContext {
   readonly onOutput: (text: string) => void;
   /** An earlier agent server has started this call: it is finished, not run again. */
   readonly wasStarted?: boolean | undefined;
+  /** Work of this call elsewhere, which outlives this agent server. Absent: the turn does not continue in another one. */
+  readonly remote?: RemoteWork | undefined;
   /** Calls back when the result of this call is stored, for the removal of files by which it could be found again. Absent: at once. */
   readonly onStored?: ((work: () => void) => void) | undefined;
   /** Whether the policy or an earlier grant allows the scope of a `scopeKey` without a question. */
@@ -69,6 +71,16 @@ export interface ToolContext {
   readonly elicit?: ((question: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>) | undefined;
   /** Runs a sub-agent and returns its last message. Only for `SpawnSubagent`. */
   readonly spawnSubagent: (order: SubagentOrder) => Promise<ToolResult>;
+}
+
+/** Work of a call that another process does, e.g. a task of an MCP server. */
+export interface RemoteWork {
+  /** Handle that an earlier agent server saved: the tool waits for this work. */
+  readonly handle: string | undefined;
+  /** Saves the handle by which the next agent server finds the work. */
+  save(handle: string): void;
+  /** The turn continues in the next agent server: an abort leaves the work alone. */
+  isLeft(): boolean;
 }
 
 /** A task for a sub-agent. */

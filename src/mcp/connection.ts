@@ -27,7 +27,7 @@ import type { Link } from './link.ts';
 import { ListReview, type ToolProblem } from './list-review.ts';
 import type { LoginSession } from './oauth/index.ts';
 import { openStdioLink } from './stdio-link.ts';
-import type { TaskCalls } from './task-calls.ts';
+import type { TaskCallOptions, TaskCalls } from './task-calls.ts';
 
 type Library = Awaited<ReturnType<typeof loadLibrary>>;
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -66,18 +66,15 @@ export interface ConnectionOptions {
   readonly onTrouble: (what: string, error: unknown) => void;
 }
 
-export interface CallOptions {
+export interface CallOptions extends TaskCallOptions {
   /** Asks the user for the server. */
   readonly elicit: (form: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
-  readonly signal: AbortSignal;
-  /** Fields for `_meta` of the request. */
-  readonly meta?: Readonly<Record<string, string>> | undefined;
-  readonly onProgress: (progress: {
-    readonly progress: number;
-    readonly total?: number | undefined;
-    readonly message?: string | undefined;
-  }) => void;
+  /** Handle of the task of this call, which another connection started. */
+  readonly task?: string | undefined;
 }
+
+/** Abilities of this client. */
+const capabilities = { elicitation: { form: {}, url: {} } };
 
 /** One conversation with a server, from the start of the process (or the first request) until nothing is left of it. */
 export class Connection {
@@ -96,6 +93,7 @@ export class Connection {
   #toolProblems: readonly ToolProblem[] = [];
   #prompts: Promise<readonly Prompt[]> | undefined;
   #tasks: TaskCalls | undefined;
+  #tasksOf: ReturnType<typeof tasksOf>;
   #listing: Promise<void> = Promise.resolve();
   #isRelisting = false;
   #counts = { resourceCount: 0, resourceTemplateCount: 0 };
@@ -116,7 +114,7 @@ export class Connection {
   /** @throws errors of the library: `failureOf` puts them into words */
   call(tool: Tool, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallToolResult> {
     const client = this.#ready();
-    if (tool.execution?.taskSupport === 'required') {
+    if (options.task !== undefined || tool.execution?.taskSupport === 'required' || this.#tasksOf === 'decided') {
       return this.#elicitations.during(options, (signal) =>
         this.#callAsTask(client, tool, args, { ...options, signal }),
       );
@@ -173,8 +171,14 @@ export class Connection {
     options: CallOptions,
   ): Promise<CallToolResult> {
     const { TaskCalls } = await import('./task-calls.ts');
-    this.#tasks ??= new TaskCalls(client, this.#options.serverName);
-    return this.#tasks.call(tool, args, options);
+    const { serverName } = this.#options;
+    const { transport } = this.#link ?? {};
+    if (!transport) throw new McpFailure('unreachable', 'The server is not connected.');
+    const answer = this.#elicitations.answer.bind(this.#elicitations);
+    this.#tasks ??= new TaskCalls({ client, transport, serverName, capabilities, answer });
+    return options.task === undefined
+      ? this.#tasks.call(tool, args, options)
+      : this.#tasks.resume(tool, options.task, options);
   }
 
   #ready(): Client {
@@ -256,7 +260,7 @@ export class Connection {
     const client = new library.Client(
       { name: 'oratorio', version },
       {
-        capabilities: { elicitation: { form: {}, url: {} } },
+        capabilities,
         versionNegotiation: { mode, probe: { timeoutMs: probeMs } },
         // The answer of a tool goes to a model, which can use even one that breaks the tool's own schema.
         jsonSchemaValidator: {
@@ -274,7 +278,8 @@ export class Connection {
     client.onerror = (error) => this.#options.onTrouble('a message could not be used', error);
     this.#client = client;
     await client.connect(link.transport, { timeout });
-    if (runsTasks(client)) this.#lists.allowTasks();
+    this.#tasksOf = tasksOf(client);
+    if (this.#tasksOf === 'asked') this.#lists.allowTasks();
   }
 
   /** However it came about: its tools cannot be called any more. */
@@ -413,9 +418,12 @@ export class Connection {
   }
 }
 
-/** Whether a server runs tools as tasks, as the protocol of 2025-11-25 has them. */
-const runsTasks = (client: Client): boolean =>
-  client.getProtocolEra() !== 'modern' && client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined;
+/** Initiator of tasks: the client asks for one (2025-11-25), or the server decides (2026-07-28). Undefined: there are no tasks. */
+function tasksOf(client: Client): 'asked' | 'decided' | undefined {
+  const { tasks, extensions } = client.getServerCapabilities() ?? {};
+  if (client.getProtocolEra() === 'modern') return extensions?.['io.modelcontextprotocol/tasks'] && 'decided';
+  return tasks?.requests?.tools?.call && 'asked';
+}
 
 /** Name that a server gives itself, short enough to show. */
 const named = (text: string | undefined): string | null => (text === undefined ? null : plainText(text).slice(0, 100));

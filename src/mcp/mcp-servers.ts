@@ -352,6 +352,7 @@ export class McpServers {
           traceparent: this.#options.traceparent,
           // By name: a tool that a turn still holds finds the server that has taken the place of the one it came from.
           connection: () => this.#servers.get(server.name)?.connection,
+          settled: async () => this.#servers.get(server.name)?.settled(),
           stateText: () => stateText(this.#servers.get(server.name)),
           ...server.secrets,
         }),

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { Tool, ToolContext, ToolResult } from '../agent/index.ts';
 import { messageOf, plainText } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
-import type { Connection } from './connection.ts';
+import type { CallOptions, Connection } from './connection.ts';
 import { failureOf } from './failure.ts';
-import type { CallToolResult, Tool as ServerTool } from './library.ts';
+import type { Tool as ServerTool } from './library.ts';
 import { toToolResult } from './result.ts';
 
 /** The server of a tool, as the tool uses it. */
@@ -17,6 +18,8 @@ export interface ToolHost {
   readonly toolTimeoutSec: number;
   /** The connection, when the server is ready. */
   readonly connection: () => Connection | undefined;
+  /** Resolves when the server is ready, or will not become so. */
+  readonly settled: () => Promise<void>;
   /** E.g. `restarting`, with the last error. */
   readonly stateText: () => string;
   /** Name of the server, when the user can log in to it. */
@@ -83,31 +86,66 @@ function parseArguments(
 }
 
 async function run(tool: ServerTool, args: Arguments, context: ToolContext, host: ToolHost): Promise<ToolResult> {
-  const { signal, onOutput } = context;
+  const { signal, onOutput, remote } = context;
   signal.throwIfAborted();
-  const connection = host.connection();
-  if (!connection) {
-    return failed(
-      `the MCP server ${host.serverName} is not ready: ${host.stateText()} Try again later, or do without it.`,
-    );
+  let task = remote?.handle;
+  const options = {
+    signal,
+    meta: host.traceparent ? { traceparent: host.traceparent(context) } : undefined,
+    elicit: async (form, withdrawn) => (await context.elicit?.(form, withdrawn)) ?? { action: 'cancel' },
+    onTask(handle) {
+      task = handle;
+      remote?.save(handle);
+    },
+    isLeft: remote?.isLeft,
+    onProgress: ({ progress, total, message }) => {
+      onOutput(`${progress}${total === undefined ? '' : `/${total}`}${message ? ` ${plainText(message)}` : ''}\n`);
+    },
+  } satisfies CallOptions;
+  for (let connection = host.connection(); ; ) {
+    if (!connection) return task === undefined ? notReady(host) : lost(tool, host, host.stateText());
+    try {
+      const result = await connection.call(tool, args, { ...options, task });
+      signal.throwIfAborted();
+      return toToolResult(result, host.cleanResult);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof Error && error.name === 'LostTaskError') return lost(tool, host, error.message);
+      // A task outlives the connection that it was called on.
+      const next = task === undefined ? undefined : await connectionAfter(connection, host, signal);
+      if (!next) return failed(host.clean(problemOf(error, tool, host)));
+      connection = next;
+    }
   }
-  let result: CallToolResult;
-  try {
-    result = await connection.call(tool, args, {
-      signal,
-      meta: host.traceparent ? { traceparent: host.traceparent(context) } : undefined,
-      elicit: async (form, withdrawn) => (await context.elicit?.(form, withdrawn)) ?? { action: 'cancel' },
-      onProgress: ({ progress, total, message }) => {
-        onOutput(`${progress}${total === undefined ? '' : `/${total}`}${message ? ` ${plainText(message)}` : ''}\n`);
-      },
-    });
-  } catch (error) {
-    signal.throwIfAborted();
-    return failed(host.clean(problemOf(error, tool, host)));
-  }
-  signal.throwIfAborted();
-  return toToolResult(result, host.cleanResult);
 }
+
+/** The connection that takes the place of a broken one; undefined: it is not broken, or the server does not come back. */
+async function connectionAfter(
+  broken: Connection,
+  host: ToolHost,
+  signal: AbortSignal,
+): Promise<Connection | undefined> {
+  // The request fails before its connection has ended.
+  await nextTick();
+  if (host.connection() === broken) return undefined;
+  const aborted = new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  );
+  await Promise.race([host.settled(), aborted]);
+  return host.connection();
+}
+
+const notReady = (host: ToolHost): ToolResult =>
+  failed(`the MCP server ${host.serverName} is not ready: ${host.stateText()} Try again later, or do without it.`);
+
+/** Result of a call whose task cannot be found again. */
+const lost = ({ name }: ServerTool, { serverName, clean }: ToolHost, reason: string): ToolResult => ({
+  text: clean(
+    `Error: the task of ${name} at the MCP server ${serverName} is lost (${plainText(reason.slice(0, defaults.mcp.errorChars))}). Whether the call had an effect is unknown: check before you repeat it.`,
+  ),
+  isError: true,
+  isUnknown: true,
+});
 
 function problemOf(error: unknown, tool: ServerTool, { serverName, toolTimeoutSec, login }: ToolHost): string {
   const subject = `${tool.name} of the MCP server ${serverName}`;

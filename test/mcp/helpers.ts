@@ -158,6 +158,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly onOutput?: (text: string) => void;
   readonly elicit?: ToolContext['elicit'];
+  readonly remote?: ToolContext['remote'];
 }
 
 /** Runs a tool as a turn would. */
@@ -165,7 +166,7 @@ export async function call(
   room: Room,
   end: string,
   args: unknown,
-  { signal = new AbortController().signal, onOutput = () => {}, elicit }: CallOptions = {},
+  { signal = new AbortController().signal, onOutput = () => {}, elicit, remote }: CallOptions = {},
 ): Promise<ToolResult> {
   const tool = toolOf(room, end);
   const parsed = tool.parse(args);
@@ -178,6 +179,7 @@ export async function call(
     signal,
     onOutput,
     elicit,
+    remote,
     isApproved: () => false,
     spawnSubagent: () => Promise.reject(new Error('no sub-agents here')),
   };

@@ -20,20 +20,29 @@ export class ModernServer {
   /** Answers every request with this status instead. */
   status: number | undefined;
   /** `die` cuts the streams, where a server on pipes would exit. */
-  readonly #brain = new Brain({ era: '2026', die: () => this.cut() });
+  readonly brain: Brain;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   readonly #streams = new Set<ServerResponse>();
 
-  static async start(t: Test, port = 0): Promise<ModernServer> {
-    const server = new ModernServer();
-    await new Promise<void>((resolve) => server.#server.listen(port, '127.0.0.1', resolve));
+  private constructor(hasTasks: boolean) {
+    this.brain = new Brain({ era: '2026', die: () => this.cut(), hasTasks });
+  }
+
+  static async start(t: Test, port = 0, hasTasks = false): Promise<ModernServer> {
+    const server = new ModernServer(hasTasks);
+    await server.listen(port);
     t.teardown(() => server.stop());
     return server;
   }
 
+  /** Listens, also after `stop`. */
+  async listen(port: number): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(port, '127.0.0.1', resolve));
+  }
+
   /** Ids of calls that were taken back. */
   get cancelled(): readonly unknown[] {
-    return this.#brain.cancelled;
+    return this.brain.cancelled;
   }
 
   get port(): number {
@@ -46,12 +55,12 @@ export class ModernServer {
 
   /** Ends every stream without a last word. */
   cut(): void {
-    this.#brain.forget();
+    this.brain.forget();
     for (const stream of this.#streams) stream.destroy();
   }
 
   async stop(): Promise<void> {
-    this.#brain.close();
+    this.brain.close();
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
@@ -65,7 +74,7 @@ export class ModernServer {
     if (this.status !== undefined) return void response.writeHead(this.status).end('not today');
     if (request.method !== 'POST') return void response.writeHead(405).end();
     if (message.id === undefined) {
-      this.#brain.receive(message, () => {});
+      this.brain.receive(message, () => {});
       return void response.writeHead(202).end();
     }
     this.#stream(message, response);
@@ -77,9 +86,9 @@ export class ModernServer {
     this.#streams.add(response);
     response.on('close', () => {
       this.#streams.delete(response);
-      this.#brain.cancel(message.id);
+      this.brain.cancel(message.id);
     });
-    this.#brain.receive(message, (answer) => {
+    this.brain.receive(message, (answer) => {
       if (response.destroyed) return;
       response.write(`data: ${JSON.stringify(answer)}\n\n`);
       if (answer.id !== undefined) response.end();

@@ -179,6 +179,60 @@ t.test('a redirect with another state, method, path or host is refused, and the 
   await t.rejects(ask(good), 'the listener is gone');
 });
 
+t.test('an address that the user pastes ends the log-in if it is that of its redirect', async (t) => {
+  const { server, settings, home } = await place(t);
+  const login = await beginLogin({ home, settings, signal: new AbortController().signal });
+  t.teardown(() => login.close());
+  const finished = login.finished();
+  const { searchParams } = new URL(login.url);
+  const state = searchParams.get('state') ?? '';
+  const redirect = new URL(searchParams.get('redirect_uri') ?? '');
+  redirect.search = `${new URLSearchParams({ code: 'code-secret-1', state, iss: server.origin })}`;
+  const other = (change: (url: URL) => void) => {
+    const url = new URL(redirect);
+    change(url);
+    return login.paste(url.href);
+  };
+  t.match(login.paste('no address'), /not an address of this log-in: it begins with http:/);
+  t.match(
+    other((url) => {
+      url.port = '1';
+    }),
+    /not an address of this log-in/,
+  );
+  t.match(
+    other((url) => {
+      url.pathname = '/other';
+    }),
+    /not an address/,
+  );
+  t.match(
+    other((url) => url.searchParams.set('state', 'wrong')),
+    /belongs to another log-in/,
+  );
+  t.match(
+    other((url) => url.searchParams.append('state', 'x')),
+    /belongs to another log-in/,
+  );
+  t.equal(login.paste(` ${redirect.href}\n`), undefined);
+  t.match(login.paste(redirect.href), /answer already/);
+  t.match(await finished, { accessToken: 'access-secret-1' });
+});
+
+t.test('a pasted address of another authorization server ends the log-in before its code is redeemed', async (t) => {
+  const { server, settings, home } = await place(t);
+  const login = await beginLogin({ home, settings, signal: new AbortController().signal });
+  t.teardown(() => login.close());
+  const { searchParams } = new URL(login.url);
+  const redirect = new URL(searchParams.get('redirect_uri') ?? '');
+  const state = searchParams.get('state') ?? '';
+  redirect.search = `${new URLSearchParams({ code: 'code-secret-1', state, iss: 'https://evil.example' })}`;
+  const finished = login.finished();
+  t.equal(login.paste(redirect.href), undefined);
+  await t.rejects(finished, McpFailure);
+  t.equal(server.seen('/token').length, 0);
+});
+
 t.test('a path that is not a URL and a silent connection end neither the log-in nor its process', async (t) => {
   const { server, settings, home } = await place(t);
   const login = await beginLogin({ home, settings, signal: new AbortController().signal });

@@ -51,6 +51,7 @@ const host = {
   isTrusted: false,
   toolTimeoutSec: 1,
   connection: () => undefined,
+  settled: async () => {},
   stateText: () => '',
   clean: (text: string) => text,
   cleanResult: (text: string) => text,

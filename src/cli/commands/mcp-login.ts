@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline';
 import {
   beginLogin,
   endLogin,
@@ -27,8 +28,10 @@ export async function login(context: CommandContext): Promise<number> {
     if (opensBrowser(context) && !(await openPage(home, begun.url))) {
       output.warn('No browser could be opened: open the address above yourself.');
     }
-    output.note('Waiting for the browser; Ctrl-C ends the log-in.');
-    const stored = await begun.finished();
+    output.note(
+      'Waiting for the browser; Ctrl-C ends the log-in. If the browser runs on another machine and cannot open its last address, paste that address here.',
+    );
+    const stored = await withPastedLines(begun, output);
     if (output.json) output.document(viewOf(name, settings, stored));
     output.line(`Logged in to ${name}.`);
     return exitCodes.ok.code;
@@ -39,6 +42,20 @@ export async function login(context: CommandContext): Promise<number> {
     throw new CliError('credentials', `${name}: ${error.message}`, hint, 'mcpLoginFailed');
   } finally {
     await begun?.close();
+  }
+}
+
+/** Waits for the browser, or for its last address on standard input. A wrong address is named, and the log-in continues. */
+async function withPastedLines(begun: Login, output: CommandContext['output']): Promise<StoredLogin> {
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  lines.on('line', (line) => {
+    const problem = line.trim() === '' ? undefined : begun.paste(line);
+    if (problem !== undefined) output.warn(problem);
+  });
+  try {
+    return await begun.finished();
+  } finally {
+    lines.close();
   }
 }
 

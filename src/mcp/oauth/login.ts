@@ -81,6 +81,11 @@ export class Login {
     return this.#begun.server.issuer;
   }
 
+  /** See `RedirectListener.paste`. */
+  paste(address: string): string | undefined {
+    return this.#begun.listener.paste(address);
+  }
+
   /** Stops listening. */
   close(): Promise<void> {
     return this.#begun.listener.close();

@@ -45,6 +45,24 @@ export class RedirectListener {
     }
   }
 
+  /**
+   * Takes the address of a redirect that a browser on another machine could not open, as the user pastes it.
+   *
+   * @returns the problem of another address, which changes nothing
+   */
+  paste(address: string): string | undefined {
+    const parsed = URL.parse(address.trim());
+    if (!parsed || parsed.origin !== new URL(this.url).origin || parsed.pathname !== path) {
+      return `This is not an address of this log-in: it begins with ${this.url}?`;
+    }
+    if (this.#isAnswered) return 'The log-in has its answer already.';
+    if (!this.#isOwnState(parsed.searchParams))
+      return 'The address belongs to another log-in: open the address above again.';
+    this.#isAnswered = true;
+    this.#answer.resolve({ params: parsed.searchParams, reply: () => {} });
+    return undefined;
+  }
+
   /** Stops listening after sending the result page. Cuts all other connections: a silent one would never end. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;

@@ -192,6 +192,7 @@ t.test(
         isTrusted: false,
         toolTimeoutSec: 1,
         connection: () => undefined,
+        settled: async () => {},
         stateText: () => 'off',
       },
       ...{ clean: (text: string) => text, cleanResult: (text: string) => text },

@@ -1,7 +1,7 @@
 import { defaults, type ItemOf } from '../../../protocol/index.ts';
 import { NestedInstructions } from '../../instructions/index.ts';
 import type { ModelToolCall } from '../../model.ts';
-import type { Tool, ToolContext, ToolResult } from '../../tool.ts';
+import type { RemoteWork, Tool, ToolContext, ToolResult } from '../../tool.ts';
 import type { FileChange, StartedCall } from '../../turn-actor-store.ts';
 import { timestamp } from '../clock.ts';
 import type { TurnApprovals } from './approvals.ts';
@@ -11,7 +11,7 @@ import type { TurnContext } from './context.ts';
 import type { TurnHooks } from './hooks.ts';
 import type { TurnItems } from './items.ts';
 import { RepeatGuard } from './repeat-guard.ts';
-import type { ResumedCall } from './resumption.ts';
+import { type ResumedCall, unknownResult } from './resumption.ts';
 import type { SpawningCall } from './thread.ts';
 
 export interface TurnCallsOptions {
@@ -260,15 +260,17 @@ export class TurnCalls {
   #checkHeld(): void {
     if (!this.#held) return;
     const { services, place } = this.#turn;
-    const isLeft = ({ call: { callId } }: ReviewedCall) => services.processes?.isLeft?.({ ...place, callId }) === true;
+    const isLeft = ({ call: { callId } }: ReviewedCall) =>
+      this.#started.get(callId)?.handle !== undefined || services.processes?.isLeft?.({ ...place, callId }) === true;
     if ([...this.#working].every(isLeft)) this.#held.resolve();
   }
 
   /** The reviewed call of one that an earlier process has started; undefined: that process has not. */
   #startedCall(call: ModelToolCall): ReviewedCall | undefined {
-    const { started, known } = this.#resumed.get(call.callId) ?? {};
+    const { started, known: result } = this.#resumed.get(call.callId) ?? {};
     if (!started) return undefined;
     const tool = this.#toolOf(call.name);
+    const known = result ?? (tool || started.handle === undefined ? undefined : unknownResult(call.name));
     const parsed = tool?.parse(JSON.parse(call.arguments));
     return {
       ...{ call, tool, known, wasStarted: true, requestId: '', need: undefined, decision: undefined },
@@ -365,12 +367,25 @@ export class TurnCalls {
       onlyReads,
       environment: thread.config.environment,
       answers: decision?.content,
+      ...(thread.isResumable && { remote: this.#remoteWork(reviewed) }),
       elicit: (question, withdrawn) => approvals.elicit(question, call, AbortSignal.any([signal, withdrawn])),
       onReplace: (change) => this.#saveStart(reviewed, signal, change),
       onOutput: (text) => this.#output(call.callId, text),
       onStored: (work) => this.#onStored.set(call.callId, work),
       isApproved: (scopeKey) => policy === 'autoApprove' || thread.isGranted(scopeKey),
       spawnSubagent: (order) => thread.spawnSubagent(order, this.#spawningCall(call.callId), signal),
+    };
+  }
+
+  #remoteWork({ call, tool }: ReviewedCall): RemoteWork {
+    const { callId } = call;
+    return {
+      handle: this.#started.get(callId)?.handle,
+      save: (handle) => {
+        this.#saveEnd(callId, { ...(this.#started.get(callId) ?? this.#startOf(call, tool)), handle });
+        this.#checkHeld();
+      },
+      isLeft: () => this.#held !== undefined,
     };
   }
 

@@ -45,14 +45,15 @@ export async function resumedCalls({
   );
 }
 
-/** Result of a started call; undefined: it can run. A kept command and a sub-agent that continues are finished by their tools. */
+/** Result of a started call; undefined: it can run. A kept command, a sub-agent that continues and work elsewhere are finished by their tools. */
 async function resultOf(
-  { tool, kind, file, subagent, result }: StartedCall,
+  { tool, kind, file, subagent, handle, result }: StartedCall,
   output: string,
   { isSubagentLost }: TurnThread,
 ): Promise<KnownResult | undefined> {
   if (kind === 'subagent' && !(subagent && isSubagentLost(subagent))) return undefined;
   if (result && !file) return result;
+  if (handle !== undefined) return undefined;
   if (!file) return { outcome: 'unknown', text: unknownText(tool, output) };
   const now = await hashOfFile(file.path).catch(() => undefined);
   if (now === file.before) return undefined;
@@ -70,6 +71,9 @@ export const lostCalls = ({ record: { items } }: TurnContext): readonly ResumedC
     const known = { outcome: 'unknown', text: unknownText(item.tool, output) } as const;
     return { item, started: undefined, known };
   });
+
+/** Result of a call that was started, and whose tool is missing. */
+export const unknownResult = (tool: string): KnownResult => ({ outcome: 'unknown', text: unknownText(tool, '') });
 
 const unknownText = (tool: string, output: string): string =>
   `The outcome is unknown: the agent server ended while ${tool} ran, and it was not repeated. Check its effects before you continue.` +
