@@ -79,6 +79,8 @@ export async function openDashboard(
           if (method === 'thread/deleted') listener(params.threadId);
         }),
       automations: assembly.automations,
+      // Without a token, any user of this machine reads the page.
+      logIn: Auth === 'none' ? undefined : (server) => assembly.mcp.login(server),
       conversations: conversationsOf(parts),
       recentLog: parts.recentLog,
       inspection: () => observatory.source(),

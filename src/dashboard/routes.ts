@@ -204,6 +204,7 @@ function apiRoutes(options: DashboardOptions, stream: EventStream): ApiRoute[] {
     get(dashboardPaths.configSchema, configSchema),
     get(dashboardPaths.config, config.show),
     { ...on('PUT', dashboardPaths.config, config.change), bodyLimit: defaults.dashboard.configBytes },
+    on('POST', dashboardPaths.mcpLogin, config.startLogin),
     get(dashboardPaths.machines, machines),
     on('DELETE', dashboardPaths.deleteSession, deletion.one),
     on('DELETE', dashboardPaths.deleteSessions, deletion.all),

@@ -1,3 +1,5 @@
+import * as v from 'valibot';
+import { AgentError } from '../agent/index.ts';
 import {
   ConfigChangeError,
   ConfigError,
@@ -15,6 +17,8 @@ import { writeFileAtomic } from '../supervise/index.ts';
 import type { Caller } from './access.ts';
 import type { DashboardOptions } from './options.ts';
 
+const LoginRequest = v.object({ server: v.pipe(v.string('a text'), v.nonEmpty('a text')) });
+
 let schema: Promise<unknown> | undefined;
 
 /** `GET /dashboard/api/config/schema`: made from the schema that the configuration is checked with. */
@@ -24,7 +28,7 @@ export async function configSchema(): Promise<Reply> {
 }
 
 /** Reads the files, and changes the workspace's own. A running server retains the settings of its start. */
-export function settings({ config, readOnly, logger }: DashboardOptions) {
+export function settings({ config, readOnly, logger, logIn }: DashboardOptions) {
   /** `GET /dashboard/api/config`. */
   function show(): Reply {
     const { problem, warnings, effective, workspace, user, places, ...place } = showConfig(config);
@@ -67,6 +71,19 @@ export function settings({ config, readOnly, logger }: DashboardOptions) {
     return json(200, { revision, restartNeededFor: planned.restartNeededFor });
   }
 
+  /** `POST /dashboard/api/mcp/login`. */
+  async function startLogin(context: RequestContext<Caller>): Promise<Reply> {
+    const { server } = await context.json(LoginRequest);
+    if (!logIn) throw new HttpError(403, 'readOnly', 'This page cannot log in.', null);
+    try {
+      return json(200, { url: await logIn(server) }, [['cache-control', 'no-store']]);
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      const status = error.reason === 'mcpServerNotFound' ? 404 : 409;
+      throw new HttpError(status, error.reason, error.detail ?? error.message, null);
+    }
+  }
+
   function read(): ConfigSource {
     try {
       return workspaceSource(config.workspace);
@@ -97,5 +114,5 @@ export function settings({ config, readOnly, logger }: DashboardOptions) {
     }
   }
 
-  return { show, change };
+  return { show, change, startLogin };
 }

@@ -74,6 +74,8 @@ export const dashboardPaths = {
   automationRuns: '/dashboard/api/automations/:id/runs',
   automationRun: '/dashboard/api/automations/:id/run',
   automationEnable: '/dashboard/api/automations/:id/enable',
+  /** Body and answer as the JSON-RPC method `mcp/login`. */
+  mcpLogin: '/dashboard/api/mcp/login',
   configSchema: '/dashboard/api/config/schema',
   config: '/dashboard/api/config',
   logs: '/dashboard/api/logs',

@@ -243,6 +243,17 @@ const rights: Readonly<Record<string, unknown>> = {
   'Quota.Wait': 'auto',
 };
 
+t.test('a log-in at an MCP server needs its name, and the token of the page', async (t) => {
+  const { ask } = await scene(t, { McpServers: { files: { transport: 'stdio', command: 'true', enabled: false } } });
+  const send = (body: unknown, more = {}) => ask('/dashboard/api/mcp/login', { method: 'POST', body, ...more });
+  t.match(await send({ server: 'files' }, { token: null }), { status: 401 });
+  t.match(await send({ server: 'files' }), { status: 409, body: { error: { message: /needs no log-in/ } } });
+  t.match(await send({ server: 'nobody' }), { status: 404, body: { error: { code: 'mcpServerNotFound' } } });
+  t.match(await send({}), { status: 400 });
+  const open = await scene(t, { DashBoard: { Auth: 'none' } });
+  t.match(await open.ask('/dashboard/api/mcp/login', { method: 'POST', body: { server: 'x' } }), { status: 403 });
+});
+
 t.test('regression: H2 settings that give rights cannot be changed through the dashboard', async (t) => {
   const place = await scene(t);
   const before = textOf(place);

@@ -5,6 +5,7 @@ import t from 'tap';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
+import { GuardedServer } from '../mcp/oauth-helpers.ts';
 import { fakeKey, startFake } from '../providers/fake.ts';
 import { chatFake, chatServices } from '../providers/fakes/chat.ts';
 import { axe, overflowsAt, smallTargets } from '../ui/scene.ts';
@@ -87,6 +88,33 @@ for (const [screen, width, height] of [
     },
   );
 }
+
+t.test('a server that wants a log-in has a button, and the click on its address logs in', async (t) => {
+  const guarded = await GuardedServer.start(t);
+  const hub = await startTestHub(t);
+  const McpServers = { tracker: { transport: 'streamableHttp', url: guarded.url } };
+  const shop = makeWorkspace(t, { ...quick, McpServers }, 'shop');
+  const record = await hub.ensure(shop);
+  await eventually(async () => {
+    const { problems } = await hub.record(shop);
+    return problems.some(({ code }) => code === 'mcpServerNeedsLogin') || undefined;
+  }, 'the server wants a log-in');
+  const context = await browser.newContext({ reducedMotion: 'reduce' });
+  t.teardown(() => context.close());
+  context.setDefaultTimeout(120_000);
+  const page = await context.newPage();
+  await page.goto(`${hub.lock.apiBaseUrl}${record.page}#token=${pageToken(hub.home)}&at=/settings`);
+  const card = page.getByRole('region', { name: 'MCP', exact: true });
+  await card.getByRole('button', { name: 'Log in…' }).click();
+  const link = card.getByRole('link', { name: `Open ${new URL(guarded.url).host}` });
+  const opened = context.waitForEvent('page');
+  await link.click();
+  await (await opened).getByText('Logged in. You can close this page.').waitFor();
+  await eventually(async () => {
+    const { problems } = await hub.record(shop);
+    return problems.length === 0 || undefined;
+  }, 'the server needs no log-in any more');
+});
 
 t.test('a refused request to log in does not repeat the key', async (t) => {
   const hub = await startTestHub(t);

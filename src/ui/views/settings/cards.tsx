@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 import { dollars, messageOf, visible } from '../../../lib/browser.ts';
-import { modelWords } from '../../../protocol/browser.ts';
+import { dashboardPaths, modelWords } from '../../../protocol/browser.ts';
 import type { AgentChosen, AppServerRecord, ConfigView, ModelTest } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { useResource } from '../../app/resource.ts';
@@ -37,6 +37,8 @@ export function Cards({ app, config, reload }: CardsProps) {
   const isKeySet = typeof key === 'object' && key !== null && 'set' in key && key.set === true;
   const servers = Object.entries(at('McpServers') ?? {});
   const down = record?.problems.find(({ code }) => code === 'mcpServerDown');
+  const needsLogin = (name: string) =>
+    record?.problems.some(({ code, where }) => code === 'mcpServerNeedsLogin' && where === `McpServers.${name}`);
   const limit = (name: string) =>
     Number(at(`Budget.${name}`) ?? 0) > 0 ? dollars(Number(at(`Budget.${name}`))) : 'none';
   const changed = () => {
@@ -77,7 +79,8 @@ export function Cards({ app, config, reload }: CardsProps) {
             <span class="quiet">
               {line(valueAt(server, 'command') ?? valueAt(server, 'url'))}
               {valueAt(server, 'enabled') === false && ' · off'}
-            </span>
+            </span>{' '}
+            {needsLogin(name) && <LogIn app={app} server={name} />}
           </p>
         ))}
         {down && <p class="warn">{line(down.what)}</p>}
@@ -101,6 +104,30 @@ function Card({ title, children }: { readonly title: string; readonly children: 
       <h2 id={heading}>{title}</h2>
       {children}
     </section>
+  );
+}
+
+/** Begins a log-in at an MCP server, then links to its address: a click of the user opens it. */
+function LogIn({ app, server }: { readonly app: App; readonly server: string }) {
+  const url = useSignal<string | null>(null);
+  const begin = () =>
+    app.api.send<{ readonly url: string }>('POST', dashboardPaths.mcpLogin, { server }).then(
+      (begun) => {
+        url.value = begun.url;
+      },
+      (error: unknown) => app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 }),
+    );
+  if (url.value === null) {
+    return (
+      <button type="button" onClick={() => void begin()}>
+        Log in…
+      </button>
+    );
+  }
+  return (
+    <a class="button" href={url.value} target="_blank" rel="noreferrer">
+      Open {new URL(url.value).host}
+    </a>
   );
 }
 
