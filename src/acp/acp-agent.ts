@@ -33,7 +33,7 @@ import {
   version,
 } from '../protocol/index.ts';
 import { Directories, directoriesOf, setDirectories } from './additional-directories.ts';
-import { authenticate, authMethodsFor } from './authentication.ts';
+import { authenticate, authMethodsFor, loggedOut } from './authentication.ts';
 import { type BroughtServers, broughtServers } from './editor-servers.ts';
 import { askedCall, decisionOf, permissionOptions } from './permission.ts';
 import { inputOf } from './prompt.ts';
@@ -97,6 +97,7 @@ export class AcpAgent {
   /** Name that the editor gives itself. */
   #editor = 'The editor';
   #unread = 0;
+  #isLoggedOut = false;
 
   constructor(options: AcpAgentOptions) {
     this.#options = options;
@@ -129,17 +130,32 @@ export class AcpAgent {
         loadSession: true,
         promptCapabilities: { image: true, audio: false, embeddedContext: true },
         mcpCapabilities: { http: true, sse: false },
+        auth: { logout: {} },
         sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, additionalDirectories: {}, ...drafts },
       },
       authMethods: authMethodsFor(this.#capabilities),
     };
   }
 
-  authenticate(request: AuthenticateRequest): Promise<Record<string, never>> {
-    return authenticate(request, this.#options.isLoggedIn);
+  async authenticate(request: AuthenticateRequest): Promise<Record<string, never>> {
+    const authenticated = await authenticate(request, this.#options.isLoggedIn);
+    this.#isLoggedOut = false;
+    return authenticated;
+  }
+
+  /** Ends the log-in of this editor. The key of the user stays, because other programs use it. */
+  logout(): Record<string, never> {
+    this.#isLoggedOut = true;
+    return {};
+  }
+
+  /** @throws RequestError -32000 after a log-out */
+  #requireLogin(): void {
+    if (this.#isLoggedOut) throw loggedOut();
   }
 
   async newSession({ cwd, mcpServers, additionalDirectories: named }: NewSessionRequest): Promise<NewSessionResponse> {
+    this.#requireLogin();
     const workspacePath = workspaceOf(cwd, this.#options.home);
     const additionalDirectories = directoriesOf(named);
     const servers = broughtServers(mcpServers ?? []);
@@ -161,6 +177,7 @@ export class AcpAgent {
     mcpServers,
     additionalDirectories: named,
   }: OpenRequest): Promise<NewSessionResponse> {
+    this.#requireLogin();
     const workspacePath = workspaceOf(cwd, this.#options.home);
     const servers = broughtServers(mcpServers ?? []);
     const { client } = await this.#servers.of(workspacePath);
@@ -184,6 +201,7 @@ export class AcpAgent {
     { sessionId, cwd, mcpServers, additionalDirectories: named }: OpenRequest,
     hasHistory: boolean,
   ): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
+    this.#requireLogin();
     const workspacePath = workspaceOf(cwd, this.#options.home);
     const servers = broughtServers(mcpServers ?? []);
     const additionalDirectories = directoriesOf(named);

@@ -24,6 +24,10 @@ export async function hasModel(home: string, env: Readonly<Record<string, string
   return isSet || Object.keys(Providers).length > 0 || Agent.Name !== '';
 }
 
+/** Refusal of a new session after a log-out of the editor. */
+export const loggedOut = (): RequestError =>
+  RequestError.authRequired({ methodId }, 'You are logged out: authenticate first.');
+
 /** Checks that the user has logged in in a terminal. @throws RequestError -32000 with the next step, -32602 */
 export async function authenticate(
   { methodId: wanted }: AuthenticateRequest,

@@ -48,6 +48,7 @@ export async function runAcp({ input, output, connect, isLoggedIn, home, log, si
     })
     .onRequest('initialize', ({ params }) => acp.initialize(params))
     .onRequest('authenticate', ({ params }) => answered(() => acp.authenticate(params)))
+    .onRequest('logout', () => answered(() => acp.logout()))
     .onRequest('session/new', ({ params }) => answered(() => acp.newSession(params)))
     .onRequest('session/load', ({ params }) => answered(() => acp.openSession(params, true), params.sessionId))
     .onRequest('session/resume', ({ params }) => answered(() => acp.openSession(params, false), params.sessionId))

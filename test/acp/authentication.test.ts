@@ -22,6 +22,23 @@ t.test(
   },
 );
 
+t.test('after a log-out no session is opened until the editor authenticates; an open one continues', async (t) => {
+  const where = await surroundings(t, scripted(says('hi'), says('ho')));
+  const editor = await inSession(t, where);
+  t.match(await introduce(attach(t, where)), { agentCapabilities: { auth: { logout: {} } } });
+  t.strictSame(await editor.agent.request('logout', {}), {});
+  const cwd = where.workspace;
+  for (const [method, params] of [
+    ['session/new', { cwd, mcpServers: [] }],
+    ['session/load', { cwd, mcpServers: [], sessionId: editor.sessionId }],
+    ['session/resume', { cwd, sessionId: editor.sessionId }],
+  ] as const)
+    await t.rejects(editor.agent.request(method, params as never), { code: -32_000, message: /logged out/ });
+  t.match(await editor.prompt('hi'), { stopReason: 'end_turn' });
+  await editor.agent.request('authenticate', { methodId: 'oratorio-login' });
+  t.match(await editor.agent.request('session/new', { cwd, mcpServers: [] }), { sessionId: String });
+});
+
 t.test('authenticate names the next step while no model is connected', async (t) => {
   const where = await surroundings(t, scripted(says('hi')));
   const editor = attach(t, where, { isLoggedIn: false });
