@@ -105,6 +105,15 @@ export class ModelRouter implements ModelProvider {
     return this.#route(model).facts;
   }
 
+  /** A configured name, or else the kind or the host of the main provider. */
+  serviceOf(model?: string): string {
+    const { name } = this.#route(model);
+    if (Object.hasOwn(this.#settings.providers, name)) return name;
+    const { main } = this.#settings;
+    if (main.kind !== 'openai-compatible') return main.kind;
+    return vendorOf(main) ?? (URL.canParse(main.endPoint) ? new URL(main.endPoint).host : main.kind);
+  }
+
   close(): void {
     for (const provider of this.#loaded.values()) {
       provider.then(

@@ -36,6 +36,7 @@ t.test('the configured upstream answers with the configured model', async (t) =>
   t.teardown(() => provider.close());
   t.equal(await open(), provider, 'one for all');
   t.match(provider, { name: 'openai', model: 'vendor/mine' }, 'a slash alone names no provider');
+  t.equal(provider.serviceOf?.(), new URL(upstream.url).host, 'users know a compatible server by its host');
   t.equal(answerOf(await collect(provider)).text, 'hi');
   t.match(upstream.requests[0]?.body, { model: 'vendor/mine', stream: false });
   t.equal(upstream.requests[0]?.headers.authorization, 'Bearer k');
@@ -56,6 +57,8 @@ t.test('name/model reaches the provider of that name with its own key and header
   t.teardown(() => provider.close());
   t.equal(answerOf(await collect(provider, { messages: [], model: 'second/big' })).text, 'other');
   t.match(other.requests[0]?.body, { model: 'big' });
+  t.equal(provider.serviceOf?.('second/big'), 'second');
+  t.equal(provider.serviceOf?.('third/big'), new URL(main.url).host);
   t.match(other.requests[0]?.headers, { authorization: 'Bearer key-of-second', 'x-team': 'a' });
   t.equal(answerOf(await collect(provider, { messages: [], model: 'third/big' })).text, 'main');
   t.match(main.requests[0]?.body, { model: 'third/big' });

@@ -83,6 +83,11 @@ export class TurnConversation {
     });
   }
 
+  /** Model of the requests; undefined: the default one. */
+  get modelName(): string | undefined {
+    return this.#model.name;
+  }
+
   /** Collects messages and tools. */
   async prepare(signal: AbortSignal): Promise<void> {
     await this.#model.know();

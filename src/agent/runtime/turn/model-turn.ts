@@ -62,6 +62,11 @@ export class ModelTurn implements ModelEffects {
     for (const input of turn.resumed?.facts.steered ?? []) this.#inference.steer(input);
   }
 
+  /** Model of the requests; undefined: the default one. */
+  get modelName(): string | undefined {
+    return this.#conversation.modelName;
+  }
+
   /** Output limit of the latest answer that reached it, in tokens; undefined: unknown. */
   get outputLimit(): number | undefined {
     return this.#inference.outputLimit;

@@ -16,6 +16,7 @@ import type {
   Item,
   Turn,
 } from '../../../protocol/index.ts';
+import type { ModelProvider } from '../../model.ts';
 import { stepsOf } from '../past-steps.ts';
 import type { RuntimeServices } from '../services.ts';
 import type { ExpectedChanges, RunningTurn, TurnOptions } from '../types.ts';
@@ -146,7 +147,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     const onRefused = () => this.#driver.send({ type: 'HOLD.REFUSED' });
     this.#quota = new TurnQuota({
       ...{ turn, onRefused },
-      provider: () => delegate?.name ?? services.loadedProvider()?.name ?? 'the provider',
+      provider: () => delegate?.name ?? this.#serviceName(services.loadedProvider()) ?? 'the provider',
       onAccepted: (until) => this.#driver.send({ type: 'QUOTA.ACCEPTED', until }),
     });
     this.#approvals = new TurnApprovals({ turn, onDecided, onCancel });
@@ -190,6 +191,11 @@ export class TurnRun implements TurnWork, RunningTurn {
       if (!isAccepted) this.#driver.send({ type: 'INTERRUPT', by: 'user' });
       if (this.#hasBegun) void this.#resume();
     });
+  }
+
+  /** Service of the present model, for users. */
+  #serviceName(provider: ModelProvider | undefined): string | undefined {
+    return provider?.serviceOf?.(this.#model?.modelName) ?? provider?.name;
   }
 
   get #askers(): readonly (TurnApprovals | TurnBudget | TurnQuota)[] {
