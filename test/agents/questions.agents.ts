@@ -1,10 +1,16 @@
-/** External agents that ask a question with their own tool, answered from each client, once. */
-import t from 'tap';
+/** External agents that ask a question with their own tool, answered once from each client: inbox, page, terminal, ACP editor. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Readable, Writable } from 'node:stream';
+import { client, ndJsonStream } from '@agentclientprotocol/sdk';
+import t, { type Test } from 'tap';
 import type { InboxItem } from '../../src/protocol/index.ts';
 import { fieldsOf } from '../../src/protocol/question-fields.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
+import { atTerminal, keys } from '../cli/terminal.ts';
 import { eventually, startTestHub } from '../hub/harness.ts';
+import { program, programEnvironment } from '../programs.ts';
 import { startModel } from './model.ts';
 import { agentWorkspace, chosenSubjects, connectTurns } from './scene.ts';
 
@@ -21,12 +27,43 @@ function contentOf(request: InboxItem['request'], label: string): Readonly<Recor
   return field && choice ? { [field.name]: choice.value } : {};
 }
 
-/** Agents that ask. Codex gives its model a tool for questions, but asked none in this test. */
-const asking = ['claude'];
+/** Agents that ask. */
+const asking = ['claude', 'codex'];
+
+const cli = [process.execPath, '--disable-warning=ExperimentalWarning', program('src/cli/main.ts')] as const;
+const cliEnvironment = { ...programEnvironment, HOME: hub.home, ORATORIO_HOME: hub.home };
+
+/** The official client library as an editor behind `oratorio acp`, which answers each form with the option that begins so. */
+async function editorWithForms(t: Test, cwd: string, label: string) {
+  const [command, ...words] = cli;
+  const child = spawn(command, [...words, 'acp', '--no-start'], { cwd, env: cliEnvironment });
+  const ended = once(child, 'close');
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const forms: unknown[] = [];
+  const { agent } = client({ name: 'an editor' })
+    .onNotification('session/update', () => {})
+    .onRequest('elicitation/create', ({ params }) => {
+      forms.push(params);
+      const { properties = {} } =
+        (params as { requestedSchema?: { properties?: Record<string, unknown> } }).requestedSchema ?? {};
+      const [[name, field] = ['', {}]] = Object.entries(properties);
+      const { oneOf = [] } = field as { oneOf?: readonly { const: string; title?: string }[] };
+      const chosen = oneOf.find((option) => (option.title ?? option.const).startsWith(label));
+      return { action: 'accept' as const, content: { [name]: chosen?.const ?? label } };
+    })
+    .connect(ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as ReadableStream<Uint8Array>));
+  await agent.request('initialize', { protocolVersion: 1, clientCapabilities: { elicitation: { form: {} } } });
+  const { sessionId } = await agent.request('session/new', { cwd, mcpServers: [] });
+  const prompt = (text: string) => agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
+  return { prompt, forms };
+}
 
 for (const subject of chosenSubjects().filter(({ name }) => asking.includes(name))) {
   t.test(
-    `a question of ${subject.name} is answered at the inbox and on the page, and the answer reaches its model`,
+    `a question of ${subject.name} is answered once from each client, and the answer reaches its model`,
     async (t) => {
       const model = await startModel();
       t.teardown(() => model.close());
@@ -63,6 +100,21 @@ for (const subject of chosenSubjects().filter(({ name }) => asking.includes(name
       t.equal((await second.ended).status, 'completed');
       t.ok(learned(asked + 1, 'SQLite'), 'the model has the answer of the page');
       await page.close();
+
+      const typed = model.requests.length;
+      const terminal = atTerminal(t, [...cli, 'chat', '--no-start'], { env: cliEnvironment, cwd: workspace });
+      await terminal.answer('/help shows commands', `Please ask me${keys.enter}`);
+      await terminal.answer('Postgres', `2${keys.enter}`);
+      await terminal.shows('All done.');
+      terminal.type('\u0004');
+      t.equal((await terminal.ended).code, 0);
+      t.ok(learned(typed + 1, 'Postgres'), 'the model has the answer of the terminal');
+
+      const shown = model.requests.length;
+      const editor = await editorWithForms(t, workspace, 'SQLite');
+      t.match(await editor.prompt('Please ask me'), { stopReason: 'end_turn' });
+      t.equal(editor.forms.length, 1);
+      t.ok(learned(shown + 1, 'SQLite'), 'the model has the answer of the editor');
       await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
     },
   );

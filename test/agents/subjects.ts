@@ -42,6 +42,9 @@ export const subjects: readonly Subject[] = [
           `base_url = "${url}"`,
           'env_key = "SCRIPTED_KEY"',
           'wire_api = "responses"',
+          // Without it, the tool is for Codex's plan mode only.
+          '[features]',
+          'default_mode_request_user_input = true',
           '',
         ].join('\n'),
       );
