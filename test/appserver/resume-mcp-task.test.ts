@@ -28,7 +28,10 @@ for (const end of ['SIGKILL', 'SIGTERM'] as const) {
     const second = spawnServer(t, { path, home });
     const next = await Client.ready(t, (await serving(second, path)).endpoints.appServerWebSocket);
     await eventually(() => seen() > before || undefined, 'the task is polled again');
-    mcp.brain.setTasks({ status: 'completed', result: { resultType: 'complete', content: [{ type: 'text', text: 'the tides' }] } });
+    mcp.brain.setTasks({
+      status: 'completed',
+      result: { resultType: 'complete', content: [{ type: 'text', text: 'the tides' }] },
+    });
     const last = await eventually(async () => {
       const read = await next.call('thread/read', { threadId, includeTurns: true });
       const [only] = read.thread.turns;
