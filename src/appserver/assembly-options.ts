@@ -21,6 +21,8 @@ export interface AssemblyOptions {
   readonly isTrusted: boolean;
   /** A Hub manages the server: commands may outlive it. */
   readonly isManaged: boolean;
+  /** The server runs in a container, which confines its commands. */
+  readonly isContained?: boolean;
   /** Sandboxes of the server before this one. */
   readonly sandboxes: TakenSandboxes;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { LaunchDocument } from '../protocol/index.ts';
+import { defaults, LaunchDocument } from '../protocol/index.ts';
 import { StartupError } from './startup-error.ts';
 
-const longestBytes = 65_536;
+const longestBytes = defaults.supervise.launchDocumentBytes;
 const deadlineMs = 10_000;
 
 /** Input of `readLaunchDocument`. */

@@ -23,7 +23,8 @@ async function main(): Promise<RunOutcome> {
     const { workspacePath, isManaged, listen } = parseArguments(process.argv.slice(2));
     const launch = isManaged ? await readLaunchDocument(process.stdin) : undefined;
     const onStopping = (withinMs: number) => exitWithin(withinMs + exitDeadlineMs);
-    return await runAppServer({ workspacePath, listen, launch, env: process.env, logger, onStopping });
+    const env = { ...process.env, ...launch?.environment };
+    return await runAppServer({ workspacePath, listen, launch, env, logger, onStopping });
   } catch (error) {
     if (error instanceof StartupError) return { exitCode: error.exitCode, problem: error.message };
     throw error;

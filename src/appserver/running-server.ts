@@ -11,6 +11,7 @@ import {
 import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { RecentLog } from '../log/index.ts';
+import { openRelaySockets, type Relay, relayDirectory } from '../places/index.ts';
 import { defaults, type Turn, version } from '../protocol/index.ts';
 import { type DashboardTokens, ownIdentity, takeHandOver } from '../supervise/index.ts';
 import { ActiveSessions, Activity } from './activity.ts';
@@ -82,6 +83,7 @@ export class RunningServer implements AppServer {
   #server: HttpServer | undefined;
   #services: Services | undefined;
   #authority = '';
+  #relay: Relay | undefined;
   #closing: Promise<void> | undefined;
 
   /** @throws StartupError (config) */
@@ -114,6 +116,7 @@ export class RunningServer implements AppServer {
       layers,
       isTrusted: trust === 'trusted',
       isManaged: launch !== undefined,
+      isContained: launch?.tools?.sandbox === 'container',
       sandboxes,
       upstream: launch?.upstream,
       incarnation: this.#incarnation,
@@ -264,6 +267,7 @@ export class RunningServer implements AppServer {
       logger,
     });
     this.#authority = hostAndPort(await this.#listen(this.#server));
+    if (launch?.listen === 'unix') this.#relay = await this.#openRelay();
     this.#isServing = true;
     this.#health.start();
     this.#publish();
@@ -389,6 +393,14 @@ export class RunningServer implements AppServer {
     }
   }
 
+  /** Sockets by which the Hub reaches the listeners of a network of its own. */
+  #openRelay(): Promise<Relay> {
+    const urls = [this.baseUrl, ...Object.values(this.endpoints)];
+    const ports = urls.map((url) => Number(new URL(url).port));
+    const home = homeOf(this.#options.launch, this.#options.env);
+    return openRelaySockets(relayDirectory(home, this.workspacePath), ports, this.#incarnation);
+  }
+
   #publish(): void {
     const { launch } = this.#options;
     try {
@@ -437,6 +449,7 @@ export class RunningServer implements AppServer {
       this.#inbox.close();
       await Promise.all([this.#services?.close(), this.#server?.close(graceMs)]);
     } finally {
+      this.#relay?.close();
       this.#log.untap();
       this.#workspace.release();
     }

@@ -1,5 +1,5 @@
 import { ownSystemPrompt, takeSandboxes } from '../agent/index.ts';
-import { ConfigError, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
+import { ConfigError, carriedConfig, homeDirectory, type LoadedConfig, loadConfig } from '../config/index.ts';
 import { RecentLog } from '../log/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { keptDirectory, processRecords } from '../supervise/index.ts';
@@ -42,13 +42,24 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   }
 }
 
-async function readConfig(workspace: HeldWorkspace, { env, logger }: AppServerOptions): Promise<LoadedConfig> {
+/** Settings of the launch document where the home cannot be seen, else those of the files. */
+async function readConfig(workspace: HeldWorkspace, { env, logger, launch }: AppServerOptions): Promise<LoadedConfig> {
   try {
-    const loaded = loadConfig({ home: homeDirectory(env), workspace: workspace.path, env });
+    const loaded = launch?.settings
+      ? carriedConfig(launch.settings)
+      : loadConfig({ home: homeDirectory(env), workspace: workspace.path, env });
     for (const warning of loaded.warnings) logger.warn(warning);
-    return { ...loaded, config: { ...loaded.config, SystemPrompt: ownSystemPrompt(loaded) } };
+    const config = launch?.tools ? inContainer(loaded.config) : loaded.config;
+    return { ...loaded, config: { ...config, SystemPrompt: ownSystemPrompt(loaded) } };
   } catch (error) {
     if (error instanceof ConfigError) throw new StartupError('config', error.message, { cause: error });
     throw error;
   }
 }
+
+/** The container is the sandbox, and ends with the server: no command outlives it. */
+const inContainer = (config: LoadedConfig['config']): LoadedConfig['config'] => ({
+  ...config,
+  Tools: { ...config.Tools, Shell: { ...config.Tools.Shell, Sandbox: 'off' } },
+  Turns: { ...config.Turns, KeepCommands: false },
+});

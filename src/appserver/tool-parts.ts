@@ -13,6 +13,7 @@ import {
   pathSearch,
   Rooms,
   type RuntimeOptions,
+  type SandboxStatus,
   shellEnvironment,
   ThreadDirectories,
   type ToolSettings,
@@ -85,7 +86,9 @@ export function openTools(
   });
   const rooms = new Rooms(env, sandboxes);
   // A start waits for no trial, and has no process besides the server.
-  const sandbox: SandboxReport = new SandboxReport(() => trySandbox(settings, workspacePath));
+  const sandbox: SandboxReport = new SandboxReport(() =>
+    options.isContained ? Promise.resolve(contained) : trySandbox(settings, workspacePath),
+  );
   const ownSettings = {
     ...pathSettings,
     tools: config.Tools,
@@ -160,6 +163,9 @@ export function openTools(
     },
   };
 }
+
+/** Status of the sandbox of commands in a container. */
+const contained: SandboxStatus = { mode: 'required', available: true, reason: 'the container of the agent server' };
 
 /** Whether commands outlive the server. They do not without a Hub, because no other server may start. */
 export const keepsCommands = (isManaged: boolean, { Turns }: AssemblyOptions['config']): boolean =>

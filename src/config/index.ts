@@ -4,6 +4,7 @@
  * own making (tokens, keys: those are in lock files and launch documents).
  */
 export type { AgreementChanges, ChangedFile } from './agreement.ts';
+export { carriedConfig } from './carried.ts';
 export {
   ConfigChangeError,
   type ConfigIssue,

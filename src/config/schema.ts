@@ -456,6 +456,35 @@ const Agent = v.object({
   ),
 });
 
+/** Absolute path, `:ro` at its end for a read-only one. */
+const mountPath = 'an absolute path, with :ro at its end when it is read-only';
+
+const Place = v.object({
+  Default: v.pipe(
+    v.optional(v.picklist(['local', 'container'], '"local" or "container"'), 'local'),
+    v.description('Where the agent server of a workspace runs, unless the workspace has a place of its own.'),
+  ),
+  Container: v.optional(
+    v.object({
+      Engine: text('', 'Unix socket of the container engine; empty: a rootless one, else the usual sockets.'),
+      Image: text('buildpack-deps:bookworm-scm', 'Image with a shell, git and the GNU C library. It is never pulled.'),
+      Network: v.pipe(
+        v.optional(v.picklist(['none', 'bridge'], '"none" or "bridge"'), 'bridge'),
+        v.description('Network of the container. With none, no model outside of this machine can be reached.'),
+      ),
+      MemoryMiB: whole(4_096, 0, 16_777_216, 'Memory of the container; 0: no limit.'),
+      Cpus: whole(0, 0, 1_024, 'Processors of the container; 0: no limit.'),
+      Pids: whole(4_096, 64, 1_048_576, 'Processes and threads of the container.'),
+      Mounts: v.pipe(
+        v.optional(v.array(v.pipe(v.string(mountPath), v.startsWith('/', mountPath)), 'a list of paths'), []),
+        v.description('Further files and directories, at their own paths; :ro at the end makes one read-only.'),
+      ),
+      AllowRoot: flag(false, 'Whether a Hub of root uses an engine whose root is that of this machine.'),
+    }),
+    {},
+  ),
+});
+
 export const Config = v.object({
   ...modelSettings,
   SystemPrompt: text('', 'Added to the system prompt of every thread.'),
@@ -496,6 +525,7 @@ export const Config = v.object({
   Hub: v.optional(Hub, {}),
   AppServer: v.optional(v.object({ WebSocket: v.optional(WebSocketListener, {}) }), {}),
   Supervision: v.optional(Supervision, {}),
+  Place: v.optional(Place, {}),
 });
 export type Config = v.InferOutput<typeof Config>;
 

@@ -26,6 +26,7 @@ export { type Header, HttpError } from './http-error.ts';
 export { throughProxy } from './outgoing/agent.ts';
 export { outgoingFetch } from './outgoing/fetch.ts';
 export { type HttpProxy, ProxyError, proxyFor } from './outgoing/proxy.ts';
+export { peerUidOf } from './peer-owner.ts';
 export {
   type AuthorityOptions,
   createProver,

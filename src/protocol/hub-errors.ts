@@ -11,6 +11,12 @@ export const hubErrors = {
   },
   appServerStartFailed: { status: 500, when: 'The agent server (or the sidecar it needs) failed at startup.' },
   appServerUnhealthy: { status: 500, when: 'The agent server failed readiness or health checks.' },
+  placeUnavailable: { status: 503, when: 'The place of the agent server, e.g. a container engine, does not answer.' },
+  imageMissing: { status: 409, when: 'The container engine does not have the image; images are not pulled unasked.' },
+  placeRefused: {
+    status: 409,
+    when: 'The settings forbid the place: an engine of root, or a mount that is never made.',
+  },
   portUnavailable: { status: 500, when: 'No local port could be allocated.' },
   invalidProxySidecar: { status: 400, when: 'The apiProxy request is invalid.' },
   invalidNotification: { status: 400, when: 'The notification request is invalid.' },

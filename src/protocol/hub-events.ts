@@ -83,6 +83,14 @@ export const hubEventKinds = {
       agent: textOrNull('State of the agent that does the turns; null when it is unknown.'),
     }),
   },
+  'place.lost': {
+    meaning: 'The container engine of an agent server does not answer. The state stays, and nothing is restarted.',
+    data: v.object({ engine: text('Unix socket of the engine.') }),
+  },
+  'place.back': {
+    meaning: 'The container engine of an agent server answers again.',
+    data: v.object({ engine: text('Unix socket of the engine.') }),
+  },
   'apiProxy.running': {
     meaning: 'The sidecar is ready.',
     data: v.object({ pid: number('Process id of the sidecar.'), endpoint: text('Its loopback address.') }),

@@ -45,6 +45,10 @@ export const HubStatus = v.object({
     events: v.boolean(),
     notifications: v.boolean(),
     tray: v.pipe(v.boolean(), v.description('False: headless; the desktop client owns tray and notification UI.')),
+    places: v.pipe(
+      v.optional(v.array(v.string())),
+      v.description('Places besides `local`; absent where no container engine is found.'),
+    ),
   }),
   problems: v.pipe(
     v.optional(v.array(Problem)),
@@ -79,6 +83,44 @@ export const ServiceStatus = v.object({
   reason: v.pipe(v.nullable(v.string()), v.description('Why the service is missing or differs from the request.')),
 });
 export type ServiceStatus = v.InferOutput<typeof ServiceStatus>;
+
+/** Place that a request chooses for a workspace. */
+export const PlaceRequest = v.object({
+  kind: v.pipe(v.picklist(['local', 'container']), v.description('Where the next start of the agent server runs.')),
+  image: v.optional(
+    v.pipe(
+      v.string(),
+      v.regex(/^[\w][\w.:/@-]{0,254}$/, 'the name of an image'),
+      v.description('Image of the container; absent: Place.Container.Image.'),
+    ),
+  ),
+  network: v.optional(
+    v.pipe(v.picklist(['none', 'bridge']), v.description('Network of the container; absent: Place.Container.Network.')),
+  ),
+});
+export type PlaceRequest = v.InferOutput<typeof PlaceRequest>;
+
+/** Place of an agent server, in its record. */
+export const PlaceInUse = v.object({
+  kind: v.picklist(['container']),
+  engine: text('Unix socket of its engine.'),
+  image: text('Image of its container.'),
+  state: v.pipe(
+    v.picklist(['ready', 'lost']),
+    v.description('lost: the engine does not answer, and nothing is restarted.'),
+  ),
+});
+
+/** `GET /v1/places`: a place and whether it can take an agent server now. */
+export const PlaceStatus = v.object({
+  kind: v.picklist(['local', 'container']),
+  isDefault: v.boolean(),
+  engine: v.nullable(text('Unix socket of the engine; null for local, and without one.')),
+  image: v.nullable(text('Image of its containers; null for local.')),
+  version: v.nullable(text('Name and version of the engine; null while it does not answer.')),
+  problem: v.nullable(text('Why it takes no agent server now, with the next step.')),
+});
+export type PlaceStatus = v.InferOutput<typeof PlaceStatus>;
 
 /** A workspace's agent server (specification §2.4), with our additions after the specification's fields. */
 export const AppServerRecord = v.object({
@@ -153,6 +195,7 @@ export const AppServerRecord = v.object({
     v.nullable(Incident),
     v.description('Report on a workspace that is down; null while its server runs, starts or ends.'),
   ),
+  place: v.pipe(v.optional(PlaceInUse), v.description('Place of the agent server; absent: it runs beside the Hub.')),
   page: v.pipe(
     v.nullable(v.string()),
     v.description(
@@ -181,6 +224,7 @@ export const EnsureRequest = v.object({
   client: v.optional(v.nullable(v.object({ name: v.optional(v.string()), version: v.optional(v.string()) }))),
   startIfMissing: v.optional(v.boolean('true or false'), true),
   apiProxy: v.optional(v.unknown()),
+  place: v.optional(PlaceRequest),
 });
 export const StopRequest = v.object({
   workspacePath: v.optional(v.unknown()),
@@ -197,6 +241,10 @@ export const EnsureInput = v.object({
   client: v.optional(v.object({ name: v.string(), version: v.string() })),
   startIfMissing: v.pipe(v.optional(v.boolean(), true), v.description('False: inspect only, nothing is changed.')),
   apiProxy: v.optional(ApiProxyRequest),
+  place: v.pipe(
+    v.optional(PlaceRequest),
+    v.description('Place of this and later starts of the workspace; a running server stays where it is.'),
+  ),
 });
 export type EnsureInput = v.InferInput<typeof EnsureInput>;
 export const StopInput = v.object({

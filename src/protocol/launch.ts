@@ -27,6 +27,14 @@ export const LaunchDocument = v.object({
   upstream: v.optional(v.object({ endpoint: v.string(), apiKey: v.string() })),
   /** Failures of an earlier start with the same settings: they are expected to continue. */
   health: v.optional(RememberedHealth),
+  /** Resolved settings, keys included, for a place that cannot see the home. Absent: the agent server reads them itself. */
+  settings: v.optional(v.record(v.string(), v.unknown())),
+  /** Environment variables that the settings pass on, for the same places. */
+  environment: v.optional(v.record(v.string(), v.string())),
+  /** `unix`: each listener is also reached by a socket in the state directory of the workspace. */
+  listen: v.optional(v.picklist(['tcp', 'unix'])),
+  /** `container`: the place of the process confines its commands, too. */
+  tools: v.optional(v.object({ sandbox: v.literal('container') })),
 });
 export type LaunchDocument = v.InferOutput<typeof LaunchDocument>;
 
@@ -38,6 +46,19 @@ export const ProcessIdentity = v.object({
   pidNamespace: v.string(),
 });
 export type ProcessIdentity = v.InferOutput<typeof ProcessIdentity>;
+
+/** A container for good: its engine never gives a name of ours twice. */
+export const ContainerHandle = v.object({
+  kind: v.literal('container'),
+  /** Unix socket of the engine. */
+  engine: v.string(),
+  /** Name or id. */
+  id: v.string(),
+});
+export type ContainerHandle = v.InferOutput<typeof ContainerHandle>;
+
+/** Names a process of a workspace, wherever it runs. */
+export type Handle = ({ readonly kind: 'process' } & ProcessIdentity) | ContainerHandle;
 
 /**
  * `<home>/workspaces/<key>/appserver.json`: the agent server that holds a workspace's OS lock, for this user's own

@@ -328,6 +328,7 @@ t.test('the schema for editors describes every setting', async (t) => {
     'Hub',
     'AppServer',
     'Supervision',
+    'Place',
   ]);
   t.equal(toolNames.length, 9);
 });

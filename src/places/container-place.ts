@@ -1,0 +1,162 @@
+import { closeSync } from 'node:fs';
+import { openToAppend } from '../lib/index.ts';
+import type { ContainerHandle, Handle } from '../protocol/index.ts';
+import { defaults } from '../protocol/index.ts';
+import { type Liveness, logFiles, logKeeper } from '../supervise/index.ts';
+import { containerProcess } from './container-process.ts';
+import { type ContainerRequest, containerSpec, labels, MountRefusal } from './container-spec.ts';
+import { type ContainerDetails, EngineApi, EngineAwayError, EngineRefusal } from './engine-api.ts';
+import { type Place, type PlacedProcess, PlaceError, type PlaceProblem } from './place.ts';
+import { openRelayPorts, type Relay, type RelayedPort, relayDirectory } from './relay.ts';
+
+/** One start of an agent server in a container. */
+export interface ContainerStart extends Omit<ContainerRequest, 'labels' | 'isRootless'> {
+  readonly marker: string;
+  readonly workspaceKey: string;
+  /** Launch document. */
+  readonly stdin: string;
+  readonly ports: readonly RelayedPort[];
+}
+
+/** A container that an earlier Hub has started. */
+export interface ContainerSearch
+  extends Pick<ContainerStart, 'home' | 'workspacePath' | 'workspaceKey' | 'marker' | 'logDirectory' | 'ports'> {
+  readonly handle: ContainerHandle;
+  readonly pid: number;
+}
+
+/** Name of the container of a start: unlike any other. */
+export const containerName = (marker: string): string => `oratorio-${marker}`;
+
+export const containerHandle = (engine: string, marker: string): ContainerHandle => ({
+  kind: 'container',
+  engine,
+  id: containerName(marker),
+});
+
+export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
+  readonly kind = 'container';
+  readonly #engine: EngineApi;
+  readonly #homeLabel: string;
+
+  /** @param homeLabel names the home of this Hub, and can be made by it alone */
+  constructor(engineSocket: string, homeLabel: string) {
+    this.#engine = new EngineApi(engineSocket);
+    this.#homeLabel = homeLabel;
+  }
+
+  async check({ settings }: Pick<ContainerStart, 'settings'>): Promise<PlaceProblem | null> {
+    try {
+      const { isRootless } = await this.#engine.facts();
+      if (process.getuid?.() === 0 && !isRootless && !settings.allowRoot) return rootRefused;
+      if (settings.image === '') return noImage;
+      return (await this.#engine.hasImage(settings.image)) ? null : imageMissing(settings.image);
+    } catch (error) {
+      return problemOf(error);
+    }
+  }
+
+  /** @throws PlaceError */
+  async start(request: ContainerStart): Promise<PlacedProcess> {
+    const { marker, home, workspacePath, workspaceKey, logDirectory } = request;
+    const name = containerName(marker);
+    let relay: Relay | undefined;
+    try {
+      const { isRootless } = await this.#engine.facts();
+      for (const file of Object.values(logFiles(logDirectory))) closeSync(openToAppend(file));
+      relay = await openRelayPorts(relayDirectory(home, workspacePath), request.ports, marker);
+      const own = { [labels.home]: this.#homeLabel, [labels.workspace]: workspaceKey, [labels.incarnation]: marker };
+      await this.#engine.create(name, containerSpec({ ...request, labels: own, isRootless }));
+      await this.#engine.start(name);
+      await this.#engine.write(name, request.stdin);
+      const found = await this.#engine.inspect(name);
+      const handle = containerHandle(this.#engine.socket, marker);
+      return this.#follow({ ...request, handle, pid: found?.State.Pid ?? 0 }, relay);
+    } catch (error) {
+      relay?.close();
+      // A failed start leaves a container behind; while the engine is away the next start removes it.
+      await this.#engine.remove(name).catch(() => undefined);
+      throw new PlaceError(problemOf(error), error);
+    }
+  }
+
+  /** The engine may be away: the process is followed all the same. @throws PlaceError when the Hub cannot have the ports */
+  async find(search: ContainerSearch): Promise<PlacedProcess> {
+    const { home, workspacePath, ports, marker } = search;
+    try {
+      return this.#follow(search, await openRelayPorts(relayDirectory(home, workspacePath), ports, marker));
+    } catch (error) {
+      throw new PlaceError(problemOf(error), error);
+    }
+  }
+
+  /**
+   * Removes containers of this home: those of one workspace, or all.
+   *
+   * @returns how many there were
+   * @throws PlaceError when the engine does not answer: containers may live
+   */
+  async endLeftovers(workspaceKey?: string): Promise<number> {
+    const wanted = {
+      [labels.home]: this.#homeLabel,
+      ...(workspaceKey !== undefined && { [labels.workspace]: workspaceKey }),
+    };
+    try {
+      const found = await this.#engine.list(wanted);
+      const ours = found.filter(({ Labels }) => Labels?.[labels.home] === this.#homeLabel);
+      for (const { Id } of ours) {
+        await this.#engine.remove(Id);
+        while ((await this.#engine.inspect(Id)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      return ours.length;
+    } catch (error) {
+      throw new PlaceError(problemOf(error), error);
+    }
+  }
+
+  /** The Hub's own listeners stand before a container: its process need not be asked for. */
+  isAlive(_handle: Handle): Liveness {
+    return 'unknown';
+  }
+
+  #follow({ handle, pid, marker, workspaceKey, logDirectory }: ContainerSearch, relay: Relay): PlacedProcess {
+    const forget = logKeeper.add(Object.values(logFiles(logDirectory)), defaults.supervise.logBytes);
+    const isOurs = ({ Config: { Labels: own } }: ContainerDetails) =>
+      own?.[labels.home] === this.#homeLabel &&
+      own[labels.workspace] === workspaceKey &&
+      own[labels.incarnation] === marker;
+    return containerProcess({ engine: this.#engine, handle, pid: Math.max(pid, 1), relay, forget, isOurs });
+  }
+}
+
+const rootRefused: PlaceProblem = {
+  kind: 'placeRefused',
+  message:
+    'A Hub of root starts no containers on an engine whose root is that of this machine. Use a rootless engine, or set Place.Container.AllowRoot.',
+};
+
+const noImage: PlaceProblem = {
+  kind: 'imageMissing',
+  message: 'No image is chosen. Name one with --image, or in Place.Container.Image.',
+};
+
+const imageMissing = (image: string): PlaceProblem => ({
+  kind: 'imageMissing',
+  message: `The container engine has no image ${image}, and images are not pulled unasked. Pull it, e.g. docker pull ${image}, then start again.`,
+});
+
+/** Words for a failure of a place. */
+function problemOf(error: unknown): PlaceProblem {
+  if (error instanceof PlaceError) return error;
+  if (error instanceof MountRefusal) return { kind: 'placeRefused', message: error.message };
+  if (error instanceof EngineAwayError)
+    return { kind: 'placeUnavailable', message: `${error.message}. Start it, then try again.` };
+  if (error instanceof EngineRefusal && error.status === 404 && /image/i.test(error.message))
+    return { kind: 'imageMissing', message: `The container engine has no such image: ${error.message}` };
+  if (error instanceof EngineRefusal)
+    return { kind: 'placeUnavailable', message: `The container engine refuses: ${error.message}` };
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE')
+    return { kind: 'placeUnavailable', message: 'Another program has taken a port of the agent server.' };
+  return { kind: 'placeUnavailable', message: `The container could not be started: ${message}` };
+}

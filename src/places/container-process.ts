@@ -1,0 +1,155 @@
+import { constants } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ContainerHandle } from '../protocol/index.ts';
+import type { ProcessExit } from '../supervise/index.ts';
+import { type ContainerDetails, type EngineApi, EngineAwayError } from './engine-api.ts';
+import type { PlacedProcess } from './place.ts';
+import type { Relay } from './relay.ts';
+
+/** Exit codes above it are numbers of signals. */
+const signalBase = 128;
+
+const signalOf = (number: number): string | null =>
+  Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? null;
+
+const retryMs = 500;
+const pingMs = 10_000;
+
+export interface ContainerProcessOptions {
+  readonly engine: EngineApi;
+  readonly handle: ContainerHandle;
+  readonly pid: number;
+  readonly relay: Relay;
+  /** Proof of ownership: a container that fails it is neither followed nor ended. */
+  readonly isOurs: (details: ContainerDetails) => boolean;
+  /** Ends the log keeper. */
+  readonly forget: () => void;
+}
+
+/**
+ * Follows a container: its end by the engine's `wait`, again after the engine was away. Signals are repeated until the engine has
+ * taken them. Labels prove a container before anything is sent to it.
+ */
+export function containerProcess({
+  engine,
+  handle,
+  pid,
+  relay,
+  forget,
+  isOurs,
+}: ContainerProcessOptions): PlacedProcess {
+  const { id } = handle;
+  const following = new AbortController();
+  const listeners: ((isLost: boolean) => void)[] = [];
+  let isLost = false;
+  let wasLost = false;
+  let isAsked = false;
+
+  function report(lost: boolean): void {
+    wasLost ||= lost;
+    if (lost === isLost || following.signal.aborted) return;
+    isLost = lost;
+    for (const listener of listeners) listener(lost);
+  }
+
+  /** Repeats the work until the engine answers. An error of another kind is thrown. */
+  async function persist<T>(work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        const result = await work();
+        report(false);
+        return result;
+      } catch (error) {
+        if (!(error instanceof EngineAwayError) || following.signal.aborted) throw error;
+        report(true);
+        await pause(retryMs, undefined, { signal: following.signal, ref: false });
+      }
+    }
+  }
+
+  /** The container of this start; undefined: it has gone, or another one has its name. */
+  async function inspect(): Promise<ContainerDetails | undefined> {
+    const found = await persist(() => engine.inspect(id));
+    return found && isOurs(found) ? found : undefined;
+  }
+
+  /** Exit code; null for a container that has gone unseen. */
+  async function end(): Promise<number | null> {
+    for (;;) {
+      const found = await inspect();
+      if (found === undefined) return null;
+      if (!found.State.Running && found.State.Status !== 'created') return codeOf(found.State.ExitCode);
+      await engine.ended(id, following.signal).catch((error: unknown) => {
+        following.signal.throwIfAborted();
+        if (error instanceof EngineAwayError) report(true);
+      });
+    }
+  }
+
+  /** An engine that ends takes its containers with it: the orderly end of such an agent server was not requested. */
+  async function codeOf(code: number): Promise<number | null> {
+    if (isAsked || code !== 0) return code;
+    await pause(retryMs, undefined, { ref: false });
+    report(!(await engine.answers()));
+    return wasLost ? null : code;
+  }
+
+  const ping = setInterval(() => void engine.answers().then((answers) => report(!answers)), pingMs).unref();
+  const exited = new Promise<ProcessExit>((resolve) => {
+    end().then(
+      (code) => {
+        const signal = code !== null && code > signalBase ? signalOf(code - signalBase) : null;
+        resolve({ exitCode: signal === null ? code : null, signal, observed: code !== null });
+      },
+      // Detached: the process lives on. Any other refusal of the engine leaves its state unknown.
+      () => undefined,
+    );
+  });
+
+  async function remove(): Promise<{ readonly uncertain: boolean }> {
+    while ((await inspect()) !== undefined) {
+      await persist(() => engine.remove(id));
+      await pause(retryMs / 10);
+    }
+    return { uncertain: false };
+  }
+
+  function release(): void {
+    clearInterval(ping);
+    following.abort();
+    relay.close();
+    forget();
+  }
+
+  return {
+    handle,
+    pid,
+    exited,
+    terminate() {
+      isAsked = true;
+      const send = async () => {
+        if (!(await inspect())) return;
+        await persist(() => engine.signal(id, 'SIGTERM'));
+        await persist(() => engine.unpause(id));
+      };
+      send().catch(() => undefined);
+      return 'sent';
+    },
+    async kill() {
+      isAsked = true;
+      // A detached container lives on.
+      await inspect()
+        .then((found) => found && persist(() => engine.signal(id, 'SIGKILL')))
+        .catch(() => undefined);
+      return { uncertain: false };
+    },
+    sweep: remove,
+    async gone() {
+      await remove();
+      release();
+    },
+    poll() {},
+    detach: release,
+    onReach: (listener) => void listeners.push(listener),
+  };
+}

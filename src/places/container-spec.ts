@@ -1,0 +1,227 @@
+import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { ensureStateDirectory, workspaceStateDirectory } from '../config/index.ts';
+import { readBoundedFile } from '../lib/index.ts';
+import { logFiles } from '../supervise/index.ts';
+
+/** Labels by which containers of a home are found. The home is named by a code that only its Hub can make. */
+export const labels = {
+  home: 'dev.oratorio.home',
+  workspace: 'dev.oratorio.workspace',
+  incarnation: 'dev.oratorio.incarnation',
+} as const;
+
+/** Container settings of the user. */
+export interface ContainerSettings {
+  readonly engine: string;
+  readonly image: string;
+  readonly network: 'none' | 'bridge';
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly pids: number;
+  /** Further directories, at their own paths; `:ro` at the end: read-only. */
+  readonly mounts: readonly string[];
+  readonly allowRoot: boolean;
+}
+
+export interface ContainerRequest {
+  readonly home: string;
+  readonly workspacePath: string;
+  readonly logDirectory: string;
+  readonly settings: ContainerSettings;
+  /** Program and words of the agent server. */
+  readonly command: readonly string[];
+  /** Files and directories of the program. */
+  readonly program: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Directory that stands in for the home. */
+  readonly skeleton: string;
+  /** Root in the container is the user of the Hub. */
+  readonly isRootless: boolean;
+}
+
+/** A mount that no setting may ask for, or that does not exist. */
+export class MountRefusal extends Error {
+  override readonly name = 'MountRefusal';
+}
+
+interface Bind {
+  readonly path: string;
+  readonly source?: string;
+  readonly isReadOnly?: boolean;
+}
+
+/** Names below a user's home that a container never gets. */
+const privateNames = ['.ssh', '.gnupg', '.aws', '.kube', '.docker', '.config/gh'];
+
+const systemParts: ReadonlySet<string> = new Set(['/home', '/root', '/etc', '/var', '/boot', '/var/lib']);
+
+/**
+ * Checks a mount that the user has listed. @throws MountRefusal for the whole system, a whole home, a home of Oratorio, private keys,
+ * sockets, and paths that are missing
+ */
+export function checkedMount(mount: string, home: string): Bind {
+  const isReadOnly = mount.endsWith(':ro');
+  const given = isReadOnly ? mount.slice(0, -3) : mount;
+  const refuse = (why: string) => new MountRefusal(`Place.Container.Mounts: ${given} cannot be mounted: ${why}`);
+  if (!isAbsolute(given) || given.includes(':')) throw refuse('it is not an absolute path');
+  let path: string;
+  try {
+    path = realpathSync(given);
+    if (!lstatSync(path).isDirectory() && !lstatSync(path).isFile()) throw refuse('it is not a file or a directory');
+  } catch (error) {
+    if (error instanceof MountRefusal) throw error;
+    throw refuse('there is no such path');
+  }
+  const user = homedir();
+  const hidden = [home, ...privateNames.map((name) => join(user, name)), '/proc', '/sys', '/dev', '/run', '/var/run'];
+  if (contains(path, user) || systemParts.has(path)) throw refuse('it holds a whole home, or settings of the system');
+  const named = hidden.find((each) => contains(path, each) || contains(each, path));
+  if (named !== undefined) throw refuse(`${named} is never mounted`);
+  return { path: given, source: path, ...(isReadOnly && { isReadOnly }) };
+}
+
+/** Whether `inner` is `outer` or lies below it. */
+function contains(outer: string, inner: string): boolean {
+  const way = relative(outer, inner);
+  return way === '' || (!way.startsWith('..') && !isAbsolute(way));
+}
+
+/**
+ * Common git directory of a worktree, which lies outside of it; undefined for any other workspace. Its `.git` is a file of the workspace,
+ * so the directory must point back to that file.
+ */
+export function commonGitDirectory(workspacePath: string): string | undefined {
+  const linked = linkIn(join(workspacePath, '.git'), workspacePath);
+  if (linked === undefined) return undefined;
+  const back = text(join(linked, 'gitdir'));
+  if (back === undefined || resolve(linked, back) !== join(workspacePath, '.git')) return undefined;
+  const common = text(join(linked, 'commondir'));
+  if (common === undefined) return undefined;
+  const path = resolve(linked, common);
+  return dirname(dirname(linked)) === path && !contains(workspacePath, path) ? path : undefined;
+}
+
+/**
+ * Mounts of a git directory: hooks and configuration are read-only, and the directory itself cannot be moved away. The
+ * agent may commit, and nothing that it writes runs outside of the container.
+ */
+function gitBinds(directory: string): Bind[] {
+  if (kindOf(directory) !== 'directory') return [];
+  mkdirSync(join(directory, 'hooks'), { recursive: true });
+  const fixed = ['hooks', 'config', 'config.worktree'].map((name) => join(directory, name));
+  const modules = kindOf(join(directory, 'modules')) === 'directory' ? readdirSync(join(directory, 'modules')) : [];
+  return [
+    { path: directory },
+    ...fixed.filter((path) => kindOf(path) !== undefined).map((path) => ({ path, isReadOnly: true })),
+    ...modules.flatMap((name) => gitBinds(join(directory, 'modules', name))),
+  ];
+}
+
+/** Kind of an entry that is not a link; undefined for a link or a missing entry. */
+function kindOf(path: string): 'file' | 'directory' | undefined {
+  const entry = lstatSync(path, { throwIfNoEntry: false });
+  return entry?.isDirectory() ? 'directory' : entry?.isFile() ? 'file' : undefined;
+}
+
+function linkIn(file: string, workspacePath: string): string | undefined {
+  const [, target] = /^gitdir: (.+)$/m.exec(text(file) ?? '') ?? [];
+  return target === undefined ? undefined : resolve(workspacePath, target);
+}
+
+function text(file: string): string | undefined {
+  try {
+    return readBoundedFile(file)?.trim();
+  } catch {
+    // A directory, a link, or another user's file: it links nothing.
+    return undefined;
+  }
+}
+
+/** Limit of the container: an engine that cannot raise limits refuses one above that of this machine's processes. */
+function limitOf(Name: string, row: string, most: number) {
+  const [, hard = ''] = new RegExp(`^${row} +\\S+ +(\\d+)`, 'm').exec(limits()) ?? [];
+  const value = Math.min(most, Number(hard) || most);
+  return { Name, Soft: value, Hard: value };
+}
+
+function limits(): string {
+  try {
+    return readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    // Not Linux: the usual limits will do.
+    return '';
+  }
+}
+
+/** Makes the state directory, and the points below the skeleton at which mounts lie: an engine would make them as root. */
+function prepareSkeleton({ home, skeleton, workspacePath }: ContainerRequest): void {
+  const inner = relative(home, ensureStateDirectory(home, workspacePath));
+  mkdirSync(join(skeleton, inner), { recursive: true, mode: 0o700 });
+}
+
+/**
+ * Body of a request for a container. The workspace lies at its own path; of the home only the state of this workspace is there. Nothing
+ * secret is in it: the launch document travels on standard input.
+ *
+ * @throws MountRefusal
+ */
+export function containerSpec(request: ContainerRequest): Readonly<Record<string, unknown>> {
+  const { home, workspacePath, settings, command, environment, isRootless, skeleton } = request;
+  prepareSkeleton(request);
+  const logs = logFiles(request.logDirectory);
+  const git = commonGitDirectory(workspacePath);
+  const inner = { stdout: '/run/oratorio/stdout.log', stderr: '/run/oratorio/stderr.log' };
+  const binds: Bind[] = [
+    { path: home, source: skeleton },
+    { path: workspaceStateDirectory(home, workspacePath) },
+    { path: workspacePath },
+    ...gitBinds(git ?? join(workspacePath, '.git')),
+    ...request.program.map((path) => ({ path, isReadOnly: true })),
+    ...settings.mounts.map((mount) => checkedMount(mount, home)),
+    { path: inner.stdout, source: logs.stdout },
+    { path: inner.stderr, source: logs.stderr },
+  ];
+  const memory = settings.memoryMiB * 1_048_576;
+  const user = isRootless ? '0:0' : `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`;
+  // The process writes to the files of its log: nothing is lost while no Hub reads an engine's stream.
+  const script = `mkdir -p "$HOME" && exec "$@" >>${inner.stdout} 2>>${inner.stderr}`;
+  return {
+    Image: settings.image,
+    Entrypoint: ['/bin/sh', '-c', script, 'oratorio'],
+    Cmd: command,
+    User: user,
+    WorkingDir: workspacePath,
+    Env: Object.entries({ ...environment, HOME: '/tmp/home', ORATORIO_HOME: home }).map(
+      ([name, value]) => `${name}=${value}`,
+    ),
+    Labels: request.labels,
+    AttachStdin: true,
+    OpenStdin: true,
+    StdinOnce: true,
+    Tty: false,
+    StopSignal: 'SIGTERM',
+    HostConfig: {
+      Mounts: binds.map(({ path, source = path, isReadOnly = false }) => ({
+        ...{ Type: 'bind', Source: source, Target: path, ReadOnly: isReadOnly },
+        BindOptions: { Propagation: 'rprivate' },
+      })),
+      NetworkMode: settings.network,
+      CapDrop: ['ALL'],
+      SecurityOpt: ['no-new-privileges'],
+      Privileged: false,
+      ReadonlyRootfs: true,
+      Init: true,
+      Tmpfs: { '/tmp': 'rw,exec,nosuid,nodev,mode=1777,size=1073741824' },
+      PidsLimit: settings.pids,
+      ...(memory > 0 && { Memory: memory, MemorySwap: memory }),
+      ...(settings.cpus > 0 && { NanoCpus: Math.round(settings.cpus * 1e9) }),
+      Ulimits: [limitOf('nofile', 'Max open files', 65_536), limitOf('nproc', 'Max processes', 4_096)],
+      RestartPolicy: { Name: 'no' },
+      AutoRemove: false,
+      LogConfig: { Type: 'none', Config: {} },
+    },
+  };
+}

@@ -1,0 +1,266 @@
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import type { Socket } from 'node:net';
+import * as v from 'valibot';
+import { messageOf } from '../lib/index.ts';
+
+/** The engine does not answer: containers may live, and nothing is known of them. */
+export class EngineAwayError extends Error {
+  override readonly name = 'EngineAwayError';
+}
+
+/** The engine has answered with an error. */
+export class EngineRefusal extends Error {
+  override readonly name = 'EngineRefusal';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const version = '/v1.41';
+const askMs = 10_000;
+const workMs = 25_000;
+const answerBytes = 8_388_608;
+
+const Problem = v.object({ message: v.string() });
+const Created = v.object({ Id: v.string() });
+const Ended = v.object({ StatusCode: v.number() });
+const Details = v.object({
+  Id: v.string(),
+  Config: v.object({ Labels: v.nullish(v.record(v.string(), v.string())) }),
+  State: v.object({ Status: v.string(), Running: v.boolean(), Pid: v.number(), ExitCode: v.number() }),
+});
+export type ContainerDetails = v.InferOutput<typeof Details>;
+const Listed = v.array(v.object({ Id: v.string(), Labels: v.nullish(v.record(v.string(), v.string())) }));
+const Info = v.object({
+  ServerVersion: v.optional(v.string(), ''),
+  SecurityOptions: v.nullish(v.array(v.string())),
+});
+const Version = v.object({
+  ApiVersion: v.optional(v.string(), ''),
+  Version: v.optional(v.string(), ''),
+  Components: v.nullish(v.array(v.object({ Name: v.string() }))),
+});
+
+/** An engine as it describes itself. */
+export interface EngineFacts {
+  readonly name: 'docker' | 'podman';
+  readonly version: string;
+  readonly apiVersion: string;
+  /** Root in a container is not root of this machine. */
+  readonly isRootless: boolean;
+}
+
+interface Asked {
+  readonly body?: unknown;
+  /** Milliseconds for the whole answer; 0: no limit. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The Engine API of Docker and Podman on its unix socket: the requests that a place needs. Each throws `EngineAwayError` or `EngineRefusal`. */
+export class EngineApi {
+  readonly socket: string;
+
+  constructor(socket: string) {
+    this.socket = socket;
+  }
+
+  async facts(): Promise<EngineFacts> {
+    const [about, info] = [await this.#ask(Version, 'GET', '/version'), await this.#ask(Info, 'GET', '/info')];
+    const isPodman = (about.Components ?? []).some(({ Name }) => /podman/i.test(Name));
+    return {
+      name: isPodman ? 'podman' : 'docker',
+      version: about.Version || info.ServerVersion,
+      apiVersion: about.ApiVersion,
+      isRootless: (info.SecurityOptions ?? []).some((option) => /(^|=|,)(rootless|userns)/.test(option)),
+    };
+  }
+
+  async answers(): Promise<boolean> {
+    return this.#send('GET', '/_ping', { timeoutMs: 5_000 }).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async hasImage(image: string): Promise<boolean> {
+    return this.#unlessMissing(
+      this.#send('GET', `/images/${image.split('/').map(encodeURIComponent).join('/')}/json`),
+    ).then(Boolean);
+  }
+
+  /** @returns the id */
+  async create(name: string, spec: object): Promise<string> {
+    const path = `/containers/create?name=${encodeURIComponent(name)}`;
+    return (await this.#ask(Created, 'POST', path, { body: spec, timeoutMs: workMs })).Id;
+  }
+
+  async start(id: string): Promise<void> {
+    await this.#send('POST', `${at(id)}/start`, { timeoutMs: workMs });
+  }
+
+  /** Writes to standard input of a running container, then closes it. */
+  async write(id: string, text: string): Promise<void> {
+    const socket = await this.#attach(id);
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject).end(text, () => resolve());
+    });
+    // The engine reads to the end of the text, and closes then.
+    socket
+      .on('error', () => {})
+      .resume()
+      .unref();
+  }
+
+  /** Resolves with the exit code once the container does not run. */
+  async ended(id: string, signal: AbortSignal): Promise<number> {
+    return (await this.#ask(Ended, 'POST', `${at(id)}/wait?condition=not-running`, { timeoutMs: 0, signal }))
+      .StatusCode;
+  }
+
+  /** A container that has ended already needs no signal. */
+  async signal(id: string, name: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    await this.#send('POST', `${at(id)}/kill?signal=${name}`).catch((error: unknown) => {
+      if (!(error instanceof EngineRefusal && [404, 409].includes(error.status))) throw error;
+    });
+  }
+
+  async unpause(id: string): Promise<void> {
+    await this.#send('POST', `${at(id)}/unpause`).catch((error: unknown) => {
+      if (!(error instanceof EngineRefusal)) throw error;
+    });
+  }
+
+  /** Ends and removes it; one that is gone, or is being removed, needs nothing. */
+  async remove(id: string): Promise<void> {
+    await this.#send('DELETE', `${at(id)}?force=1&v=1`, { timeoutMs: workMs }).catch((error: unknown) => {
+      if (!(error instanceof EngineRefusal && [404, 409].includes(error.status))) throw error;
+    });
+  }
+
+  /** Undefined: it does not exist. */
+  async inspect(id: string): Promise<ContainerDetails | undefined> {
+    return this.#unlessMissing(this.#ask(Details, 'GET', `${at(id)}/json`));
+  }
+
+  /** Containers that carry all these labels, ended ones included. */
+  async list(labels: Readonly<Record<string, string>>): Promise<v.InferOutput<typeof Listed>> {
+    const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
+    const filters = encodeURIComponent(JSON.stringify({ label }));
+    return this.#ask(Listed, 'GET', `/containers/json?all=1&filters=${filters}`);
+  }
+
+  async #unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
+    try {
+      return await asked;
+    } catch (error) {
+      if (error instanceof EngineRefusal && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  async #ask<S extends v.GenericSchema>(
+    schema: S,
+    method: string,
+    path: string,
+    asked?: Asked,
+  ): Promise<v.InferOutput<S>> {
+    const read = v.safeParse(v.pipe(v.string(), v.parseJson(), schema), await this.#send(method, path, asked));
+    if (read.success) return read.output;
+    throw new EngineRefusal(
+      0,
+      `The container engine gave an answer that is not understood to ${method} ${path.split('?')[0]}`,
+    );
+  }
+
+  /** Text of a successful answer. */
+  #send(method: string, path: string, { body, timeoutMs = askMs, signal }: Asked = {}): Promise<string> {
+    const content = body === undefined ? undefined : JSON.stringify(body);
+    const headers =
+      content === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) };
+    return new Promise((resolve, reject) => {
+      const away = (error: unknown) => reject(this.#away(error));
+      const ending = timeoutMs === 0 ? undefined : AbortSignal.timeout(timeoutMs);
+      const ends = [ending, signal].filter((each) => each !== undefined);
+      const options = {
+        ...this.#options(method, path, headers),
+        ...(ends.length > 0 && { signal: AbortSignal.any(ends) }),
+      };
+      const sent = httpRequest(
+        options,
+        (answer) =>
+          void readAnswer(answer).then(resolve, (error: unknown) => {
+            if (error instanceof EngineRefusal) reject(error);
+            else away(error);
+          }),
+      );
+      sent.on('error', away).end(content);
+    });
+  }
+
+  #attach(id: string): Promise<Socket> {
+    const options = this.#options('POST', `${at(id)}/attach?stream=1&stdin=1`, {
+      connection: 'Upgrade',
+      upgrade: 'tcp',
+    });
+    return new Promise((resolve, reject) => {
+      const sent = httpRequest(options);
+      const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${askMs} ms`)), askMs);
+      sent.on('error', (error) => reject(this.#away(error))).on('close', () => clearTimeout(timer));
+      sent.on('upgrade', (_answer, socket: Socket) => {
+        clearTimeout(timer);
+        resolve(socket);
+      });
+      sent.on('response', (answer) => {
+        void readAnswer(answer).then(
+          () =>
+            reject(new EngineRefusal(answer.statusCode ?? 0, 'The container engine does not attach to standard input')),
+          reject,
+        );
+      });
+      sent.end();
+    });
+  }
+
+  #options(method: string, path: string, headers: RequestOptions['headers']): RequestOptions {
+    return {
+      socketPath: this.socket,
+      method,
+      path: `${version}${path}`,
+      headers: { host: 'engine', ...headers },
+      agent: false,
+    };
+  }
+
+  #away(error: unknown): EngineAwayError {
+    const { code } = (error ?? {}) as NodeJS.ErrnoException;
+    const reason =
+      code === 'EACCES'
+        ? 'this user may not use its socket'
+        : code === 'ENOENT'
+          ? 'there is no such socket'
+          : messageOf(error);
+    return new EngineAwayError(`The container engine at ${this.socket} does not answer: ${reason}`, { cause: error });
+  }
+}
+
+const at = (id: string): string => `/containers/${encodeURIComponent(id)}`;
+
+/** @throws EngineRefusal, or an error of the connection */
+async function readAnswer(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > answerBytes) throw new EngineRefusal(0, 'The container engine gave an answer that is too long');
+    chunks.push(chunk as Buffer);
+  }
+  const text = Buffer.concat(chunks).toString('utf8');
+  const status = answer.statusCode ?? 0;
+  if (status < 400) return text;
+  const problem = v.safeParse(v.pipe(v.string(), v.parseJson(), Problem), text);
+  throw new EngineRefusal(status, problem.success ? problem.output.message : `HTTP ${status}`);
+}

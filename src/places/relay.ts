@@ -1,0 +1,161 @@
+/**
+ * Ways to an agent server in a network of its own: a socket in the state directory of its workspace for each of its ports, and a loopback
+ * port of the Hub in front of each socket. Addresses stay those of an agent server without a place of its own.
+ */
+import { closeSync, constants, lstatSync, openSync, rmSync } from 'node:fs';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { workspaceStateDirectory } from '../config/index.ts';
+import { peerUidOf } from '../http/index.ts';
+import { ensurePrivateDirectory } from '../supervise/index.ts';
+
+export interface Relay {
+  close(): void;
+}
+
+/** Port of an agent server, and whether only this user may connect to it: it serves requests without a key. */
+export interface RelayedPort {
+  readonly port: number;
+  readonly isOwnersOnly: boolean;
+}
+
+const host = '127.0.0.1';
+const greetingMs = 5_000;
+
+/** Directory of the sockets of a workspace, 0700. */
+export const relayDirectory = (home: string, workspacePath: string): string =>
+  join(workspaceStateDirectory(home, workspacePath), 'run');
+
+/** First line of every connection to a socket: no other program sends it, so the Hub passes no byte to another socket. */
+const greetingOf = (incarnation: string): Buffer => Buffer.from(`oratorio ${incarnation}\n`);
+
+const nameOf = (port: number): string => `${port}.sock`;
+
+/** Calls `use` with a path below the opened directory: short enough for a socket, and not a link. */
+function below<T>(directory: string, port: number, use: (path: string) => T): T {
+  const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    return use(join('/proc/self/fd', String(fd), nameOf(port)));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Passes bytes both ways until both directions have ended. */
+function joinSockets(left: Socket, right: Socket): void {
+  const pairs = [
+    [left, right],
+    [right, left],
+  ] as const;
+  for (const [from, to] of pairs) {
+    from.on('error', () => to.destroy()).on('close', () => to.destroy());
+    from.pipe(to);
+  }
+}
+
+/** Relays that share one end. */
+class Relays implements Relay {
+  readonly #servers: Server[] = [];
+  readonly #sockets = new Set<Socket>();
+
+  /** @throws Error with the system's `code` */
+  async listen(
+    at: { readonly path: string } | { readonly host: string; readonly port: number },
+    accept: (socket: Socket) => void,
+  ) {
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (socket) => {
+      this.track(socket);
+      accept(socket);
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen({ ...at, exclusive: true }, () => resolve());
+    });
+    server.on('error', () => {}).unref();
+    this.#servers.push(server);
+  }
+
+  track(socket: Socket): Socket {
+    this.#sockets.add(socket);
+    return socket.on('error', () => socket.destroy()).once('close', () => this.#sockets.delete(socket));
+  }
+
+  close(): void {
+    for (const server of this.#servers) server.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+/** Opens the sockets of an agent server, inside its place. @throws Error when one cannot be made */
+export async function openRelaySockets(
+  directory: string,
+  ports: readonly number[],
+  incarnation: string,
+): Promise<Relay> {
+  ensurePrivateDirectory(directory);
+  const relays = new Relays();
+  const greeting = greetingOf(incarnation);
+  try {
+    for (const port of new Set(ports)) {
+      const accept = (outer: Socket) => {
+        outer.write(greeting);
+        joinSockets(outer, relays.track(connect({ host, port, allowHalfOpen: true, noDelay: true })));
+      };
+      rmSync(join(directory, nameOf(port)), { force: true });
+      await below(directory, port, (path) => relays.listen({ path }, accept));
+    }
+  } catch (error) {
+    relays.close();
+    throw error;
+  }
+  return relays;
+}
+
+/** Opens the loopback ports of the Hub. @throws Error with the system's `code` when one is taken */
+export async function openRelayPorts(
+  directory: string,
+  ports: readonly RelayedPort[],
+  incarnation: string,
+): Promise<Relay> {
+  const relays = new Relays();
+  try {
+    for (const { port, isOwnersOnly } of ports) {
+      const accept = async (outer: Socket) => {
+        if (isOwnersOnly && (await peerUidOf(outer)) !== process.getuid?.()) return outer.destroy();
+        const inner = await reach(directory, port, incarnation, relays).catch(() => null);
+        if (!inner || outer.destroyed) return outer.destroy();
+        joinSockets(outer, inner);
+        return outer;
+      };
+      await relays.listen({ host, port }, (outer) => void accept(outer));
+    }
+  } catch (error) {
+    relays.close();
+    throw error;
+  }
+  return relays;
+}
+
+/** A connection whose other end has sent our greeting. */
+function reach(directory: string, port: number, incarnation: string, relays: Relays): Promise<Socket> {
+  const greeting = greetingOf(incarnation);
+  return new Promise((resolve, reject) => {
+    const socket = below(directory, port, (path) => {
+      if (!lstatSync(path).isSocket()) throw new Error(`${path} is not a socket`);
+      return relays.track(connect({ path, allowHalfOpen: true }));
+    });
+    const refuse = () => {
+      socket.destroy();
+      reject(new Error('the agent server did not greet'));
+    };
+    const timer = setTimeout(refuse, greetingMs);
+    const onReadable = () => {
+      const read: unknown = socket.read(greeting.length);
+      if (read === null) return;
+      clearTimeout(timer);
+      socket.off('readable', onReadable).off('end', refuse).off('close', refuse);
+      if (Buffer.isBuffer(read) && greeting.equals(read)) resolve(socket);
+      else refuse();
+    };
+    socket.on('readable', onReadable).once('end', refuse).once('close', refuse);
+  });
+}
