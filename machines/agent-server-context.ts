@@ -24,6 +24,8 @@ export function initialContext(input: AgentServerInput): AgentServerContext {
     seed: input.seed,
     incarnation: 0,
     ownership: 'managed',
+    hasPlace: false,
+    isPlaceLost: false,
     hasProcess: false,
     pid: null,
     serverVersion: null,
@@ -105,6 +107,12 @@ export function handOverOf({ stopReason, endsTurns, policy }: AgentServerContext
     endsTurns,
   };
 }
+
+/** Words for a process that outlives SIGKILL: its place does not answer, or the process does not end. */
+export const killTimeoutOf = ({ pid, isPlaceLost, hasPlace }: AgentServerContext): string =>
+  isPlaceLost || (hasPlace && pid === null)
+    ? 'The container engine does not answer; the container is ended once it does.'
+    : `Process ${pid ?? '?'} did not end after SIGKILL; still waiting for it.`;
 
 /** The event that reports the end of the agent server. */
 export function exitEventOf(context: AgentServerContext): Extract<AgentServerEmitted, { type: 'appserver.exited' }> {

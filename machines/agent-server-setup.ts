@@ -19,6 +19,7 @@ import {
   exitFailure,
   handOverOf,
   idleStopOf,
+  killTimeoutOf,
   lockHeldExitCode,
   maxLockRaces,
   mustNotRestart,
@@ -66,6 +67,7 @@ export const agentServerSetup = setup({
   actors: {
     sidecarSlot: sidecarSlotMachine,
     prepare: fromPromise<Preparation, PrepareInput>(() => Promise.reject(new Error('not provided'))),
+    readyPlace: fromPromise<void, OfWorkspace>(() => Promise.reject(new Error('not provided'))),
     process: fromCallback<ProcessCommand, ProcessInput>(() => {}),
     readiness: fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(() =>
       Promise.reject(new Error('not provided')),
@@ -105,7 +107,11 @@ export const agentServerSetup = setup({
     recoveryExceedsFailureLimit: ({ context }) =>
       context.stopReason === 'unhealthy' && exceedsFailureLimit(context.failures, context.policy),
     mustNotRestart: ({ context }) => mustNotRestart(context),
-    mayRestart: ({ context }) => context.ownership !== 'external' && context.policy.restart !== 'never',
+    // An agent server in a place that does not answer may live.
+    mayRestart: ({ context }) =>
+      context.ownership !== 'external' && context.policy.restart !== 'never' && !context.isPlaceLost,
+    mustReadyPlace: (_, { hasPlace, ownership }: Preparation) => hasPlace === true && ownership === 'managed',
+    isPlaceLost: ({ context }) => context.isPlaceLost,
   },
   actions: {
     permitStart: assign({ mayStart: true, delayMs: null }),
@@ -171,6 +177,8 @@ export const agentServerSetup = setup({
       recovered: false,
       lockRaces: 0,
       mustEmitExit: false,
+      hasPlace: false,
+      isPlaceLost: false,
     })),
     retryAfterLockRace: assign(({ context }) => ({
       incarnation: context.incarnation + 1,
@@ -182,6 +190,7 @@ export const agentServerSetup = setup({
       ownership: preparation.ownership,
       policy: preparation.policy ?? context.policy,
       mayStart: true,
+      hasPlace: preparation.hasPlace ?? false,
     })),
     emitPorts: enqueueActions(({ enqueue }, reserved: Pick<Preparation, 'ports'>) => {
       for (const { service, port } of reserved.ports) enqueue.emit({ type: 'port.allocated', service, port });
@@ -226,8 +235,8 @@ export const agentServerSetup = setup({
     }),
     recordSpawnFailure: assign(({ event }) => {
       assertEvent(event, 'PROCESS.REFUSED');
-      const { error: message, isRetryable } = event;
-      return { hasProcess: false, ...causeOf({ kind: 'startFailed', message, isRetryable }) };
+      const { error: message, isRetryable, kind = 'startFailed' } = event;
+      return { hasProcess: false, ...causeOf({ kind, message, isRetryable }) };
     }),
     recordFailure: assign(({ context }, failure: ProcessFailure) => ({
       ...causeOf(failure),
@@ -248,9 +257,13 @@ export const agentServerSetup = setup({
       return causeOf({ kind: 'apiProxy', message: event.error ?? 'The sidecar exited.', isRetryable: false });
     }),
     recordKillTimeout: assign(({ context }) => ({
-      lastError: `Process ${context.pid ?? '?'} did not end after SIGKILL; still waiting for it.`,
+      lastError: killTimeoutOf(context),
       failureKind: 'unhealthy' as const,
     })),
+    recordLostPlace: assign({ isPlaceLost: true }),
+    recordFoundPlace: assign({ isPlaceLost: false }),
+    emitPlaceLost: emit({ type: 'place.lost' as const }),
+    emitPlaceBack: emit({ type: 'place.back' as const }),
     recordReadiness: assign((_, ready: Readiness) => ({ serverVersion: ready.serverVersion, runningSince: ready.at })),
     recordRunning: assign({ ...noFailure, probeFailures: 0, mustEmitExit: true }),
     recordRecovery: assign({ recovered: true }),

@@ -31,6 +31,8 @@ export interface Preparation {
   readonly policy?: SupervisionPolicy;
   /** The sidecar of an earlier Hub that ended while no Hub was watching. */
   readonly lostSidecarPid?: number;
+  /** The server is to run in a place that must be asked first. Absent: beside the Hub. */
+  readonly hasPlace?: boolean;
 }
 
 export interface PrepareInput extends OfWorkspace {
@@ -58,6 +60,10 @@ export interface AgentServerContext extends ProbedContext {
   readonly policy: SupervisionPolicy;
   readonly workspacePath: string;
   readonly ownership: Ownership;
+  /** The server runs in a place of its own, e.g. a container. */
+  readonly hasPlace: boolean;
+  /** That place does not answer. */
+  readonly isPlaceLost: boolean;
   readonly hasProcess: boolean;
   readonly pid: number | null;
   readonly serverVersion: string | null;
@@ -139,4 +145,6 @@ export type AgentServerEmitted =
       readonly stopReason: StopReason | null;
       readonly delayMs: number | null;
     }
+  | { readonly type: 'place.lost' }
+  | { readonly type: 'place.back' }
   | SidecarEmitted;

@@ -14,7 +14,9 @@
  *    An idle server whose program was replaced by an upgrade is restarted by the first probe that reports it.
  * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
- * 7. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
+ * 7. A server with a place of its own, such as a container, is started once the place is ready. A place that stops answering changes no
+ *    state: the server may live, so nothing restarts it, and its grace period begins again and again.
+ * 8. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
  *    between the end of the process and the end of its group is applied when the group is empty.
  */
 import { not } from 'xstate';
@@ -71,6 +73,8 @@ export const agentServerMachine = agentServerSetup.createMachine({
       actions: [{ type: 'recordStopReason', params: ({ event }) => event }, 'releaseExternalServer'],
     },
     'PROBE.FAILED': { guard: 'isThisProcess', actions: 'countProbeFailure' },
+    'PLACE.LOST': { guard: 'isThisProcess', actions: ['recordLostPlace', 'emitPlaceLost'] },
+    'PLACE.BACK': { guard: 'isThisProcess', actions: ['recordFoundPlace', 'emitPlaceBack'] },
     'PROCESS.ENDING': { guard: 'endsUnasked', actions: 'recordEnding' },
     'PROCESS.EXITED': {
       guard: 'isThisProcess',
@@ -151,7 +155,14 @@ export const agentServerMachine = agentServerSetup.createMachine({
               mayStart: context.mayStart,
               sidecar: context.slot.inForce,
             }),
-            onDone: { target: 'proxying', actions: onPrepared },
+            onDone: [
+              {
+                guard: { type: 'mustReadyPlace', params: outputIn },
+                target: 'readyingPlace',
+                actions: onPrepared,
+              },
+              { target: 'proxying', actions: onPrepared },
+            ],
             onError: [
               {
                 description: 'Another owner has the workspace, or a start before this one came to nothing.',
@@ -161,6 +172,17 @@ export const agentServerMachine = agentServerSetup.createMachine({
               },
               { target: '#agent-server.exited', actions: onUnprepared },
             ],
+          },
+        },
+        readyingPlace: {
+          description: 'Asking the container engine: it must answer and have the image, which is never pulled unasked.',
+          meta: { kind: 'works', lane: 'detour', order: 4 },
+          invoke: {
+            id: 'readyPlace',
+            src: 'readyPlace',
+            input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
+            onDone: { target: 'proxying' },
+            onError: { target: '#agent-server.exited', actions: { type: 'recordFailure', params: failureIn } },
           },
         },
         proxying: {
@@ -249,7 +271,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
           { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         ],
-        'PROBE.FAILED': { guard: 'reachesFailureThreshold', target: 'unhealthy', actions: 'recordUnhealthy' },
+        'PROBE.FAILED': {
+          guard: 'reachesFailureThreshold',
+          target: 'unhealthy',
+          actions: ['recordUnhealthy', 'emitUnhealthy'],
+        },
       },
     },
     unhealthy: {
@@ -257,18 +283,25 @@ export const agentServerMachine = agentServerSetup.createMachine({
         'Alive but not answering. One passed probe makes it running again; after the grace period it is restarted.',
       meta: { kind: 'unwell', lane: 'exception', order: 5 },
       tags: ['settled'],
-      entry: 'emitUnhealthy',
       invoke: {
         id: 'liveness',
         src: 'liveness',
         input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
       },
       after: {
-        unhealthyGrace: {
-          guard: 'mayRestart',
-          target: 'stopping',
-          actions: { type: 'recordStopReason', params: { reason: 'unhealthy' } },
-        },
+        unhealthyGrace: [
+          {
+            guard: 'mayRestart',
+            target: 'stopping',
+            actions: { type: 'recordStopReason', params: { reason: 'unhealthy' } },
+          },
+          {
+            description: 'The server may live where its place does not answer: the grace period begins again.',
+            guard: 'isPlaceLost',
+            target: 'unhealthy',
+            reenter: true,
+          },
+        ],
       },
       on: {
         'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'recordRecovery' },

@@ -11,7 +11,13 @@ export type ProcessEvent =
       readonly error: string;
       readonly isRetryable: boolean;
       readonly at: number;
+      /** Absent: `startFailed`. */
+      readonly kind?: FailureKind;
     }
+  /** The place of the process does not answer: the process may live, and cannot be ended now. */
+  | { readonly type: 'PLACE.LOST'; readonly incarnation: number }
+  /** The place answers again. */
+  | { readonly type: 'PLACE.BACK'; readonly incarnation: number }
   /** The process itself has ended; members of its group may still run. */
   | { readonly type: 'PROCESS.ENDING'; readonly incarnation: number }
   /** The process has ended and its group is verified empty. `exitCode` and `signal` are null when they were not observed. */
@@ -72,6 +78,9 @@ export const failureKinds = [
   'neverStarted',
   'apiProxy',
   'crashed',
+  'placeUnavailable',
+  'imageMissing',
+  'placeRefused',
 ] as const;
 export type FailureKind = (typeof failureKinds)[number];
 

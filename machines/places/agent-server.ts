@@ -4,14 +4,14 @@ export const agentServer: Places = {
   laptop: [
     'clearing       preparing        spawning       running      deciding',
     'replacingProxy proxying         probing        unhealthy    backingOff',
-    '.              aborting.killing aborting.stuck .            resting',
+    'readyingPlace  aborting.killing aborting.stuck .            resting',
     'stopped        terminating      stopping.killing stopping.stuck givenUp',
     '.              settling         stoppingProxy  .            .',
   ],
   phone: [
     'clearing       preparing        spawning',
     'replacingProxy proxying         probing',
-    '.              aborting.killing aborting.stuck',
+    'readyingPlace  aborting.killing aborting.stuck',
     'stopped        running          deciding',
     '.              unhealthy        backingOff',
     '.              .                resting',

@@ -37,6 +37,8 @@ export interface Credentials extends OwnedFile {
   openScoped(token: string): string | null;
   /** Names a workspace in addresses: the same for every Hub of this home, and no path can be confirmed by guessing. */
   workspaceId(workspacePath: string): string;
+  /** Marks the containers of this home. Their engine shows it to its users, so it names no path. */
+  readonly homeLabel: string;
 }
 
 const idAlphabet = 'abcdefghijklmnopqrstuvwxyz234567';
@@ -55,6 +57,7 @@ export function loadCredentials(statePath: string): Credentials {
   return {
     file,
     save,
+    homeLabel: mac(key, 'place', '').toString('hex').slice(0, 40),
     adoptionProof: (workspacePath) => mac(key, 'adopt', workspacePath).toString('base64url'),
     verifiesAdoption: (workspacePath, proof) =>
       proof !== null && sameBytes(mac(key, 'adopt', workspacePath), Buffer.from(proof, 'base64url')),

@@ -1,5 +1,6 @@
 import type { SupervisionPolicy } from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
+import type { ContainerSettings } from '../places/index.ts';
 import type { HubEventData, HubEventKind, ProcessIdentity, ServiceName, ServiceStatus } from '../protocol/index.ts';
 import type { PortAllocator } from '../supervise/index.ts';
 import type { FeedConnection } from './contact.ts';
@@ -53,6 +54,8 @@ export interface WorkspaceFacts {
   readonly secrets: Set<string>;
   /** Text that the next spawn writes to the child's standard input. */
   launchDocument: string | null;
+  /** Container settings of the present start; null: it runs beside the Hub. */
+  container: ContainerSettings | null;
   /** Names of environment variables the configuration refers to. */
   passEnvironment: readonly string[];
   /** How often liveness is asked for, how long an answer may take, and how much idleness is reported (0: none). */

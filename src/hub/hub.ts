@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { hubMachine } from '../../machines/index.ts';
 import { projections } from '../inspect/index.ts';
+import { engineSocket } from '../places/index.ts';
 import { defaults, HubLock, type HubStatus } from '../protocol/index.ts';
 import { ensurePrivateDirectory, lockHolder, lostList, readJson, removeStaleTemps } from '../supervise/index.ts';
 import { startHubTelemetry } from '../telemetry/index.ts';
@@ -142,11 +143,16 @@ async function listen(
   await hub.address.publish();
 }
 
-function statusOf({ startedAt, apiBaseUrl, services }: ClaimedHub, { home, version }: HubOptions): HubStatus {
+function statusOf(
+  { startedAt, apiBaseUrl, services }: ClaimedHub,
+  { home, version, config, environment }: HubOptions,
+): HubStatus {
   const { statePath } = services;
   const lost = lostList(home);
+  const hasEngine = engineSocket(config.Place.Container.Engine, environment) !== undefined;
   return {
-    ...{ hubVersion: version, pid: process.pid, startedAt, statePath, apiBaseUrl, capabilities },
+    ...{ hubVersion: version, pid: process.pid, startedAt, statePath, apiBaseUrl },
+    capabilities: { ...capabilities, ...(hasEngine && { places: ['container'] }) },
     ...(lost && { problems: [lost] }),
   };
 }

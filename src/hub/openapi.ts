@@ -284,6 +284,13 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   getStatus: exampleStatus,
   prove: { proof: '3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', use: 'token', instance: 'c2VydmVy' },
   shutDown: { ok: true },
+  listPlaces: [
+    { kind: 'local', isDefault: true, engine: null, image: null, version: null, problem: null },
+    {
+      ...{ kind: 'container', isDefault: false, engine: '/run/user/1000/podman/podman.sock' },
+      ...{ image: 'buildpack-deps:bookworm-scm', version: 'podman 4.3.1, rootless', problem: null },
+    },
+  ],
   listAppServers: [exampleRecord],
   ensureAppServer: exampleRecord,
   getAppServer: exampleRecord,

@@ -61,6 +61,9 @@ export function publishEvents(
     hub.publish('appserver.exited', path, exitData(event, facts));
     hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
   });
+  for (const kind of ['place.lost', 'place.back'] as const) {
+    actor.on(kind, () => hub.publish(kind, path, { engine: facts.stored.server?.container?.engine ?? '' }));
+  }
   const endpointOf = (sidecar: number) => facts.sidecars.get(sidecar)?.endpoint ?? '';
   actor.on('apiProxy.running', ({ sidecar, pid }) =>
     hub.publish('apiProxy.running', path, { pid, endpoint: endpointOf(sidecar) }),

@@ -211,8 +211,17 @@ export function recordOf(
       facts.exits.all,
     ),
     ...(isAtRest(snapshot) && { turnsResumed: countContinuing(facts.turnsLeft ?? [], settings.resumeWithinHours) }),
+    ...placeIn(snapshot, facts),
     page: workspacePagePath(facts.id),
   };
+}
+
+/** Place of the record; nothing for a server beside the Hub. */
+function placeIn({ context }: AgentServerSnapshot, { stored }: WorkspaceFacts): Pick<AppServerRecord, 'place'> {
+  const container = stored.server?.container;
+  if (!container) return {};
+  const { engine, image } = container;
+  return { place: { kind: 'container', engine, image, state: context.isPlaceLost ? 'lost' : 'ready' } };
 }
 
 /** Report on a workspace that is down; null while its server runs, starts or ends. */

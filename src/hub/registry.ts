@@ -18,8 +18,9 @@ import {
   type SupervisionPolicy,
   sidecarsInUse,
 } from '../../machines/index.ts';
-import type { AppServerRecord } from '../protocol/index.ts';
+import type { AppServerRecord, PlaceRequest, PlaceStatus } from '../protocol/index.ts';
 import { monotonicMs, probeLock, workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
+import { endContainers, placeStatuses } from './container.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { inspectUnmanaged, restingRecord } from './inspect-unmanaged.ts';
@@ -53,6 +54,8 @@ export interface EnsureOptions {
   readonly workspacePath: unknown;
   readonly startIfMissing: boolean;
   readonly apiProxy: unknown;
+  /** Place of this and later starts. */
+  readonly place?: PlaceRequest | undefined;
 }
 
 const errorCodes: Record<FailureKind, Parameters<typeof hubError>[0]> = {
@@ -65,6 +68,9 @@ const errorCodes: Record<FailureKind, Parameters<typeof hubError>[0]> = {
   invalidConfig: 'invalidConfig',
   workspaceGone: 'workspaceNotFound',
   neverStarted: 'appServerStartFailed',
+  placeUnavailable: 'placeUnavailable',
+  imageMissing: 'imageMissing',
+  placeRefused: 'placeRefused',
 };
 
 /** The refusal of an `ensure` or `restart` whose server or sidecar is not ready (specification §7.1). */
@@ -197,6 +203,11 @@ export class Registry {
     });
   }
 
+  /** Places of this machine, and why one takes no agent server now. */
+  places(): Promise<PlaceStatus[]> {
+    return placeStatuses(this.#hub);
+  }
+
   /** Resolves when every end is on disk. */
   async flush(): Promise<void> {
     await Promise.all([...this.#facts.values()].map(({ exits }) => exits.flush()));
@@ -208,6 +219,7 @@ export class Registry {
     const path = this.#resolveLive(request.workspacePath);
     if (!request.startIfMissing) return this.#inspectPath(path);
     const workspace = this.#open(path);
+    if (request.place) workspace.facts.stored.place = request.place;
     const before = workspace.snapshot();
     if (sidecar === undefined && isServing(before)) return workspace;
     workspace.send({ type: 'ENSURE', ...this.#choice(workspace, sidecar) });
@@ -256,8 +268,14 @@ export class Registry {
 
   /** Stops every managed agent server; resolves when all are at rest. */
   async stopAll(): Promise<void> {
+    const engines = new Set([...this.workspaces.values()].flatMap(enginesOf));
     const left = [...this.workspaces.values()].filter(({ snapshot }) => hasWork(snapshot()));
     await Promise.all(left.map(stopForGood));
+    for (const engine of engines) {
+      await endContainers(this.#hub, engine).catch((error: unknown) =>
+        this.#hub.logger.warn('could not sweep the containers of this home; the next start does', { engine, error }),
+      );
+    }
   }
 
   /** Stops watching; all processes continue. The workspaces stay known for a queued write of the state. */
@@ -396,6 +414,10 @@ function refuseExternal(workspace: Workspace, requested: string): void {
     lockPath: workspaceLockPath(workspace.path),
   });
 }
+
+/** Engines on which a workspace has or had a container under this Hub. */
+const enginesOf = ({ facts: { stored, container } }: Workspace): string[] =>
+  [stored.server?.container?.engine, container?.engine].filter((engine) => engine !== undefined);
 
 /** Keeps the reason that a stopped workspace does not run. */
 const hasWork = (snapshot: AgentServerSnapshot): boolean =>

@@ -1,12 +1,26 @@
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { ApiProxyRequest, HealthReport, ProcessIdentity } from '../protocol/index.ts';
+import { ApiProxyRequest, ContainerHandle, HealthReport, PlaceRequest, ProcessIdentity } from '../protocol/index.ts';
 import { damagedCopyPath, readJson, writeFileAtomicAsync } from '../supervise/index.ts';
 import type { OwnedFile } from './credentials.ts';
 
 /** A process the Hub has started: its identity, and the marker all its descendants carry. */
 const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(ProcessIdentity) });
+
+/** An agent server in a container: `identity` of its process is null, because its number belongs to another system. */
+const StoredContainer = v.object({
+  ...ContainerHandle.entries,
+  image: v.string(),
+  /** Number of its first process on this machine; null before it runs. */
+  pid: v.nullable(v.number()),
+  /** Ports of its services: the Hub listens at them. */
+  ports: v.record(v.string(), v.number()),
+});
+export type StoredContainer = v.InferOutput<typeof StoredContainer>;
+
+/** Without `container` it is a process of this machine, as in files of earlier Hubs. */
+const StoredServer = v.object({ ...StoredProcess.entries, container: v.optional(StoredContainer) });
 
 /** State of one workspace that survives the Hub. Tokens are not here: a live agent server publishes its own in the home (0600). */
 const StoredWorkspace = v.object({
@@ -15,7 +29,9 @@ const StoredWorkspace = v.object({
   /** Identity of the directory at the last start: a renamed one is found again. */
   directory: v.optional(v.nullable(v.string()), null),
   /** Written before the process is spawned, so that no crash leaves an unknown process. */
-  server: v.nullable(StoredProcess),
+  server: v.nullable(StoredServer),
+  /** Place that the user has chosen for the workspace; absent: the one of the settings. */
+  place: v.optional(PlaceRequest),
   /** A server that this user has started without a Hub was seen. Nothing is stored by which a later Hub could signal it. */
   external: v.optional(v.boolean(), false),
   proxy: v.nullable(v.object({ ...StoredProcess.entries, request: ApiProxyRequest })),

@@ -17,6 +17,7 @@ import { monotonicMs } from '../supervise/index.ts';
 import { liveness } from './actors/liveness.ts';
 import { prepare } from './actors/prepare.ts';
 import { readiness } from './actors/readiness.ts';
+import { readyPlace } from './actors/ready-place.ts';
 import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
 import { FeedConnection } from './contact.ts';
@@ -72,6 +73,7 @@ export function createFacts({ statePath, credentials, logger }: HubServices, sto
     services: {},
     marker: null,
     launchDocument: null,
+    container: null,
     passEnvironment: [],
     probe: {
       intervalMs: defaults.supervise.probeIntervalMs,
@@ -105,6 +107,7 @@ export function provideMachine(hub: HubServices, factsOf: FactsOf) {
   return agentServerMachine.provide({
     actors: {
       prepare: prepare(hub, factsOf),
+      readyPlace: readyPlace(hub, factsOf),
       process: serverProcess(hub, factsOf),
       readiness: readiness(hub, factsOf),
       liveness: liveness(factsOf),

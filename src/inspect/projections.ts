@@ -50,6 +50,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     exitCode: context.exitCode,
     signal: context.signal,
     proxy: context.slot.state,
+    place: context.hasPlace ? (context.isPlaceLost ? 'lost' : 'ready') : null,
     lastError: withoutCredentials(context.lastError),
   }),
   'sidecar-slot': ({ slot }: SidecarSlotContext) => ({

@@ -221,7 +221,7 @@ t.test('agent-server', (t) =>
     valueOf: (world: Workspace) => world.actor.getSnapshot().value,
     alsoDecides: ({ context }) => context.stopReason,
     // The sidecar's part in it is walked with its own machine in agent-server/.
-    elsewhere: ['starting.replacingProxy', 'stopping.stoppingProxy', 'exited.givenUp'],
+    elsewhere: ['starting.replacingProxy', 'starting.readyingPlace', 'stopping.stoppingProxy', 'exited.givenUp'],
     replyTo(snapshot) {
       if (snapshot.matches({ starting: 'clearing' })) return { type: 'SLOT.CLEARED' };
       return snapshot.matches({ starting: 'proxying' }) ? { type: 'SLOT.READY' } : undefined;

@@ -43,6 +43,7 @@ export class Workspace {
   readonly clock = new SimulatedClock();
   readonly os = new FakeOs(this.clock);
   readonly preparations: Question<Preparation, PrepareInput>[] = [];
+  readonly places: Question<void, { workspacePath: string; incarnation: number }>[] = [];
   readonly readiness: Question<Readiness, { workspacePath: string; incarnation: number; ownership: Ownership }>[] = [];
   readonly sidecarReadiness: Question<{ at: number }, SidecarActorInput>[] = [];
   readonly emitted: AgentServerEmitted[] = [];
@@ -115,6 +116,27 @@ export class Workspace {
   async prepared(ownership: Preparation['ownership'] = 'managed', changed?: SupervisionPolicy): Promise<void> {
     const ports = ownership === 'managed' ? [{ service: 'appServerWebSocket', port: 4000 }] : [];
     open(this.preparations).answer({ ownership, ports, ...(changed && { policy: changed }) });
+    await flush();
+  }
+
+  /** Prepared for a start in a container. */
+  async preparedInPlace(): Promise<void> {
+    open(this.preparations).answer({ ownership: 'managed', ports: [], hasPlace: true });
+    await flush();
+  }
+
+  async placeReady(): Promise<void> {
+    open(this.places).answer();
+    await flush();
+  }
+
+  async placeNotReady(error: unknown): Promise<void> {
+    open(this.places).fail(error);
+    await flush();
+  }
+
+  async place(type: 'PLACE.LOST' | 'PLACE.BACK', incarnation = this.context.incarnation): Promise<void> {
+    this.send({ type, incarnation });
     await flush();
   }
 
@@ -208,6 +230,7 @@ const workspaces = new Worlds<Workspace>();
 const fakeAgentServer = agentServerMachine.provide({
   actors: {
     prepare: asked((scope) => workspaces.of(scope).preparations),
+    readyPlace: asked((scope) => workspaces.of(scope).places),
     process: FakeOs.driver('server', (scope) => workspaces.of(scope).os),
     readiness: asked((scope) => workspaces.of(scope).readiness),
     sidecarSlot: sidecarSlotMachine.provide({

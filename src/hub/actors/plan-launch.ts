@@ -3,10 +3,19 @@ import { type Config, ConfigError, loadConfig } from '../../config/index.ts';
 import { hostAndPort, httpBase } from '../../lib/index.ts';
 import { dashboardPaths, type LaunchDocument, type ServiceName, type ServiceStatus } from '../../protocol/index.ts';
 import { PortUnavailableError } from '../../supervise/index.ts';
+import {
+  carriedParts,
+  checkedDocument,
+  containerSettings,
+  endContainers,
+  plannedContainer,
+  withEngine,
+} from '../container.ts';
 import { createToken } from '../credentials.ts';
 import type { HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { policyOf } from '../policy.ts';
+import type { StoredContainer } from '../store.ts';
 import { configHash } from '../workspace-settings.ts';
 
 const host = '127.0.0.1';
@@ -15,6 +24,8 @@ const host = '127.0.0.1';
 export interface LaunchPlan {
   readonly ports: readonly { readonly service: ServiceName; readonly port: number }[];
   readonly policy: SupervisionPolicy;
+  /** Absent: the agent server runs beside the Hub. */
+  readonly container?: StoredContainer;
 }
 
 type OptionalService = 'dashboard' | 'api' | 'agui';
@@ -39,7 +50,7 @@ function readConfig(hub: HubServices, workspacePath: string) {
     const { config: own, referencedVariables } = loadConfig({ home: hub.home, env: hub.environment });
     const loaded = loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment });
     for (const warning of loaded.warnings) hub.logger.warn(warning, { workspacePath });
-    return { config: loaded.config, passed: [...own.Supervision.PassEnvironment, ...referencedVariables] };
+    return { loaded, passed: [...own.Supervision.PassEnvironment, ...referencedVariables] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new StartError('invalidConfig', error.message, false);
@@ -76,11 +87,16 @@ function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts): numb
  * Plans one start: ports for every enabled service, a fresh WebSocket token, and the launch document. Writes the
  * secrets into `facts` and returns the rest.
  *
- * @throws StartError `invalidConfig`, `portUnavailable`
+ * @throws StartError `invalidConfig`, `portUnavailable`, `placeUnavailable`
  */
 export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker: string): Promise<LaunchPlan> {
   const workspacePath = facts.stored.canonicalWorkspacePath;
-  const { config, passed } = readConfig(hub, workspacePath);
+  const { loaded, passed } = readConfig(hub, workspacePath);
+  const { config } = loaded;
+  const settings = containerSettings(config, facts.stored.place);
+  const container = settings && withEngine(settings, hub);
+  // An ended Hub may have left one between its creation and its start.
+  if (container) await endContainers(hub, container.engine, workspacePath);
   const hash = configHash(config);
   const token = createToken();
   const port = await allocatePort(hub);
@@ -101,6 +117,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     services: { appServerWebSocket: { host, port, token } },
     ...(facts.sidecar && { upstream: { endpoint: facts.sidecar.endpoint, apiKey: facts.sidecar.apiKey } }),
     ...rememberedHealth(facts, hash),
+    ...(container && carriedParts(loaded, passed, hub)),
   };
   for (const [service, { enabled, off, path }] of Object.entries(wantedServices(config))) {
     const name = service as OptionalService;
@@ -121,12 +138,17 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   facts.secrets.add(token);
   facts.services = services;
   facts.marker = marker;
-  facts.launchDocument = JSON.stringify(document);
+  facts.launchDocument = container ? checkedDocument(document) : JSON.stringify(document);
+  facts.container = container;
   facts.probe = {
     intervalMs: config.Supervision.ProbeIntervalMs,
     timeoutMs: config.Supervision.ProbeTimeoutMs,
     idleStopMs: config.Supervision.IdleStopMinutes * 60_000,
   };
   facts.passEnvironment = passed;
-  return { ports, policy: policyOf(config, hub.policy) };
+  return {
+    ports,
+    policy: policyOf(config, hub.policy),
+    ...(container && { container: plannedContainer(container, marker, document.services) }),
+  };
 }

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { fromPromise } from 'xstate';
 import type { Preparation, PrepareInput } from '../../../machines/index.ts';
-import { openWorkspace, WorkspaceError } from '../../config/index.ts';
+import { ConfigError, loadConfig, openWorkspace, WorkspaceError } from '../../config/index.ts';
 import { type AppServerLock, defaults } from '../../protocol/index.ts';
 import { isAlive, lockFault, probeLock, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
+import { containerOf, containerSettings, endContainers } from '../container.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { endLeftovers, endRecordedProcesses } from '../leftovers.ts';
 import { directoryIdentity, goneWorkspace } from '../moved-workspace.ts';
 import { introduce } from '../probe.ts';
+import type { StoredContainer, StoredWorkspace } from '../store.ts';
 import { ownedMessage, publishedLock } from '../workspace-files.ts';
 import { planLaunch } from './plan-launch.ts';
 
@@ -25,6 +27,12 @@ function unusable(facts: WorkspaceFacts, { mutexPath, lockPath }: WorkspaceFiles
   return new StartError('workspaceLocked', message, false);
 }
 
+/** Ends the rest of an earlier start. @throws StartError `placeUnavailable` when its container may live */
+async function endServer(hub: HubServices, { server, canonicalWorkspacePath }: StoredWorkspace): Promise<void> {
+  if (server?.container) await endContainers(hub, server.container.engine, canonicalWorkspacePath);
+  else if (server) await endLeftovers(hub.logger, server);
+}
+
 /** @throws StartError workspaceGone, when the directory is not, or is no longer, a workspace of this user */
 async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Promise<void> {
   try {
@@ -32,7 +40,7 @@ async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Pro
     stored.directory = directoryIdentity(stored.canonicalWorkspacePath);
   } catch (error) {
     if (!(error instanceof WorkspaceError)) throw error;
-    if (stored.server) await endLeftovers(hub.logger, stored.server);
+    await endServer(hub, stored);
     await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
     stored.server = null;
     const message = error.fault === 'missing' ? goneWorkspace(stored).message : error.message;
@@ -49,8 +57,22 @@ function publishedServices({ endpoints, serviceNotes = {} }: AppServerLock): Wor
   return Object.fromEntries(published);
 }
 
+/** The container in which the holder of the lock runs. Settings that cannot be read name none. */
+function foundContainer(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock): StoredContainer | undefined {
+  const { canonicalWorkspacePath: workspace, place } = facts.stored;
+  const settings = () => {
+    try {
+      return containerSettings(loadConfig({ home: hub.home, workspace, env: hub.environment }).config, place);
+    } catch (error) {
+      if (error instanceof ConfigError) return null;
+      throw error;
+    }
+  };
+  return containerOf(hub, facts, lock, settings);
+}
+
 /** Takes over the addresses of a server that is already there. */
-function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): void {
+function takeOver(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): void {
   facts.endpoints = { ...lock.endpoints };
   facts.services = publishedServices(lock);
   for (const url of Object.values(lock.endpoints)) {
@@ -65,7 +87,10 @@ function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): 
   // A report that was stored later is newer.
   if (isOurs && lock.report && facts.stored.report?.incarnation !== lock.incarnation) facts.stored.report = lock.report;
   // A server that no Hub of this user has started is not stored: a later Hub must not be able to signal it.
-  facts.stored.server = isOurs ? { marker: lock.incarnation ?? '', identity: lock.identity } : null;
+  const container = isOurs ? foundContainer(hub, facts, lock) : undefined;
+  const marker = lock.incarnation ?? '';
+  if (container) facts.stored.server = { marker, identity: null, container };
+  else facts.stored.server = isOurs ? { marker, identity: lock.identity } : null;
 }
 
 /** The workspace lock is held: by a server of ours that an earlier Hub left, by an external server that answers, or by one that does not. */
@@ -90,10 +115,11 @@ async function meetOwner(
       },
     );
   }
-  takeOver(facts, lock, isOurs);
+  takeOver(hub, facts, lock, isOurs);
   const lost = await loseSidecar(hub, facts, false);
   await hub.save();
-  return { ownership: isOurs ? 'adopted' : 'external', ports: [], ...lost };
+  const hasPlace = facts.stored.server?.container !== undefined;
+  return { ownership: isOurs ? 'adopted' : 'external', ports: [], ...lost, ...(hasPlace && { hasPlace }) };
 }
 
 /** Finds the ended sidecar of an earlier Hub, once for each; `ends` ends a running one first. */
@@ -140,16 +166,17 @@ export function prepare(hub: HubServices, factsOf: FactsOf) {
       const preparation = await meetOwner(hub, facts, files, signal);
       if (preparation) return preparation;
     }
-    if (stored.server) await endLeftovers(hub.logger, stored.server);
+    await endServer(hub, stored);
     await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
     if (!input.mayStart) throw await endedUnseen(hub, facts);
     stored.external = false;
     const marker = randomUUID();
     const plan = await planLaunch(hub, facts, marker);
     signal.throwIfAborted();
-    stored.server = { marker, identity: null };
+    stored.server = { marker, identity: null, ...(plan.container && { container: plan.container }) };
     facts.lockOwner = null;
     await hub.save();
-    return { ownership: 'managed', ports: plan.ports, policy: plan.policy };
+    const hasPlace = plan.container !== undefined;
+    return { ownership: 'managed', ports: plan.ports, policy: plan.policy, ...(hasPlace && { hasPlace }) };
   });
 }

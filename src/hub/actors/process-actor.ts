@@ -1,13 +1,17 @@
 import { fromCallback } from 'xstate';
 import type { HandOverOrder, ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { isPermanentSpawnError, type ManagedProcess, monotonicMs, SpawnError } from '../../supervise/index.ts';
+import { type PlacedProcess, PlaceError } from '../../places/index.ts';
+import { isPermanentSpawnError, monotonicMs, SpawnError } from '../../supervise/index.ts';
+
+/** A process as its driver sees it. */
+export type DrivenProcess = Omit<PlacedProcess, 'handle'>;
 
 /** Spawns or adopts one kind of process. Both are called at most once per incarnation. */
 export interface ProcessSource {
-  readonly spawn: () => Promise<ManagedProcess>;
+  readonly spawn: () => Promise<DrivenProcess>;
   /** The process that is there already; null when it has gone and a new one should take its place. */
-  readonly adopt: () => ManagedProcess | null;
+  readonly adopt: () => DrivenProcess | null | Promise<DrivenProcess>;
   /** Calls `listener` whenever an adopted process may have ended. Returns a function that removes it. */
   readonly watch?: (listener: () => void) => () => void;
   /** Called before SIGTERM is sent to the process. */
@@ -30,7 +34,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
   return fromCallback<ProcessCommand, ProcessInput>(({ input, receive, sendBack }) => {
     const { incarnation, mode } = input;
     const source = sourceOf(input);
-    let managed: ManagedProcess | null = null;
+    let managed: DrivenProcess | null = null;
     let pending: ProcessCommand | null = null;
     let released = false;
     let leave = () => {};
@@ -51,7 +55,8 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       pending = null;
     }
 
-    async function follow(child: ManagedProcess): Promise<void> {
+    async function follow(child: DrivenProcess): Promise<void> {
+      child.onReach?.((isLost) => report({ type: isLost ? 'PLACE.LOST' : 'PLACE.BACK', incarnation }));
       leave = source.watch?.(child.poll) ?? leave;
       const { exitCode, signal } = await child.exited;
       leave();
@@ -67,11 +72,11 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
 
     async function begin(): Promise<void> {
       try {
-        managed = (mode === 'spawn' ? null : source.adopt()) ?? (await source.spawn());
+        const found = mode === 'spawn' ? null : source.adopt();
+        // A process of this machine is adopted at once.
+        managed = (found instanceof Promise ? await found : found) ?? (await source.spawn());
       } catch (error) {
-        const isRetryable = !(error instanceof SpawnError && isPermanentSpawnError(error.code));
-        const message = messageOf(error);
-        return report({ type: 'PROCESS.REFUSED', incarnation, error: message, isRetryable, at: monotonicMs() });
+        return report({ type: 'PROCESS.REFUSED', incarnation, ...refusalOf(error), at: monotonicMs() });
       }
       if (released) return managed.detach();
       report({ type: 'PROCESS.SPAWNED', incarnation, pid: managed.pid });
@@ -91,4 +96,10 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       managed?.detach();
     };
   });
+}
+
+function refusalOf(error: unknown) {
+  const message = messageOf(error);
+  if (error instanceof PlaceError) return { error: message, kind: error.kind, isRetryable: error.isRetryable };
+  return { error: message, isRetryable: !(error instanceof SpawnError && isPermanentSpawnError(error.code)) };
 }

@@ -1,20 +1,23 @@
 import { makeDirectory } from '../../lib/index.ts';
+import { type ContainerSettings, LocalPlace } from '../../places/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
-  adoptManaged,
   childEnvironment,
   logFiles,
   orderHandOver,
   removeStaleTemps,
-  spawnManaged,
   withOutsideLibraries,
 } from '../../supervise/index.ts';
 import { compileCacheDirectory } from '../compile-cache.ts';
+import { adoptContainer, startContainer } from '../container.ts';
 import { logStart } from '../exits.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { endRecordedProcesses, reportUnverified } from '../leftovers.ts';
+import type { StoredContainer } from '../store.ts';
 import { sizeOf } from '../workspace-files.ts';
 import { type ProcessSource, processActor } from './process-actor.ts';
+
+const local = new LocalPlace();
 
 /** The `process` actor of a workspace's agent server. */
 export function serverProcess(hub: HubServices, factsOf: FactsOf) {
@@ -32,6 +35,19 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
   const { stored, logDirectory } = facts;
   const reportSaveProblem = (error: unknown) => hub.logger.error('the state file could not be written', { error });
 
+  async function inContainer(settings: ContainerSettings, container: StoredContainer, marker: string) {
+    const child = await startContainer(hub, facts, { settings, container, marker }).catch((error: unknown) => {
+      // The port of its dashboard may be taken: the next start gets another one.
+      facts.endpoints = {};
+      throw error;
+    });
+    facts.launchDocument = null;
+    stored.server = { marker, identity: null, container: { ...container, pid: child.pid } };
+    stored.lastStartedAt = new Date().toISOString();
+    hub.save().catch(reportSaveProblem);
+    return child;
+  }
+
   return {
     async spawn() {
       prepareLogs(logDirectory);
@@ -39,7 +55,9 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
       facts.stderrFrom = sizeOf(logFiles(logDirectory).stderr);
       const workspacePath = stored.canonicalWorkspacePath;
       const marker = facts.marker ?? '';
-      const child = await spawnManaged({
+      const { container } = stored.server ?? {};
+      if (facts.container && container) return inContainer(facts.container, container, marker);
+      const child = await local.start({
         command: hub.agentServer.command,
         args: [...hub.agentServer.args, '--managed', '--workspace', workspacePath],
         cwd: workspacePath,
@@ -59,11 +77,18 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
       return child;
     },
     adopt() {
+      const { container, marker = '' } = stored.server ?? {};
+      if (container && !facts.external) {
+        facts.stderrFrom = 0;
+        prepareLogs(logDirectory);
+        return adoptContainer(hub, facts, { marker, container });
+      }
       const identity = facts.external ?? stored.server?.identity;
       if (!identity) throw new Error('there is no process to adopt');
       facts.stderrFrom = 0;
       prepareLogs(logDirectory);
-      return adoptManaged(identity, {
+      return local.adopt({
+        identity,
         logDirectory,
         marker: facts.external ? '' : (stored.server?.marker ?? ''),
         logBytes: defaults.supervise.logBytes,

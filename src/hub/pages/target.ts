@@ -1,6 +1,6 @@
 import { proveServer, ServerNotProvenError } from '../../client/index.ts';
 import { plainHost } from '../../lib/index.ts';
-import { defaults, type ProcessIdentity } from '../../protocol/index.ts';
+import { type ContainerHandle, defaults, type ProcessIdentity } from '../../protocol/index.ts';
 import { isAlive, watchedDashboardToken } from '../../supervise/index.ts';
 import { hubError } from '../errors.ts';
 import { phaseOf, publicState } from '../record.ts';
@@ -35,10 +35,12 @@ export interface TargetsOptions {
 
 const { retryAfterMs, retryAfterMaxMs } = defaults.hub;
 
+type ServingProcess = ProcessIdentity | ContainerHandle;
+
 /** A server that has proved itself: while this process lives, no other can have its port. */
 interface Proven {
   readonly endpoint: string;
-  readonly process: ProcessIdentity;
+  readonly process: ServingProcess;
   readonly target: Target;
 }
 
@@ -56,7 +58,7 @@ export function createTargets({
   const proven = new WeakMap<Workspace, Proven>();
   const tokens = new WeakMap<Workspace, () => string>();
 
-  function makeTarget(workspace: Workspace, endpoint: string, process: ProcessIdentity, token: string): Target {
+  function makeTarget(workspace: Workspace, endpoint: string, process: ServingProcess, token: string): Target {
     const { origin, hostname, port } = new URL(endpoint);
     return {
       origin,
@@ -64,7 +66,8 @@ export function createTargets({
       port: Number(port),
       token,
       confirm() {
-        if (isAlive(process) !== 'gone') return;
+        // At the port of a container the Hub itself listens.
+        if ('engine' in process || isAlive(process) !== 'gone') return;
         proven.delete(workspace);
         throw unavailable(workspace);
       },
@@ -101,9 +104,9 @@ export function createTargets({
 }
 
 /** @throws HttpError */
-function serving(workspace: Workspace): { readonly endpoint: string; readonly process: ProcessIdentity } {
+function serving(workspace: Workspace): { readonly endpoint: string; readonly process: ServingProcess } {
   const { facts } = workspace;
-  const process = facts.stored.server?.identity ?? facts.external;
+  const process = facts.stored.server?.container ?? facts.stored.server?.identity ?? facts.external;
   const snapshot = workspace.snapshot();
   if (!process || !(snapshot.matches('running') || snapshot.matches('unhealthy'))) throw unavailable(workspace);
   const endpoint = facts.endpoints['dashboard'];

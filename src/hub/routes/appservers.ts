@@ -20,6 +20,14 @@ function refuseProgramOfPage(caller: HubCaller, apiProxy: unknown): void {
   });
 }
 
+/** A place decides whether a sandbox contains the agent server. @throws HttpError 403 `scopeMissing` */
+function refusePlaceOfPage(caller: HubCaller, place: unknown): void {
+  if (caller !== 'page' || place === undefined) return;
+  throw hubError('scopeMissing', 'The page token has no right to choose a place. Use the token of the Hub.', {
+    scope: 'place',
+  });
+}
+
 /** Routes of workspace agent servers (specification §4.2). Once `isStopping`, nothing new is started. */
 export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () => boolean): AnyRoute[] {
   function refuseWhenStopping(): void {
@@ -27,11 +35,12 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
   }
 
   async function ensure(context: RequestContext<never>): Promise<Reply> {
-    const { workspacePath, startIfMissing: starts, apiProxy } = await context.json(EnsureRequest);
+    const { workspacePath, startIfMissing: starts, apiProxy, place } = await context.json(EnsureRequest);
     refuseProgramOfPage(context.principal, apiProxy);
+    refusePlaceOfPage(context.principal, place);
     if (starts) refuseWhenStopping();
     // A disconnect does not cancel the start: other callers may wait for it.
-    const result = await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy });
+    const result = await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy, place });
     return answer(result, String(workspacePath));
   }
 
@@ -44,6 +53,7 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
 
   return [
     bind(hubRoutes.ensureAppServer, ensure),
+    bind(hubRoutes.listPlaces, async () => json(200, await registry.places())),
     bind(hubRoutes.listAppServers, async () => json(200, await registry.listAll())),
     bind(hubRoutes.getAppServer, async ({ query }) =>
       json(200, await registry.inspect(query.get('path') ?? undefined)),

@@ -219,6 +219,37 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: 'starting.preparing done(prepare) [mustReadyPlace] → starting.readyingPlace',
+    proves: 'A start in a container asks the engine first: no process is requested before.',
+    given: (world) => world.ensure(),
+    when: (world) => world.preparedInPlace(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.readyingPlace');
+      t.same(world.os.processes, []);
+    },
+  },
+  {
+    takes: 'starting.readyingPlace done(readyPlace) → starting.proxying',
+    proves: 'The container is requested once the engine has its image.',
+    given: to.readyingPlace,
+    when: (world) => world.placeReady(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.spawning');
+      t.equal(world.os.last('server').mode, 'spawn');
+    },
+  },
+  {
+    takes: 'starting.readyingPlace error(readyPlace) → exited',
+    proves: 'A missing image ends the start, and no restart is tried.',
+    given: to.readyingPlace,
+    when: (world) => world.placeNotReady(failure('imageMissing', false)),
+    shows: (t, world) => {
+      t.equal(world.state, 'exited.resting');
+      t.equal(world.context.failureKind, 'imageMissing');
+      isClean(t, world);
+    },
+  },
+  {
     takes: 'starting.proxying SLOT.READY → starting.spawning',
     proves: 'A running server is adopted at once, in parallel to its sidecar.',
     given: async (world) => {

@@ -23,6 +23,21 @@ export const to = {
     await world.ensure();
     await world.prepared();
   },
+  async readyingPlace(world: Workspace) {
+    await world.ensure();
+    await world.preparedInPlace();
+  },
+  async runningInPlace(world: Workspace) {
+    await to.readyingPlace(world);
+    await world.placeReady();
+    await world.spawned();
+    await world.ready();
+  },
+  async unhealthyWithoutPlace(world: Workspace) {
+    await to.runningInPlace(world);
+    await world.probeFailed(3);
+    await world.place('PLACE.LOST');
+  },
   async probing(world: Workspace) {
     await to.spawning(world);
     await world.spawned();

@@ -105,6 +105,21 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.killing after(killVerify) → stopping.stuck',
+    proves: 'A container that cannot be ended because its engine is away is stuck, and its words name the engine.',
+    given: async (world) => {
+      await to.runningInPlace(world);
+      await world.place('PLACE.LOST');
+      await world.stop();
+      await world.pass(policy.gracefulStopMs);
+    },
+    when: (world) => world.pass(policy.killVerifyMs),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.stuck');
+      t.match(world.context.lastError, /container engine does not answer/);
+    },
+  },
+  {
+    takes: 'stopping.killing after(killVerify) → stopping.stuck',
     proves: 'A process that survives SIGKILL is stuck, not stopped.',
     given: to.killing,
     when: (world) => world.pass(policy.killVerifyMs),

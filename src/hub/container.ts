@@ -1,0 +1,224 @@
+/** Agent servers in containers, as the Hub plans, finds and sweeps them. */
+import { join } from 'node:path';
+import { type Config, loadConfig, workspaceKey } from '../config/index.ts';
+import { packageRoot } from '../lib/index.ts';
+import {
+  ContainerPlace,
+  type ContainerSettings,
+  type ContainerStart,
+  containerHandle,
+  EngineApi,
+  engineSocket,
+  type PlacedProcess,
+  PlaceError,
+  type RelayedPort,
+} from '../places/index.ts';
+import {
+  type AppServerLock,
+  defaults,
+  type LaunchDocument,
+  type PlaceRequest,
+  type PlaceStatus,
+  serviceNames,
+} from '../protocol/index.ts';
+import { markerVariable, ownIdentity } from '../supervise/index.ts';
+import type { HubServices, WorkspaceFacts } from './facts.ts';
+import { StartError } from './failure.ts';
+import type { StoredContainer } from './store.ts';
+
+type Services = Pick<HubServices, 'home' | 'environment' | 'credentials'>;
+
+/** Container settings of a start; null: it runs beside the Hub. */
+export function containerSettings(config: Config, request: PlaceRequest | undefined): ContainerSettings | null {
+  const { Default, Container } = config.Place;
+  if ((request?.kind ?? Default) === 'local') return null;
+  return {
+    engine: Container.Engine,
+    image: request?.image ?? Container.Image,
+    network: request?.network ?? Container.Network,
+    memoryMiB: Container.MemoryMiB,
+    cpus: Container.Cpus,
+    pids: Container.Pids,
+    mounts: Container.Mounts,
+    allowRoot: Container.AllowRoot,
+  };
+}
+
+/** @throws StartError with the kind of the place's problem */
+async function asStart<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof PlaceError) throw new StartError(error.kind, error.message, error.isRetryable);
+    throw error;
+  }
+}
+
+/** Settings with the socket that was found. @throws StartError `placeUnavailable` */
+export function withEngine(settings: ContainerSettings, { environment }: Services): ContainerSettings {
+  const engine = engineSocket(settings.engine, environment);
+  if (engine !== undefined) return { ...settings, engine };
+  const message =
+    'No container engine was found. Start Docker or Podman, or name its socket in Place.Container.Engine.';
+  throw new StartError('placeUnavailable', message, false);
+}
+
+const placeAt = (engine: string, { credentials }: Services) => new ContainerPlace(engine, credentials.homeLabel);
+
+/** Asks the engine whether it can take the planned container. @throws StartError */
+export async function readyContainer(hub: Services, { container }: WorkspaceFacts): Promise<void> {
+  if (!container) return;
+  const problem = await placeAt(container.engine, hub).check({ settings: container });
+  if (problem) throw new StartError(problem.kind, problem.message, problem.kind === 'placeUnavailable');
+}
+
+/** Removes the containers of a workspace. @throws StartError `placeUnavailable`: they may live */
+export async function endContainers(hub: Services, engine: string, workspacePath?: string): Promise<void> {
+  await asStart(
+    placeAt(engine, hub).endLeftovers(workspacePath === undefined ? undefined : workspaceKey(workspacePath)),
+  );
+}
+
+/** Stored facts of a container before it is made. */
+export const plannedContainer = (
+  settings: ContainerSettings,
+  marker: string,
+  services: LaunchDocument['services'],
+): StoredContainer => ({
+  ...containerHandle(settings.engine, marker),
+  image: settings.image,
+  pid: null,
+  ports: Object.fromEntries(
+    Object.entries(services).flatMap(([name, service]) => (service ? [[name, service.port] as const] : [])),
+  ),
+});
+
+/** Stored facts of the container that holds a workspace's lock; undefined: the holder is a process of this machine. */
+export function containerOf(
+  hub: Services,
+  { stored }: WorkspaceFacts,
+  lock: AppServerLock,
+  settingsNow: () => ContainerSettings | null,
+): StoredContainer | undefined {
+  const { server } = stored;
+  if (server?.marker === lock.incarnation && server.container) return server.container;
+  // The list of workspaces was lost: the name of a container is that of its start.
+  if (lock.identity.pidNamespace === ownIdentity().pidNamespace || lock.incarnation === null) return undefined;
+  const settings = settingsNow();
+  if (!settings) return undefined;
+  const ports = Object.entries(lock.endpoints).map(([name, url]) => [name, Number(new URL(url).port)] as const);
+  const { engine, image } = withEngine(settings, hub);
+  return { ...containerHandle(engine, lock.incarnation), image, pid: null, ports: Object.fromEntries(ports) };
+}
+
+/** Services without a key admit this user alone: behind a relay every client would be this user. */
+const ownersOnly: ReadonlySet<string> = new Set(['api', 'agui']);
+
+const relayed = (ports: Readonly<Record<string, number>>): RelayedPort[] =>
+  serviceNames.flatMap((name) => {
+    const port = ports[name];
+    return port === undefined ? [] : [{ port, isOwnersOnly: ownersOnly.has(name) }];
+  });
+
+/** Parts of the launch document for a place that sees neither the home nor the environment of the Hub. */
+export function carriedParts(
+  loaded: object,
+  passed: readonly string[],
+  { environment }: Services,
+): Pick<LaunchDocument, 'settings' | 'environment' | 'listen' | 'tools'> {
+  const names = new Set(passed);
+  const variables = Object.entries(environment).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && names.has(entry[0]) && !/^oratorio_/i.test(entry[0]),
+  );
+  return {
+    settings: { ...loaded },
+    environment: Object.fromEntries(variables),
+    listen: 'unix',
+    tools: { sandbox: 'container' },
+  };
+}
+
+/** @throws PlaceError */
+export function startContainer(
+  hub: HubServices,
+  facts: WorkspaceFacts,
+  {
+    settings,
+    container,
+    marker,
+  }: { readonly settings: ContainerSettings; readonly container: StoredContainer; readonly marker: string },
+): Promise<PlacedProcess> {
+  const workspacePath = facts.stored.canonicalWorkspacePath;
+  const root = packageRoot();
+  const { command, args } = hub.agentServer;
+  const request: ContainerStart = {
+    ...{ home: hub.home, workspacePath, settings, marker },
+    workspaceKey: workspaceKey(workspacePath),
+    logDirectory: facts.logDirectory,
+    skeleton: join(hub.statePath, 'places', workspaceKey(workspacePath)),
+    command: [command, ...args, '--managed', '--workspace', workspacePath],
+    program: [...programParts.map((name) => join(root, name)), ...(command.startsWith(`${root}/`) ? [] : [command])],
+    environment: { [markerVariable]: marker },
+    stdin: `${facts.launchDocument ?? ''}\n`,
+    ports: relayed(container.ports),
+  };
+  return placeAt(container.engine, hub).start(request);
+}
+
+/** Parts of the package that an agent server reads. */
+const programParts = ['package.json', 'dist', 'node_modules'];
+
+/** Takes over a container of an earlier Hub. @throws PlaceError */
+export function adoptContainer(
+  hub: HubServices,
+  { stored, logDirectory }: WorkspaceFacts,
+  { marker, container }: { readonly marker: string; readonly container: StoredContainer },
+): Promise<PlacedProcess> {
+  const workspacePath = stored.canonicalWorkspacePath;
+  return placeAt(container.engine, hub).find({
+    ...{ home: hub.home, workspacePath, marker, logDirectory },
+    ...{
+      workspaceKey: workspaceKey(workspacePath),
+      handle: container,
+      pid: container.pid ?? 1,
+      ports: relayed(container.ports),
+    },
+  });
+}
+
+/** @throws StartError for a launch document that an agent server would refuse */
+export function checkedDocument(document: LaunchDocument): string {
+  const text = JSON.stringify(document);
+  if (Buffer.byteLength(text) < defaults.supervise.launchDocumentBytes) return text;
+  const message = `The settings are too long for a container: ${Buffer.byteLength(text)} bytes with the launch document, ${defaults.supervise.launchDocumentBytes} are allowed.`;
+  throw new StartError('invalidConfig', message, false);
+}
+
+/** `GET /v1/places`, by the settings of the user. @throws ConfigError */
+export async function placeStatuses(hub: Services & Pick<HubServices, 'home'>): Promise<PlaceStatus[]> {
+  const { config } = loadConfig({ home: hub.home, env: hub.environment });
+  const { Default } = config.Place;
+  const nothing = { engine: null, image: null, version: null, problem: null };
+  return [
+    { kind: 'local', isDefault: Default === 'local', ...nothing },
+    { kind: 'container', isDefault: Default === 'container', ...nothing, ...(await containerStatus(hub, config)) },
+  ];
+}
+
+async function containerStatus(hub: Services, config: Config): Promise<Partial<PlaceStatus>> {
+  const settings = containerSettings(config, { kind: 'container' });
+  if (!settings) return {};
+  try {
+    const found = withEngine(settings, hub);
+    const [facts, problem] = await Promise.all([
+      new EngineApi(found.engine).facts().catch(() => null),
+      placeAt(found.engine, hub).check({ settings: found }),
+    ]);
+    const version = facts && `${facts.name} ${facts.version}${facts.isRootless ? ', rootless' : ''}`;
+    return { engine: found.engine, image: found.image, version, problem: problem?.message ?? null };
+  } catch (error) {
+    if (error instanceof StartError) return { image: settings.image, problem: error.message };
+    throw error;
+  }
+}
