@@ -9,7 +9,7 @@ import { modelCommands } from './commands-model.ts';
 import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
 import { logLevels } from './log-levels.ts';
-import { effort, inWorkspace, json, noStart, plan, workspace, yes } from './shared-options.ts';
+import { effort, inPlace, inWorkspace, json, noStart, placeOptions, plan, workspace, yes } from './shared-options.ts';
 
 const thread: OptionSpec = {
   name: 'thread',
@@ -48,12 +48,13 @@ export const commands: readonly CommandSpec[] = [
         value: 'name',
         describe: 'Use this agent for all turns; see: oratorio agents',
       },
+      ...placeOptions,
       { name: 'follow', describe: 'Follow the events without a terminal, too' },
       { name: 'no-follow', describe: 'Return once the agent server runs' },
       noStart,
       json,
     ],
-    examples: ['up', 'up ~/projects/site --init', 'up --agent codex', 'up --no-follow --json'],
+    examples: ['up', 'up ~/projects/site --init', 'up --in container', 'up --agent codex', 'up --no-follow --json'],
     load: () => import('./commands/up.ts'),
   },
   {
@@ -179,6 +180,18 @@ export const commands: readonly CommandSpec[] = [
     options: [noStart, json],
     examples: ['restart', 'restart ~/projects/site'],
     load: () => import('./commands/restart.ts'),
+  },
+  {
+    name: 'place',
+    describe: [
+      'Show or change the place of an agent server.',
+      'With a place: stops the agent server, and starts it there. Without: prints the places of this machine, and why one takes no agent server now.',
+    ],
+    argument: workspace,
+    second: inPlace,
+    options: [...placeOptions, noStart, json],
+    examples: ['place', 'place . container', 'place ~/projects/site local'],
+    load: () => import('./commands/place.ts'),
   },
   {
     name: 'stop',

@@ -28,6 +28,9 @@ const exitByHubCode: Readonly<Record<string, ExitName>> = {
   appServerStartFailed: 'startFailed',
   appServerUnhealthy: 'startFailed',
   portUnavailable: 'startFailed',
+  placeUnavailable: 'startFailed',
+  imageMissing: 'startFailed',
+  placeRefused: 'startFailed',
   hubStopping: 'hubUnavailable',
 };
 

@@ -46,8 +46,9 @@ export function program(version: string): sade.Sade {
     'A supervisor of coding agents: one agent server per workspace, every one a statechart you can watch.',
     'Begin with: oratorio up',
   ]);
-  for (const { name, describe, argument, options, examples } of commands) {
-    prog.command(argument ? `${name} [${argument.name}]` : name).describe([...describe]);
+  for (const { name, describe, argument, second, options, examples } of commands) {
+    const words = [argument?.name, second?.value].flatMap((word) => (word === undefined ? [] : `[${word}]`));
+    prog.command([name, ...words].join(' ')).describe([...describe]);
     for (const { name: option, alias, value, describe: text } of options) {
       prog.option(alias ? `-${alias}, --${option}` : `--${option}`, value ? `<${value}>  ${text}` : text);
     }
@@ -135,18 +136,24 @@ function values(
   const given: unknown[] = [...(parsed?.args ?? [])];
   const found = given.pop() as Readonly<Record<string, unknown>> & { readonly _: readonly unknown[] };
   const positionals = [...given, ...found._].filter((word) => word !== undefined).map(String);
-  const most = command.argument ? 1 : 0;
+  const { second } = command;
+  const most = (command.argument ? 1 : 0) + (second ? 1 : 0);
   if (positionals.length > most) {
     throw usageError(`oratorio ${command.name} cannot use: ${positionals.slice(most).join(' ')}`, command.name);
   }
-  const [argument] = positionals;
+  const [argument, word] = positionals;
   const { argument: spec } = command;
   if (spec?.choices && argument !== undefined && !spec.choices.includes(argument)) {
     throw usageError(`<${spec.name}> must be one of ${spec.choices.join(', ')}.`, command.name);
   }
   return {
     argument,
-    options: Object.fromEntries(single.map((option) => [keyOf(option), check(command, option, found[keyOf(option)])])),
+    options: Object.fromEntries(
+      single.map((option) => {
+        const value = found[keyOf(option)] ?? (option === second ? word : undefined);
+        return [keyOf(option), check(command, option, value)];
+      }),
+    ),
     lists: Object.fromEntries(repeated.map((option) => [option.name, checkEach(command, option, found[option.name])])),
   };
 }

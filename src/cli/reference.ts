@@ -7,8 +7,8 @@ const row = (cells: readonly string[]): string => `| ${cells.map((cell) => cell.
 const table = (heading: readonly string[], rows: readonly (readonly string[])[]): string =>
   [row(heading), row(heading.map(() => '---')), ...rows.map(row)].join('\n');
 
-function section({ name, describe, argument, options, examples }: CommandSpec): string {
-  const usage = `oratorio ${name}${argument ? ` [${argument.name}]` : ''}${options.length > 0 ? ' [options]' : ''}`;
+function section({ name, describe, argument, second, options, examples }: CommandSpec): string {
+  const usage = `oratorio ${name}${argument ? ` [${argument.name}]` : ''}${second ? ` [${second.value}]` : ''}${options.length > 0 ? ' [options]' : ''}`;
   const choices = argument?.choices
     ? [`\`${argument.name}\` is one of ${argument.choices.map((each) => `\`${each}\``).join(', ')}.`]
     : [];

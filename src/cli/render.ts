@@ -135,6 +135,7 @@ export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now
     ...(record.nextAttemptAt === null ? [] : ([['next attempt', record.nextAttemptAt]] as const)),
     ...(record.exitCode === null ? [] : ([['exit code', String(record.exitCode)]] as const)),
     ...(record.lastError === null || isExplained ? [] : ([['last error', red(record.lastError)]] as const)),
+    ...placeRow(record, colors),
     ...trustRow(record, colors),
     ...serviceLines(record, colors),
   ];
@@ -144,6 +145,15 @@ export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now
     ...pairs(rows, colors),
     ...exitLines(record, colors),
     ...stderr.map((line) => dim(`  │ ${inLine(line)}`)),
+  ];
+}
+
+/** Place of an agent server that does not run beside the Hub. */
+function placeRow({ place }: RecordAnswer, { dim, red }: Colors): (readonly [string, string])[] {
+  if (!place) return [];
+  const lost = place.state === 'lost' ? red('  its engine does not answer') : '';
+  return [
+    ['place', `${inLine(place.kind)} of ${inLine(place.image ?? '?')}  ${dim(inLine(place.engine ?? ''))}${lost}`],
   ];
 }
 

@@ -10,6 +10,18 @@ export const yes: OptionSpec = {
   describe: 'Approve everything the agent asks for, shell commands included',
 };
 export const plan: OptionSpec = { name: 'plan', describe: 'Request a plan: the agent reads and changes nothing' };
+export const inPlace: OptionSpec = {
+  name: 'in',
+  value: 'place',
+  choices: ['local', 'container'],
+  describe: 'Run the agent server there from now on',
+};
+/** Options that choose the place of an agent server. */
+export const placeOptions: readonly OptionSpec[] = [
+  inPlace,
+  { name: 'image', value: 'name', describe: 'Use this image for the container' },
+  { name: 'network', value: 'network', choices: ['none', 'bridge'], describe: 'Give the container this network' },
+];
 export const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };
 export const inWorkspace: OptionSpec = {
   name: 'workspace',

@@ -95,6 +95,14 @@ const IncidentAnswer = v.looseObject({
 
 const SandboxAnswer = v.looseObject({ state: open<SandboxState['state']>(), reason: v.optional(text, '') });
 
+/** Place of an agent server that does not run beside the Hub. */
+const PlaceAnswer = v.looseObject({
+  kind: open<'container'>(),
+  engine: nullableText,
+  image: nullableText,
+  state: v.optional(open<'ready' | 'lost'>(), 'ready'),
+});
+
 export const RecordAnswer = v.pipe(
   v.looseObject({
     workspacePath: text,
@@ -130,6 +138,7 @@ export const RecordAnswer = v.pipe(
     sandbox: v.optional(v.nullable(SandboxAnswer), null),
     configChanged: v.optional(v.boolean(), false),
     incident: v.optional(v.nullable(IncidentAnswer), null),
+    place: v.optional(PlaceAnswer),
     page: nullableText,
   }),
   v.transform((record) => ({
@@ -139,6 +148,18 @@ export const RecordAnswer = v.pipe(
   })),
 );
 export type RecordAnswer = v.InferOutput<typeof RecordAnswer>;
+
+export const PlaceListAnswer = v.array(
+  v.looseObject({
+    kind: open<'local' | 'container'>(),
+    isDefault: v.optional(v.boolean(), false),
+    engine: nullableText,
+    image: nullableText,
+    version: nullableText,
+    problem: nullableText,
+  }),
+);
+export type PlaceStatusAnswer = v.InferOutput<typeof PlaceListAnswer>[number];
 
 export const RecordListAnswer = v.array(RecordAnswer);
 

@@ -29,6 +29,8 @@ import {
   type InboxItemAnswer,
   InboxListAnswer,
   IssuedTokenAnswer,
+  PlaceListAnswer,
+  type PlaceStatusAnswer,
   RecordAnswer,
   RecordListAnswer,
   ScopedTokenAnswer,
@@ -128,6 +130,15 @@ export class HubClient {
    */
   ensure(input: EnsureInput, { signal }: CallOptions = {}): Promise<RecordAnswer> {
     return this.#post('/v1/appservers/ensure', input, RecordAnswer, signal, true);
+  }
+
+  /**
+   * Places where agent servers can run, and why one takes none now.
+   *
+   * @example for (const { kind, problem } of await hub.places()) console.log(kind, problem ?? 'ready');
+   */
+  places({ signal }: CallOptions = {}): Promise<PlaceStatusAnswer[]> {
+    return this.#get({ path: '/v1/places', signal }, PlaceListAnswer);
   }
 
   /**

@@ -11,6 +11,7 @@ export type {
   InboxDecisionAnswer,
   InboxHistoryAnswer,
   InboxItemAnswer,
+  PlaceStatusAnswer,
   RecordAnswer,
   ScopedTokenAnswer,
   StatusAnswer,

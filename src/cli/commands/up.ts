@@ -1,6 +1,6 @@
 import { connectHub, type HubClient, type ReceivedEvent, type RecordAnswer } from '../../client/index.ts';
 import { workspaceTrust } from '../../config/index.ts';
-import { version } from '../../protocol/index.ts';
+import { type EnsureInput, version } from '../../protocol/index.ts';
 import { knownPageToken } from '../../supervise/index.ts';
 import { agentNamed, chooseAgent } from '../choose-agent.ts';
 import type { CommandContext } from '../command.ts';
@@ -10,6 +10,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { type Fork, forkState, forksByWorkspace } from '../forks.ts';
 import { clientInfo, during, withHub } from '../hub.ts';
 import { pageFor, pageUrl } from '../page.ts';
+import { placeOption } from '../place-options.ts';
 import { eventLine, inLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
@@ -21,6 +22,7 @@ export async function run(context: CommandContext): Promise<number> {
   const path = workspacePath(context, context.argument);
   const name = typeof options['agent'] === 'string' ? options['agent'] : undefined;
   const agent = name === undefined ? undefined : await agentNamed(context, name);
+  const place = placeOption(context, 'up');
   await makeWorkspace(context, path);
   if (name !== undefined) chooseAgent(context, path, agent);
   const found = await findHub(context);
@@ -28,7 +30,7 @@ export async function run(context: CommandContext): Promise<number> {
   const watch = new Watch(context, found, canonical(path));
   await watch.opened;
   try {
-    const { record, hub } = await ensure(context, path);
+    const { record, hub } = await ensure(context, path, place);
     warnRestricted(output, record);
     await watch.settled();
     const forks = (await forksByWorkspace(hub, context.signal)).get(record.canonicalWorkspacePath) ?? [];
@@ -100,12 +102,19 @@ async function findHub({ home, options, output, signal }: CommandContext): Promi
 }
 
 /** @returns the record, and the Hub that returned it: the first Hub may have died in the meantime */
-function ensure(context: CommandContext, path: string): Promise<{ record: RecordAnswer; hub: HubClient }> {
+function ensure(
+  context: CommandContext,
+  path: string,
+  place: EnsureInput['place'],
+): Promise<{ record: RecordAnswer; hub: HubClient }> {
   return withHub(
     context,
     ({ hub }) =>
       during(context, 'Starting the agent server', async () => ({
-        record: await hub.ensure({ workspacePath: path, client: clientInfo }, { signal: context.signal }),
+        record: await hub.ensure(
+          { workspacePath: path, client: clientInfo, ...(place && { place }) },
+          { signal: context.signal },
+        ),
         hub,
       })),
     true,

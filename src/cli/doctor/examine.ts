@@ -7,6 +7,7 @@ import { type DoctorContext, type Finding, fail, type Seen, skip, type WithConfi
 import { hub } from './hub.ts';
 import { browser, disk, home, http, list, node, sandbox, workspaceSandbox } from './machine.ts';
 import { ModelChecks } from './model.ts';
+import { places } from './places.ts';
 import { history, mcp, server, settings } from './workspace.ts';
 
 /**
@@ -44,6 +45,7 @@ export async function* examine(
     ...list(context),
     ...user.findings,
     user.loaded ? await sandbox(context, user.loaded) : skip('machine.sandbox', 'the settings cannot be read'),
+    user.loaded ? await places(context, user.loaded.config) : skip('machine.containers', 'the settings cannot be read'),
     browser(context),
     ...report.findings,
   ];

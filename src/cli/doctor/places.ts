@@ -1,0 +1,33 @@
+import type { Config } from '../../config/index.ts';
+import { ContainerPlace, EngineApi, engineSocket } from '../../places/index.ts';
+import { type DoctorContext, fail, ok, type Seen, skip, warn } from './finding.ts';
+
+const id = 'machine.containers';
+
+/** The container engine of the user's settings: failures count where containers are the default. */
+export async function places(
+  { env }: Pick<DoctorContext, 'env'>,
+  { Place: { Default, Container } }: Config,
+): Promise<Seen> {
+  const isWanted = Default === 'container';
+  const where = 'Place.Container';
+  const socket = engineSocket(Container.Engine, env);
+  if (socket === undefined) {
+    const saw = 'no container engine was found; agent servers run beside the Hub';
+    return isWanted ? fail(id, saw, { where, next: 'Start Docker or Podman' }) : skip(id, saw);
+  }
+  const problem = await new ContainerPlace(socket, '').check({
+    settings: {
+      ...{ engine: socket, image: Container.Image, network: Container.Network, allowRoot: Container.AllowRoot },
+      ...{ memoryMiB: 0, cpus: 0, pids: 0, mounts: [] },
+    },
+  });
+  if (problem) return (isWanted ? fail : skip)(id, problem.message, { where });
+  const { name, version, isRootless } = await new EngineApi(socket).facts();
+  const saw = `${name} ${version} at ${socket} has the image ${Container.Image}`;
+  if (isRootless) return ok(id, `${saw}; its root is not root of this machine`);
+  return warn(id, `${saw}; access to its socket equals root on this machine`, {
+    where: socket,
+    next: 'Use a rootless engine',
+  });
+}

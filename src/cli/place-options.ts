@@ -1,0 +1,18 @@
+import type { EnsureInput } from '../protocol/index.ts';
+import type { CommandContext } from './command.ts';
+import { usageError } from './errors.ts';
+
+type Place = NonNullable<EnsureInput['place']>;
+
+/** Place that the options of a command choose; undefined: the command chooses none. @throws CliError for words that do not fit */
+export function placeOption({ options }: Pick<CommandContext, 'options'>, command: string): Place | undefined {
+  const { in: kind, image, network } = options;
+  if (kind !== 'container' && (image !== undefined || network !== undefined))
+    throw usageError('--image and --network need --in container.', command);
+  if (kind !== 'local' && kind !== 'container') return undefined;
+  return {
+    kind,
+    ...(typeof image === 'string' && { image }),
+    ...((network === 'none' || network === 'bridge') && { network }),
+  };
+}

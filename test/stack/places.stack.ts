@@ -1,0 +1,178 @@
+/** Agent servers in containers of a real engine: a life of one, its deaths, and the words for everything that is missing. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { root } from '../../scripts/toolchain.mjs';
+import { AppServerClient } from '../../src/client/index.ts';
+import type { AppServerRecord } from '../../src/protocol/index.ts';
+import { must } from '../deploy/must.ts';
+import { eventually, makeWorkspace, startTestHub, type TestHub, temporaryDirectory } from '../hub/harness.ts';
+import { images, variable } from './variables.ts';
+
+const engine = join(variable('directory'), 'engine.sock');
+const agentServer = {
+  command: process.execPath,
+  args: ['--disable-warning=ExperimentalWarning', join(root, 'dist/appserver/main.cjs')],
+};
+const place = { kind: 'container' } as const;
+const docker = (...words: string[]) => must('docker', words, { timeoutMs: 60_000 });
+const containers = async () =>
+  (await docker('ps', '--all', '--quiet', '--filter', 'label=dev.oratorio.home')).split('\n').filter(Boolean);
+
+/** A home whose user has an engine, and an image of their own choice. */
+function homeOf(t: Test, container: Readonly<Record<string, unknown>> = {}): string {
+  const home = temporaryDirectory(t, 'oratorio-home-');
+  const Container = { Engine: engine, Image: images.base, Network: 'none', AllowRoot: true, ...container };
+  writeFileSync(join(home, 'config.json'), JSON.stringify({ Place: { Container } }), { mode: 0o600 });
+  return home;
+}
+
+const hubOf = (t: Test, home: string) => startTestHub(t, { home, agentServer });
+
+interface Item {
+  readonly type: string;
+  readonly text?: string;
+}
+
+/** One turn of the demo model, to its end. */
+async function turn(record: AppServerRecord, text: string): Promise<Item[]> {
+  const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
+  try {
+    const { thread } = (await client.request('thread/start', { config: { approvalPolicy: 'autoApprove' } })) as {
+      thread: { id: string };
+    };
+    await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text }] });
+    return await eventually(async () => {
+      const read = await client.request('thread/read', { threadId: thread.id, includeTurns: true });
+      const { turns } = (read as { thread: { turns: { completedAt?: string; items: Item[] }[] } }).thread;
+      return turns[0]?.completedAt === undefined ? undefined : turns[0].items;
+    }, 'the turn ends');
+  } finally {
+    client.close();
+  }
+}
+
+const output = (items: readonly Item[]): string =>
+  items.flatMap(({ type, text }) => (type === 'toolResult' ? (text ?? '') : [])).join('\n');
+
+const settled = (hub: TestHub, workspace: string, wanted: (record: AppServerRecord) => boolean) =>
+  eventually(async () => {
+    const record = await hub.record(workspace);
+    return wanted(record) ? record : undefined;
+  }, 'the record changes');
+
+t.test('a turn in a container edits files of the user, and sees neither Hub, home, engine nor network', async (t) => {
+  const home = homeOf(t);
+  const hub = await hubOf(t, home);
+  const workspace = makeWorkspace(t);
+  execFileSync('git', ['init', '-q'], { cwd: workspace });
+  const record = await hub.ensure(workspace, { place });
+  t.match(record, { state: 'running', place: { kind: 'container', engine, image: images.base, state: 'ready' } });
+  await turn(record, 'write hello.sh: echo hi then run: sh hello.sh');
+  t.equal(statSync(join(workspace, 'hello.sh')).uid, process.getuid?.());
+  const seen = output(
+    await turn(
+      record,
+      `run: id -u; cat ${home}/hub/hub.lock ${home}/config.json; ls ${engine}; echo evil > .git/hooks/pre-commit; mv .git away; touch /outside; cat /proc/net/dev; grep CapEff /proc/self/status; ls ${home}/workspaces`,
+    ),
+  );
+  t.match(seen, /CapEff:\s+0{16}/);
+  t.match(seen, /hub\.lock: No such file/);
+  t.match(seen, /config\.json: No such file/);
+  t.notOk(existsSync(join(workspace, '.git/hooks/pre-commit')));
+  t.ok(existsSync(join(workspace, '.git/HEAD')));
+  t.notMatch(seen, /eth0/);
+  const now = await settled(hub, workspace, ({ lastTurn, sandbox }) => lastTurn !== null && sandbox !== null);
+  t.match(now, { health: 'healthy', sandbox: { state: 'on' } });
+  const [id = ''] = await containers();
+  const details = await docker('inspect', id);
+  for (const secret of [
+    hub.lock.token,
+    new URL(record.endpoints['appServerWebSocket'] ?? '').searchParams.get('token') ?? '-',
+  ])
+    t.notMatch(details, secret, 'no secret is in the engine');
+  await hub.shutdown();
+  t.same(await containers(), [], 'a stop of the Hub leaves no container');
+});
+
+t.test('a Hub that was killed leaves its container, and the next one adopts it', async (t) => {
+  const home = homeOf(t);
+  const workspace = makeWorkspace(t);
+  const first = await hubOf(t, home);
+  const { pid } = await first.ensure(workspace, { place });
+  const before = await containers();
+  await first.kill('SIGKILL');
+  const next = await hubOf(t, home);
+  const record = await settled(next, workspace, ({ state }) => state === 'running');
+  t.match(record, { pid, adopted: true, place: { state: 'ready' } });
+  t.same(await containers(), before);
+  t.match(output(await turn(record, 'run: echo again')), /again/);
+  await next.shutdown();
+  t.same(await containers(), []);
+});
+
+t.test(
+  'a container that is killed, removed or paused from outside ends in the right state, and never in two',
+  async (t) => {
+    const hub = await hubOf(t, homeOf(t));
+    const workspace = makeWorkspace(t, {
+      Supervision: { BackoffBaseMs: 20, ProbeIntervalMs: 500, ProbeTimeoutMs: 500 },
+    });
+    let { incarnation } = await hub.ensure(workspace, { place });
+    for (const words of [['kill'], ['rm', '--force']]) {
+      const [id = ''] = await containers();
+      await docker(...words, id);
+      const record = await settled(hub, workspace, (now) => now.incarnation > incarnation && now.state === 'running');
+      incarnation = record.incarnation;
+      t.equal((await containers()).length, 1, words.join(' '));
+    }
+    const [id = ''] = await containers();
+    await docker('pause', id);
+    await settled(hub, workspace, ({ state }) => state === 'unhealthy');
+    await docker('unpause', id);
+    t.match(await settled(hub, workspace, ({ state }) => state === 'running'), { incarnation });
+    await hub.shutdown();
+    t.same(await containers(), []);
+  },
+);
+
+t.test('a missing image, an engine that is away and a Hub of root are refused in their own words', async (t) => {
+  const workspace = makeWorkspace(t);
+  const cases = [
+    { container: { Image: 'not-there:1' }, code: 'imageMissing', words: /not-there:1.*not pulled/ },
+    {
+      container: { Engine: '/missing/engine.sock' },
+      code: 'placeUnavailable',
+      words: /missing\/engine\.sock.*no such socket/,
+    },
+    { container: { AllowRoot: false }, code: 'placeRefused', words: /AllowRoot/ },
+    { container: { Mounts: ['/'] }, code: 'placeRefused', words: /Mounts/ },
+  ];
+  for (const { container, code, words } of cases) {
+    const hub = await startTestHub(t, { home: homeOf(t, container), agentServer, policy: { maxRestarts: 0 } });
+    const { body } = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace, place });
+    t.match(body, { error: { code, message: words } });
+    const { body: places } = await hub.call('GET', '/v1/places');
+    t.match(places, [{ kind: 'local', problem: null }, { kind: 'container' }]);
+    await hub.shutdown();
+  }
+  t.same(await containers(), []);
+});
+
+t.test('a clone that asks for mounts, an image, privileges and a network gets nothing, and it is named', async (t) => {
+  const hub = await startTestHub(t, { home: homeOf(t), agentServer, trustsWorkspaces: false });
+  const workspace = join(temporaryDirectory(t, 'oratorio-clone-'), 'clone');
+  mkdirSync(join(workspace, '.oratorio'), { recursive: true });
+  const Container = { Image: 'evil', Mounts: ['/etc'], Network: 'bridge', AllowRoot: true, Engine: '/evil.sock' };
+  const settings = { Place: { Default: 'local', Container } };
+  writeFileSync(join(workspace, '.oratorio', 'config.json'), JSON.stringify(settings));
+  const record = await hub.ensure(workspace, { place });
+  t.match(record, { state: 'running', place: { engine, image: images.base } });
+  t.match(record.restrictedSettings.join(), /Place/);
+  const [id = ''] = await containers();
+  const [details] = JSON.parse(await docker('inspect', id));
+  t.match(details.HostConfig, { NetworkMode: 'none', Privileged: false, CapDrop: ['ALL'] });
+  t.notMatch(JSON.stringify(details.Mounts), '"/etc"');
+  await hub.shutdown();
+});
