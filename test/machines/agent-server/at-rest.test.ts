@@ -2,9 +2,35 @@ import t from 'tap';
 import { agentServerMachine } from '../../../machines/index.ts';
 import { open, type Walk, walkEvery } from '../harness.ts';
 import { Workspace } from '../worlds.ts';
-import { isClean, sources, to, withPolicy } from './steps.ts';
+import { commands, isClean, sources, to, withPolicy } from './steps.ts';
 
 const walks: Walk<Workspace>[] = [
+  {
+    takes: '(any) PLACE.LOST [isThisProcess] → ∅',
+    proves: 'A container whose engine does not answer keeps its state: it may live.',
+    given: to.runningInPlace,
+    when: (world) => world.place('PLACE.LOST'),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.isPlaceLost, true);
+      t.same(world.emitted.at(-1), { type: 'place.lost' });
+      t.same(commands(world), []);
+    },
+  },
+  {
+    takes: '(any) PLACE.BACK [isThisProcess] → ∅',
+    proves: 'A running container goes on when its engine answers again.',
+    given: async (world) => {
+      await to.runningInPlace(world);
+      await world.place('PLACE.LOST');
+    },
+    when: (world) => world.place('PLACE.BACK'),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.isPlaceLost, false);
+      t.same(world.emitted.at(-1), { type: 'place.back' });
+    },
+  },
   {
     takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'A sidecar that was restarted automatically is recorded and emitted as running.',

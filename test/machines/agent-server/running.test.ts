@@ -6,32 +6,6 @@ import { commands, isClean, sources, to, withPolicy } from './steps.ts';
 
 const walks: Walk<Workspace>[] = [
   {
-    takes: '(any) PLACE.LOST [isThisProcess] → ∅',
-    proves: 'A container whose engine does not answer keeps its state: it may live.',
-    given: to.runningInPlace,
-    when: (world) => world.place('PLACE.LOST'),
-    shows: (t, world) => {
-      t.equal(world.state, 'running');
-      t.equal(world.context.isPlaceLost, true);
-      t.same(world.emitted.at(-1), { type: 'place.lost' });
-      t.same(commands(world), []);
-    },
-  },
-  {
-    takes: '(any) PLACE.BACK [isThisProcess] → ∅',
-    proves: 'A running container goes on when its engine answers again.',
-    given: async (world) => {
-      await to.runningInPlace(world);
-      await world.place('PLACE.LOST');
-    },
-    when: (world) => world.place('PLACE.BACK'),
-    shows: (t, world) => {
-      t.equal(world.state, 'running');
-      t.equal(world.context.isPlaceLost, false);
-      t.same(world.emitted.at(-1), { type: 'place.back' });
-    },
-  },
-  {
     takes: 'unhealthy after(unhealthyGrace) [isPlaceLost] → unhealthy',
     proves: 'An unhealthy container is not restarted while its engine is away, and has a grace period afterwards.',
     given: to.unhealthyWithoutPlace,
