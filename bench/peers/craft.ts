@@ -12,8 +12,8 @@ import {
   OutputFiles,
   placeRules,
   promptParts,
-  Rooms,
   RuleBook,
+  Sandboxes,
   type Tool,
   type ToolContext,
 } from '../../src/agent/index.ts';
@@ -24,13 +24,13 @@ const count = Number(samples);
 const workspacePath = join(base, 'work');
 const home = join(base, 'home');
 for (const directory of [workspacePath, home]) mkdirSync(directory, { recursive: true });
-const rooms = new Rooms(process.env);
+const sandboxes = new Sandboxes(process.env);
 const outputs = new OutputFiles(join(home, 'outputs'));
 
 function execOf(sandbox: 'off' | 'required'): Tool {
   const tools = createBuiltinTools({
     tools: v.parse(Config, { Tools: { Shell: { Sandbox: sandbox } } }).Tools,
-    ...{ blockedPaths: [], home, environment: process.env, passEnvironment: [], secrets: [], rooms, outputs },
+    ...{ blockedPaths: [], home, environment: process.env, passEnvironment: [], secrets: [], sandboxes, outputs },
   });
   const exec = tools.find(({ name }) => name === 'Exec');
   if (!exec) throw new Error('there is no tool Exec');
@@ -164,5 +164,5 @@ const result = {
 };
 // Timers of the last command run out.
 await sleep(10);
-await rooms.close();
+await sandboxes.close();
 console.log(JSON.stringify(result));

@@ -81,6 +81,7 @@ export * from './thread-store.ts';
 export type * from './tool.ts';
 export { type ReviewedSchema, reviewToolSchema } from './tool-schema.ts';
 export {
+  type AdoptedSandboxes,
   BackgroundProcesses,
   createBuiltinTools,
   DelegateCommandError,
@@ -98,7 +99,7 @@ export {
   type PathSearch,
   pathSearch,
   placeRules,
-  Rooms,
+  Sandboxes,
   type SandboxStatus,
   ShellEnvironment,
   sandboxStateOf,
@@ -106,7 +107,6 @@ export {
   selectToolNames,
   selectTools,
   shellEnvironment,
-  type TakenSandboxes,
   ThreadDirectories,
   type ToolSettings,
   takeSandboxes,

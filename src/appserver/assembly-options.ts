@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate';
-import type { ModelProvider, StoredThread, TakenSandboxes } from '../agent/index.ts';
+import type { AdoptedSandboxes, ModelProvider, StoredThread } from '../agent/index.ts';
 import type { Engines } from '../checkpoints/index.ts';
 import type { Config, LoadedConfig } from '../config/index.ts';
 import type { PinnedDirectory } from '../lib/index.ts';
@@ -24,7 +24,7 @@ export interface AssemblyOptions {
   /** The server runs in a container, which confines its commands. */
   readonly isContained?: boolean;
   /** Sandboxes of the server before this one. */
-  readonly sandboxes: TakenSandboxes;
+  readonly sandboxes: AdoptedSandboxes;
   /** The Hub's sidecar, when there is one: it takes the place of the configured upstream. */
   readonly upstream: LaunchDocument['upstream'];
   /** Name of this start. */

@@ -11,8 +11,8 @@ import {
   OutputFiles,
   type PathSearch,
   pathSearch,
-  Rooms,
   type RuntimeOptions,
+  Sandboxes,
   type SandboxStatus,
   shellEnvironment,
   ThreadDirectories,
@@ -74,7 +74,6 @@ export function openTools(
   };
   sweep();
   let isHandedOver = false;
-  const { sandboxes } = options;
   const keep = keepOf(options, () => isHandedOver);
   const processes = new BackgroundProcesses({
     keep,
@@ -84,7 +83,7 @@ export function openTools(
     observe: (actor, { id, threadId }) =>
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
-  const rooms = new Rooms(env, sandboxes);
+  const sandboxes = new Sandboxes(env, options.sandboxes);
   // A start waits for no trial, and has no process besides the server.
   const sandbox: SandboxReport = new SandboxReport(() =>
     options.isContained ? Promise.resolve(contained) : trySandbox(settings, workspacePath),
@@ -105,7 +104,7 @@ export function openTools(
     outputs,
     processes,
     keep,
-    rooms,
+    sandboxes,
     temporary,
     onSandbox: (problem) => sandbox.noted(problem),
     ...(options.isTrusted && {
@@ -138,11 +137,14 @@ export function openTools(
       isLeft: (call) => isHandedOver && isKept(call),
       async endThread(threadId) {
         await processes.endThread(threadId);
-        await rooms.end(threadId);
+        await sandboxes.end(threadId);
         await endCalls((call) => call.threadId === threadId);
       },
       rest(threadId) {
-        const works = [rooms.endIdle(threadId), endCalls((call) => call.threadId === threadId && !isUnfinished(call))];
+        const works = [
+          sandboxes.endIdle(threadId),
+          endCalls((call) => call.threadId === threadId && !isUnfinished(call)),
+        ];
         const over = Promise.all([resting.get(threadId), ...works])
           .catch((error: unknown) => logger.bug(error))
           .then(() => {
@@ -159,7 +161,7 @@ export function openTools(
     async close() {
       if (isHandedOver) processes.handOver();
       await processes.close();
-      await rooms.close();
+      await sandboxes.close();
     },
   };
 }

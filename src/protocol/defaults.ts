@@ -125,7 +125,7 @@ export const defaults = {
     /** Limit of a command's output that its item stores. */
     commandOutputChars: 200_000,
     /** Time for which a sandbox may take to be ready. */
-    roomStartMs: 10_000,
+    sandboxStartMs: 10_000,
     /** Limits the capture of the environment of the login shell. */
     shellSetupMs: 10_000,
     /** Background processes of one thread that may run at a time. */

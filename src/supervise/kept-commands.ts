@@ -15,20 +15,20 @@ import { carries, scanProcesses } from './scan.ts';
 /** Records that one listing reads: more commands are not kept at once. */
 const maxRecords = 256;
 const idForm = /^[0-9a-f-]{36}$/;
-/** Longest wait, in milliseconds, for the end of rooms without a command. */
-const roomEndMs = 1_000;
+/** Longest wait, in milliseconds, for the end of sandboxes without a command. */
+const sandboxEndMs = 1_000;
 
 /** Sandbox that a kept command has entered. It stays open as long as a keeper of its commands runs. */
-export const KeptRoom = v.object({
+export const KeptSandbox = v.object({
   id: v.pipe(v.string(), v.regex(idForm)),
   /** First process of the sandbox. */
   pid: v.pipe(v.number(), v.integer(), v.minValue(2)),
   startedTicks: v.string(),
   hasNetwork: v.boolean(),
-  /** Key of the walls: a sandbox with another key has other walls. */
+  /** Hash of the mounts: a sandbox with another key has other mounts. */
   key: v.string(),
 });
-export type KeptRoom = v.InferOutput<typeof KeptRoom>;
+export type KeptSandbox = v.InferOutput<typeof KeptSandbox>;
 
 /** A command that outlives its agent server, written before it starts. The keeper is the shell that waits for it. */
 export const KeptCommand = v.object({
@@ -47,7 +47,7 @@ export const KeptCommand = v.object({
   background: v.optional(v.object({ id: v.string(), command: v.string() })),
   /** Workspace in whose sandbox the command runs. Absent: it runs without a sandbox. */
   walls: v.optional(v.string()),
-  room: v.optional(KeptRoom),
+  room: v.optional(KeptSandbox),
 });
 export type KeptCommand = v.InferOutput<typeof KeptCommand>;
 
@@ -85,8 +85,8 @@ export const keptFiles = (directory: string, id: string): KeptFiles => ({
   errors: join(directory, `${id}.err`),
 });
 
-/** Named pipe that keepers hold open. The room ends when the last keeper closes it. */
-export const roomLine = (directory: string, room: string): string => join(directory, `${room}.line`);
+/** Named pipe that keepers hold open. The sandbox ends when the last keeper closes it. */
+export const sandboxLine = (directory: string, id: string): string => join(directory, `${id}.line`);
 
 /** File that names the agent server that owns the kept commands: keepers read it after the death of theirs. */
 export const keptOwner = (directory: string): string => join(directory, 'owner');
@@ -213,22 +213,22 @@ export async function endKept(directory: string): Promise<number> {
   let ended = 0;
   for (const command of listKept(directory)) ended += await endKeptCommand(directory, command);
   if (namesIn(directory).length === 0) return ended;
-  // A room reports its end, for the check of git directories.
-  await withoutRooms(directory);
+  // A sandbox reports its end, for the check of git directories.
+  await withoutSandboxes(directory);
   ended += await killMarked(keptMarker(directory));
   rmSync(directory, { recursive: true, force: true });
   return ended;
 }
 
-/** Removes the lines of ended rooms. @param rooms rooms that are still open */
-export function removeRoomLines(directory: string, rooms: ReadonlySet<string | undefined>): void {
+/** Removes the lines of ended sandboxes. @param open ids of sandboxes that are still open */
+export function removeSandboxLines(directory: string, open: ReadonlySet<string | undefined>): void {
   for (const name of namesIn(directory).filter((each) => each.endsWith('.line')))
-    if (!rooms.has(basename(name, '.line'))) rmSync(join(directory, name), { recursive: true, force: true });
+    if (!open.has(basename(name, '.line'))) rmSync(join(directory, name), { recursive: true, force: true });
 }
 
-/** Waits briefly for the rooms of ended commands to end. */
-async function withoutRooms(directory: string): Promise<void> {
-  const late = monotonicMs() + roomEndMs;
+/** Waits briefly for the sandboxes of ended commands to end. */
+async function withoutSandboxes(directory: string): Promise<void> {
+  const late = monotonicMs() + sandboxEndMs;
   const isHeld = async () =>
     (await scanProcesses()).some((entry) => !entry.zombie && carries(entry, keptMarker(directory)));
   while (namesIn(directory).some((name) => name.endsWith('.line')) && monotonicMs() < late && (await isHeld()))

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Rooms } from '../../src/agent/index.ts';
+import { Sandboxes } from '../../src/agent/index.ts';
 import { AppServerClient } from '../../src/client/index.ts';
 import type { Item } from '../../src/protocol/index.ts';
 import { runInProcess } from '../cli/in-process.ts';
@@ -10,8 +10,8 @@ import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from './h
 
 const hub = await startTestHub(t);
 const hasSandbox = await (async () => {
-  const rooms = new Rooms(process.env);
-  return rooms.areAvailable().finally(() => rooms.close());
+  const sandboxes = new Sandboxes(process.env);
+  return sandboxes.areAvailable().finally(() => sandboxes.close());
 })();
 
 /** A workspace, and the death of its agent server in a command that has made the file `began`. The next server runs at the end. */

@@ -9,14 +9,14 @@ import { type PinnedDirectory, userHome } from '../../lib/index.ts';
 import type { Tool } from '../tool.ts';
 import { createAskUser } from './ask-user.ts';
 import { type BackgroundProcesses, createProcessTools } from './background/index.ts';
+import { AdoptedSandboxes } from './exec/adopted-sandboxes.ts';
 import { placeholderRecords, workspaceSandbox } from './exec/command-place.ts';
 import { createDelegateCommands, type DelegateCommands } from './exec/delegate-commands.ts';
 import { createExec, type ExecSettings } from './exec/exec.ts';
 import type { KeepSettings } from './exec/kept-command.ts';
-import type { Rooms } from './exec/rooms.ts';
 import type { SandboxStatus } from './exec/sandbox.ts';
+import type { Sandboxes } from './exec/sandboxes.ts';
 import { ShellEnvironment, type ShellSetupOptions } from './exec/shell-environment.ts';
-import { TakenSandboxes } from './exec/taken-sandboxes.ts';
 import { searchPathOf } from './exec/variables.ts';
 import { createDelegateFiles, type DelegateFiles } from './files/delegate-files.ts';
 import { createFileTools } from './files/index.ts';
@@ -35,14 +35,14 @@ import { createWebFetch } from './web/web-fetch.ts';
 
 export { BackgroundProcesses } from './background/index.ts';
 export { defineTool } from './define.ts';
+export type { AdoptedSandboxes } from './exec/adopted-sandboxes.ts';
 export { DelegateCommandError, type DelegateCommands } from './exec/delegate-commands.ts';
 export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
 export { HandOverError, type KeepSettings } from './exec/kept-command.ts';
 export { endKeptCalls, keptOfCall } from './exec/kept-exec.ts';
-export { Rooms } from './exec/rooms.ts';
 export { type SandboxMode, type SandboxStatus, sandboxStateOf, sandboxStatus } from './exec/sandbox.ts';
+export { Sandboxes } from './exec/sandboxes.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';
-export type { TakenSandboxes } from './exec/taken-sandboxes.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';
 export { DelegateFileError, type DelegateFiles } from './files/delegate-files.ts';
 export type { ReadImage } from './files/local-image.ts';
@@ -74,7 +74,7 @@ export interface ToolSettings {
   /** Directories for `/tmp` in these. Absent: it is empty in each. */
   readonly temporary?: ThreadDirectories;
   /** Sandboxes of conversations. Absent: each command has a sandbox of its own. */
-  readonly rooms?: Rooms;
+  readonly sandboxes?: Sandboxes;
   /** Called with the problem of the sandbox, or none, when a command has shown it. */
   readonly onSandbox?: (problem: string | undefined) => void;
   /** Runs commands in the background. Absent: they run in the foreground only. */
@@ -114,7 +114,8 @@ export const delegateCommands = (settings: ToolSettings): DelegateCommands =>
   createDelegateCommands(execSettingsOf(settings));
 
 function execSettingsOf(settings: ToolSettings): ExecSettings {
-  const { tools, secrets, environment, passEnvironment, home, outputs, processes, rooms, temporary, shell } = settings;
+  const { tools, secrets, environment, passEnvironment, home, outputs, processes, sandboxes, temporary, shell } =
+    settings;
   const { onSandbox, keep } = settings;
   const { Shell } = tools;
   return {
@@ -125,7 +126,19 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
     network: Shell.Network,
     visibleHome: Shell.VisibleHome,
     pathRules: { ...rulesOf(settings), readableDirectory: outputs?.directory },
-    ...{ home, environment, passEnvironment, secrets, outputs, processes, rooms, temporary, shell, onSandbox, keep },
+    ...{
+      home,
+      environment,
+      passEnvironment,
+      secrets,
+      outputs,
+      processes,
+      sandboxes,
+      temporary,
+      shell,
+      onSandbox,
+      keep,
+    },
   };
 }
 
@@ -136,8 +149,8 @@ function execSettingsOf(settings: ToolSettings): ExecSettings {
  * @param directory directory of the kept commands
  * @param keeps false: ends the commands
  */
-export const takeSandboxes = (home: string, directory: string, keeps: boolean): Promise<TakenSandboxes> =>
-  TakenSandboxes.take(placeholderRecords(home), directory, keeps);
+export const takeSandboxes = (home: string, directory: string, keeps: boolean): Promise<AdoptedSandboxes> =>
+  AdoptedSandboxes.take(placeholderRecords(home), directory, keeps);
 
 /** Tries the sandbox that commands of a workspace have. @param workspacePath real path */
 export const trySandbox = (settings: ToolSettings, workspacePath: string): Promise<SandboxStatus> =>
@@ -145,7 +158,7 @@ export const trySandbox = (settings: ToolSettings, workspacePath: string): Promi
 
 /** The environment of commands as the user's login shell and the project prepare it. */
 export const shellEnvironment = (
-  settings: Omit<ToolSettings, 'outputs' | 'temporary' | 'rooms' | 'processes' | 'shell' | 'agents' | 'resolve'>,
+  settings: Omit<ToolSettings, 'outputs' | 'temporary' | 'sandboxes' | 'processes' | 'shell' | 'agents' | 'resolve'>,
   { timeoutMs, onProblem }: Pick<ShellSetupOptions, 'timeoutMs' | 'onProblem'>,
 ): ShellEnvironment => {
   const place = execSettingsOf(settings);

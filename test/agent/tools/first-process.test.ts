@@ -11,14 +11,14 @@ const hasNamespaces =
 
 /** Runs commands as process 1, ends their sandboxes, and prints the processes that remain as zombies. */
 const source = `
-const { Rooms, OutputFiles } = await import(process.env.AGENT);
+const { Sandboxes, OutputFiles } = await import(process.env.AGENT);
 const { createExec } = await import(process.env.EXEC);
 const { readdirSync, readFileSync } = await import('node:fs');
 const [way, workspacePath, home] = process.argv.slice(1);
 const environment = { ...process.env, ORATORIO_INCARNATION: 'test-of-first-process' };
-const rooms = way === 'room' ? new Rooms(environment) : undefined;
+const sandboxes = way === 'shared' ? new Sandboxes(environment) : undefined;
 const tool = createExec({
-  timeoutMs: 60_000, maxTimeoutMs: 60_000, maxOutputChars: 10_000, sandbox: 'required', network: 'deny', home, rooms, environment,
+  timeoutMs: 60_000, maxTimeoutMs: 60_000, maxOutputChars: 10_000, sandbox: 'required', network: 'deny', home, sandboxes, environment,
   pathRules: { blockedPaths: [], protectedDirectories: [home] }, passEnvironment: [], secrets: [], outputs: new OutputFiles(home + '/outputs'),
 });
 const run = async (args) => {
@@ -33,9 +33,9 @@ const state = (pid) => {
 const zombies = () => readdirSync('/proc').filter((name) => /^\\d+$/.test(name) && state(name) === 'Z');
 for (const end of ['sleep 3600', 'setsid sleep 3600', 'setsid -f sleep 3600']) {
   texts.push(await run({ command: '(' + end + ' > /dev/null 2>&1 &); echo ran' }));
-  await rooms?.end('thread_a');
+  await sandboxes?.end('thread_a');
 }
-await rooms?.close();
+await sandboxes?.close();
 // Processes end a moment after their namespace: a zombie of a child of this process is collected as soon as it is seen.
 const deadline = Date.now() + 5_000;
 while (zombies().length > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -55,7 +55,7 @@ function asFirst(t: Test, way: string): { pid: number; texts: string[]; zombies:
   return JSON.parse(execFileSync('unshare', words, { env, encoding: 'utf8' }));
 }
 
-for (const way of ['room', 'single']) {
+for (const way of ['shared', 'single']) {
   t.test(`a server that is process 1 is left no zombie by a ${way} sandbox`, { skip: !hasNamespaces }, async (t) => {
     const { pid, texts, zombies } = asFirst(t, way);
     t.equal(pid, 1);

@@ -18,7 +18,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { Rooms } from '../../../src/agent/index.ts';
+import { Sandboxes } from '../../../src/agent/index.ts';
 import { createExec } from '../../../src/agent/tools/exec/exec.ts';
 import { removeTree } from '../../../src/review/git/index.ts';
 import { call } from './run-tool.ts';
@@ -30,22 +30,22 @@ export class Scene {
   readonly proof = join(this.root, 'proof');
   readonly upstream = join(this.root, 'upstream.git');
   readonly #home = join(this.root, 'home');
-  readonly #rooms: Rooms | undefined;
+  readonly #sandboxes: Sandboxes | undefined;
   readonly #tool;
   readonly #turn = new AbortController();
 
   /** @param sandbox off: the positive control */
-  constructor(sandbox: 'required' | 'off', hasRooms = true) {
+  constructor(sandbox: 'required' | 'off', isShared = true) {
     for (const path of [this.workspace, this.#home]) mkdirSync(path);
     writeFileSync(
       join(this.#home, '.gitconfig'),
       '[user]\n\tname = a\n\temail = a@b\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n[gc]\n\tauto = 0\n',
     );
-    this.#rooms = hasRooms ? new Rooms(this.environment) : undefined;
+    this.#sandboxes = isShared ? new Sandboxes(this.environment) : undefined;
     this.#tool = createExec({
       ...{ timeoutMs: 300_000, maxTimeoutMs: 300_000, maxOutputChars: 100_000, sandbox, network: 'deny' },
       ...{ home: join(this.#home, '.oratorio'), pathRules: { blockedPaths: [], protectedDirectories: [] } },
-      ...{ passEnvironment: [], secrets: [], environment: this.environment, rooms: this.#rooms },
+      ...{ passEnvironment: [], secrets: [], environment: this.environment, sandboxes: this.#sandboxes },
     });
     execFileSync('git', ['init', '-q', '--bare', this.upstream], { env: this.environment });
   }
@@ -103,7 +103,7 @@ export class Scene {
   }
 
   async close(): Promise<void> {
-    await this.#rooms?.close();
+    await this.#sandboxes?.close();
     // Some attacks, and checkouts of reviews, leave directories that only root can change.
     await removeTree(this.root);
   }

@@ -17,7 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { Rooms } from '../../../src/agent/index.ts';
+import { Sandboxes } from '../../../src/agent/index.ts';
 import { FixedFiles } from '../../../src/agent/tools/exec/fixed-files.ts';
 import { gitGuardOf } from '../../../src/agent/tools/exec/git-guard.ts';
 import { repairGitDirectory } from '../../../src/agent/tools/exec/git-repair.ts';
@@ -27,8 +27,8 @@ import { ownWork, unlockedPath } from './own-git.ts';
 
 const seed = process.env['ORATORIO_TEST_SEED'] === 'random' ? {} : { seed: 20_261_128 };
 const isAvailable = await (async () => {
-  const rooms = new Rooms(process.env);
-  return rooms.areAvailable().finally(() => rooms.close());
+  const sandboxes = new Sandboxes(process.env);
+  return sandboxes.areAvailable().finally(() => sandboxes.close());
 })();
 
 /** Does work while no file can get content. */

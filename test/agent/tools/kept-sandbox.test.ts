@@ -13,14 +13,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { Rooms } from '../../../src/agent/index.ts';
+import { Sandboxes } from '../../../src/agent/index.ts';
 import { until } from '../../supervise/helpers.ts';
 import { temporaryWorkspace } from './run-tool.ts';
 import { sandboxedPlace } from './sandboxed-server.ts';
 
 const isAvailable = await (async () => {
-  const rooms = new Rooms(process.env);
-  return rooms.areAvailable().finally(() => rooms.close());
+  const sandboxes = new Sandboxes(process.env);
+  return sandboxes.areAvailable().finally(() => sandboxes.close());
 })();
 const options = { skip: !isAvailable && 'no sandbox can be made here' };
 /** A search path with the programs of these tests. */

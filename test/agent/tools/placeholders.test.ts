@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { sweepPlaceholders } from '../../../src/agent/tools/exec/placeholders.ts';
 
-const file = new URL('../../../src/agent/tools/exec/open-walls.ts', import.meta.url);
+const file = new URL('../../../src/agent/tools/exec/open-mounts.ts', import.meta.url);
 
 t.test('placeholders of a killed process are removed, those of a live one and files of the user stay', async (t) => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'oratorio-placeholders-')));
@@ -20,8 +20,8 @@ t.test('placeholders of a killed process are removed, those of a live one and fi
   const before = names();
   const hidden = [{ path: join(workspacePath, 'private') }];
   const places = { workspacePath, network: 'deny', hidden, records };
-  const script = `import { openWalls } from '${file.href}';
-    await openWalls(${JSON.stringify(places)}); console.log('open'); setInterval(() => {}, 60_000);`;
+  const script = `import { openMounts } from '${file.href}';
+    await openMounts(${JSON.stringify(places)}); console.log('open'); setInterval(() => {}, 60_000);`;
   const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(child, 'exit');

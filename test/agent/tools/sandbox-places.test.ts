@@ -14,15 +14,15 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { Rooms } from '../../../src/agent/index.ts';
+import { Sandboxes } from '../../../src/agent/index.ts';
 import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
 import { boundSockets } from '../../../src/agent/tools/exec/open-sockets.ts';
 import { agentNames, homeNames, secretNames } from '../../../src/agent/tools/exec/sandbox-rule.ts';
 import { call } from './run-tool.ts';
 
 const isAvailable = await (async () => {
-  const rooms = new Rooms(process.env);
-  return rooms.areAvailable().finally(() => rooms.close());
+  const sandboxes = new Sandboxes(process.env);
+  return sandboxes.areAvailable().finally(() => sandboxes.close());
 })();
 const skip = !isAvailable;
 
@@ -38,14 +38,14 @@ function put(path: string, text = 'secret\n'): void {
   writeFileSync(path, text);
 }
 
-function stage(t: Test, overrides: Partial<ExecSettings> = {}, hasRooms = true) {
+function stage(t: Test, overrides: Partial<ExecSettings> = {}, isShared = true) {
   const root = outsideOfTmp(t);
   const home = join(root, 'home');
   const workspacePath = join(home, 'work', 'site');
   mkdirSync(workspacePath, { recursive: true });
   const environment = { PATH: process.env['PATH'] ?? '', HOME: home };
-  const rooms = hasRooms ? new Rooms(environment) : undefined;
-  t.teardown(() => rooms?.close());
+  const sandboxes = isShared ? new Sandboxes(environment) : undefined;
+  t.teardown(() => sandboxes?.close());
   const problems: (string | undefined)[] = [];
   const tool = createExec({
     ...{ timeoutMs: 60_000, maxTimeoutMs: 60_000, maxOutputChars: 50_000, sandbox: 'required', network: 'deny' },
@@ -53,7 +53,7 @@ function stage(t: Test, overrides: Partial<ExecSettings> = {}, hasRooms = true) 
       home: join(home, '.oratorio'),
       pathRules: { blockedPaths: [], protectedDirectories: [join(home, '.oratorio')] },
     },
-    ...{ environment, passEnvironment: [], secrets: [], rooms, onSandbox: (problem) => problems.push(problem) },
+    ...{ environment, passEnvironment: [], secrets: [], sandboxes, onSandbox: (problem) => problems.push(problem) },
     ...overrides,
   });
   const run = (command: string, more: object = {}) =>
@@ -114,7 +114,7 @@ t.test('a program beside its library in an unlisted directory of PATH runs', { s
   put(join(home, 'sdks/tool/bin/greet'), '#!/bin/sh\ncat "$(dirname "$0")/../lib/words"\n');
   const { run: again } = stage(t, {
     environment: { HOME: home, PATH: `${join(home, 'sdks/tool/bin')}:${process.env['PATH']}` },
-    rooms: undefined,
+    sandboxes: undefined,
   });
   t.match(await run(`sh ${home}/sdks/tool/bin/greet`), { isError: true });
   t.match(await again(`sh ${home}/sdks/tool/bin/greet`), { text: 'hello', isError: false });
@@ -135,11 +135,11 @@ t.test('VisibleHome opens places, but no credentials of agents', { skip }, async
 });
 
 t.test('links among the hidden places: every command runs, their targets are hidden', { skip }, async (t) => {
-  for (const hasRooms of [true, false]) {
+  for (const isShared of [true, false]) {
     const { root, home, workspacePath, run, problems } = stage(
       t,
       { pathRules: { blockedPaths: ['private', 'key'], protectedDirectories: [] } },
-      hasRooms,
+      isShared,
     );
     put(join(root, 'elsewhere/ssh/id'));
     put(join(root, 'elsewhere/npmrc'));
@@ -174,7 +174,7 @@ t.test('a sandbox that cannot be made is named as the reason, with auto and with
       ...{
         sandbox,
         environment: { PATH: `${programs}:${process.env['PATH']}`, HOME: '/nonexistent' },
-        rooms: undefined,
+        sandboxes: undefined,
       },
     });
     const { text, isError, exitCode } = await run('touch proof');
@@ -196,7 +196,7 @@ t.test('words of the sandbox are not the output of a failed command', { skip }, 
     { mode: 0o755 },
   );
   const { run, problems } = stage(t, {
-    ...{ environment: { PATH: `${programs}:${process.env['PATH']}`, HOME: '/nonexistent' }, rooms: undefined },
+    ...{ environment: { PATH: `${programs}:${process.env['PATH']}`, HOME: '/nonexistent' }, sandboxes: undefined },
   });
   const { text, exitCode } = await run('exit 3');
   t.match(text, /^Error: Exec: the command did not run: bwrap: Can't find source path. The sandbox failed/);
@@ -207,9 +207,9 @@ t.test('words of the sandbox are not the output of a failed command', { skip }, 
 });
 
 t.test('a missing blocked path can neither be made nor read, and leaves nothing behind', { skip }, async (t) => {
-  for (const hasRooms of [true, false]) {
+  for (const isShared of [true, false]) {
     const blockedPaths = ['nothere', 'deep/er/key', 'dangling'];
-    const { workspacePath, run } = stage(t, { pathRules: { blockedPaths, protectedDirectories: [] } }, hasRooms);
+    const { workspacePath, run } = stage(t, { pathRules: { blockedPaths, protectedDirectories: [] } }, isShared);
     symlinkSync('target', join(workspacePath, 'dangling'));
     for (const path of [...blockedPaths, 'target']) {
       for (const command of [

@@ -52,7 +52,7 @@ export function sandboxedPlace(t: Test, overrides: Partial<ExecSettings> = {}) {
     t.strictSame(
       filesIn(records).filter((name) => !name.endsWith('.json')),
       [],
-      'no record of walls is left',
+      'no record of a sandbox is left',
     );
   };
   const at = (name: string) => join(workspacePath, name);

@@ -4,11 +4,11 @@ import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
+import { MountPlan, type PathAccess } from '../../../src/agent/tools/exec/mount-plan.ts';
+import type { SandboxNetwork } from '../../../src/agent/tools/exec/mounts.ts';
 import { sandboxExec, seatbeltProfile } from '../../../src/agent/tools/exec/seatbelt.ts';
-import { type Place, WallPlan } from '../../../src/agent/tools/exec/wall-plan.ts';
-import type { SandboxNetwork } from '../../../src/agent/tools/exec/walls.ts';
 
-const rows: readonly Place[] = [
+const rows: readonly PathAccess[] = [
   { path: '/Users/a', access: 'hidden' },
   { path: '/Users/a/.cargo', access: 'read' },
   { path: '/Users/a/.cargo/credentials.toml', access: 'hidden' },
@@ -19,8 +19,8 @@ const rows: readonly Place[] = [
   { path: '/Users/a/site/missing', access: 'absentHidden' },
 ];
 
-const profileOf = (places: readonly Place[] = rows, network: SandboxNetwork = 'deny') =>
-  seatbeltProfile({ network }, { plan: new WallPlan(places), links: new Map() });
+const profileOf = (places: readonly PathAccess[] = rows, network: SandboxNetwork = 'deny') =>
+  seatbeltProfile({ network }, { plan: new MountPlan(places), links: new Map() });
 
 t.test('each row of the rule has its line, and a place comes after the one that contains it', async (t) => {
   const lines = profileOf().split('\n');
@@ -60,7 +60,7 @@ t.test('the network is closed but for this machine, unix sockets included, or op
 t.test('no path ends its own text (property)', async (t) => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), (name) => {
-      const places: readonly Place[] = [{ path: `/w/${name}`, access: 'write' }];
+      const places: readonly PathAccess[] = [{ path: `/w/${name}`, access: 'write' }];
       if (/\p{Cc}/u.test(name)) {
         t.throws(() => profileOf(places), RangeError);
         return;

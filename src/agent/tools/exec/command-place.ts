@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { directoryName } from '../../../config/index.ts';
 import { readJson } from '../../../lib/index.ts';
-import { type KeptRoom, outsideEnvironment } from '../../../supervise/index.ts';
+import { type KeptSandbox, outsideEnvironment } from '../../../supervise/index.ts';
 import type { ToolContext, ToolResult } from '../../tool.ts';
 import type { OutputFiles } from '../output-files.ts';
 import { forbiddenPlaces, PathError, type PathRules, resolveInWorkspace } from '../paths.ts';
@@ -11,9 +11,9 @@ import { errorCode, failed, refused } from '../text.ts';
 import type { ThreadDirectories } from '../thread-directories.ts';
 import type { GitFinding } from './held-directory.ts';
 import type { KeepSettings } from './kept-command.ts';
-import type { Rooms } from './rooms.ts';
+import type { SandboxNetwork, SandboxPlaces } from './mounts.ts';
 import { openSandbox, type SandboxMode, type SandboxStatus, sandboxStatus } from './sandbox.ts';
-import type { SandboxNetwork, SandboxPlaces } from './walls.ts';
+import type { Sandboxes } from './sandboxes.ts';
 
 /** Settings that decide where commands run. */
 export interface PlaceSettings {
@@ -27,23 +27,23 @@ export interface PlaceSettings {
   /** `Tools.Shell.VisibleHome`. */
   readonly visibleHome?: readonly string[] | undefined;
   readonly outputs?: OutputFiles | undefined;
-  /** Directories for `/tmp` in the rooms. Absent: it is empty in each room. */
+  /** Directories for `/tmp` in the sandboxes. Absent: it is empty in each sandbox. */
   readonly temporary?: ThreadDirectories | undefined;
   /** Sandboxes that stay. Absent: each command has its own. */
-  readonly rooms?: Rooms | undefined;
+  readonly sandboxes?: Sandboxes | undefined;
   /** Absent: commands end with the agent server. */
   readonly keep?: KeepSettings | undefined;
   /** Called with the state of the sandbox when a command has shown it. */
   readonly onSandbox?: ((problem: string | undefined) => void) | undefined;
 }
 
-/** Sandbox of a command that may outlive this server. */
+/** Sandbox of a command that may outlive this server, with the names of its record: see `KeptCommand`. */
 export interface KeptPlace {
-  /** Workspace whose walls it is behind. */
+  /** Workspace in whose sandbox it runs. */
   readonly walls: string;
   /** Absent: it has a sandbox of its own. */
-  readonly room?: KeptRoom;
-  /** Descriptor that holds the room. */
+  readonly room?: KeptSandbox;
+  /** Descriptor that holds the sandbox. */
   readonly line?: number;
   /** Leaves the place to the next server. */
   readonly handOver: () => void;
@@ -112,7 +112,7 @@ export async function workspaceSandbox(settings: PlaceSettings, workspacePath: s
 }
 
 /**
- * Where a command runs: in the room of its conversation, in a sandbox of its own, or without one.
+ * Where a command runs: in the sandbox of its conversation, in a sandbox of its own, or without one.
  *
  * @param wanted network in place of the setting; outside: without a sandbox, which the user has approved
  * @returns a sentence for the model when the sandbox cannot be made
@@ -126,21 +126,21 @@ export async function findPlace(
     isOutside = false,
   }: { readonly network?: SandboxNetwork; readonly isOutside?: boolean } = {},
 ): Promise<CommandPlace | string> {
-  const { sandbox, environment, outputs, temporary, rooms, keep, onSandbox } = settings;
+  const { sandbox, environment, outputs, temporary, sandboxes, keep, onSandbox } = settings;
   if (sandbox === 'off' || isOutside) {
-    await rooms?.swept;
+    await sandboxes?.swept;
     return outside;
   }
   const places = await sandboxPlaces(settings, workspacePath, network);
   // Elsewhere the system does not end the processes of a sandbox with its first one.
   const kept = process.platform === 'linux' ? keep?.directory : undefined;
   const own = { readable: outputs?.open(threadId), temporary: temporary?.open(threadId), kept };
-  const room = network === settings.network ? await rooms?.enter(threadId, { ...places, ...own }) : undefined;
-  if (room) {
+  const use = network === settings.network ? await sandboxes?.enter(threadId, { ...places, ...own }) : undefined;
+  if (use) {
     onSandbox?.(undefined);
     return {
-      ...{ words: room.words, directory: cwd, isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: room.leave },
-      ...(room.kept && { kept: { walls: workspacePath, ...room.kept } }),
+      ...{ words: use.words, directory: cwd, isSandboxed: true, env: { TMPDIR: '/tmp' }, leave: use.leave },
+      ...(use.kept && { kept: { walls: workspacePath, ...use.kept } }),
     };
   }
   const opened = await openSandbox(sandbox, { ...places, kept, cwd }, outsideOf(workspacePath, environment));

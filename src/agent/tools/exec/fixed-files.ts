@@ -5,7 +5,7 @@ import { isWithin } from '../paths.ts';
 import { entriesIn } from './byte-path.ts';
 import { isChangedAfter, isMadeAfter, linkTarget, readRegular, type UntilMs } from './git-state.ts';
 import { asideOf, type GitFinding, inDirectory, setAside } from './held-directory.ts';
-import { type Place, statOf } from './wall-plan.ts';
+import { type PathAccess, statOf } from './mount-plan.ts';
 
 /** Entries of a read-only directory whose names are counted. */
 const maxEntries = 500;
@@ -35,7 +35,7 @@ export class FixedFiles {
   }
 
   /** @param links targets by path @param places rows of git directories and of files that git uses */
-  add(links: ReadonlyMap<string, string>, places: readonly Place[]): void {
+  add(links: ReadonlyMap<string, string>, places: readonly PathAccess[]): void {
     for (const [path, target] of links) this.#links.set(path, target);
     for (const { path, access } of places) if (access === 'read') this.#addShared(path);
   }

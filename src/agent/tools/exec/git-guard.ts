@@ -24,8 +24,8 @@ import {
 import { type GuardRecord, isWithinOne, type KnownRepository, recordOf, stateIn } from './guard-record.ts';
 import type { GitFinding } from './held-directory.ts';
 import { tickMs } from './known-directories.ts';
+import { type PathAccess, statOf } from './mount-plan.ts';
 import { SetIdSearch } from './set-id.ts';
-import { type Place, statOf } from './wall-plan.ts';
 import { WrittenLinks } from './written-links.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -73,7 +73,7 @@ export class GitGuard {
   }
 
   /** Opens a sandbox. While no sandbox is open, all repositories belong to the user. */
-  async open(environment: Environment): Promise<readonly Place[]> {
+  async open(environment: Environment): Promise<readonly PathAccess[]> {
     this.#holders += 1;
     return this.#inTurn(async () => {
       if (this.#holders === 1) await this.#accept();
@@ -350,12 +350,12 @@ export class GitGuard {
     }
   }
 
-  #places(environment: Environment): readonly Place[] {
+  #places(environment: Environment): readonly PathAccess[] {
     const detailed = this.#protected.slice(0, maxDetailed);
     const coarse = this.#protected.slice(maxDetailed, maxPlaces);
     const files = [...this.#before.keys()].filter((key) => !key.startsWith('\0') && statOf(key, lstatSync)?.isFile());
     const named = placesOfConfig([...detailed, ...this.#around()], this.#workspacePath, environment);
-    const places: readonly Place[] = [
+    const places: readonly PathAccess[] = [
       ...detailed.flatMap((git) => placesOfGit(git, this.#workspacePath)),
       ...coarse.map(({ path }) => ({ path, access: 'read' as const })),
       ...files.slice(0, maxPlaces).map((path) => ({ path, access: 'read' as const })),

@@ -5,8 +5,8 @@ import { isWithin } from '../paths.ts';
 import { type GitConfigEntry, parseGitConfig, targetsOf } from './git-config.ts';
 import { readRegular } from './git-state.ts';
 import { homesOf } from './home-places.ts';
+import { between, type PathAccess, statOf } from './mount-plan.ts';
 import { gitAbsent, isGitWork } from './sandbox-rule.ts';
-import { between, type Place, statOf } from './wall-plan.ts';
 
 /** A git directory to protect. */
 export interface GitDirectory {
@@ -19,9 +19,9 @@ export interface GitDirectory {
 }
 
 /** Rows for one git directory by the rule: the names of ordinary work can be written, every other one is read-only or cannot be made. */
-export function placesOfGit({ path: git, isLinked }: GitDirectory, workspacePath: string): readonly Place[] {
+export function placesOfGit({ path: git, isLinked }: GitDirectory, workspacePath: string): readonly PathAccess[] {
   const isWritable = (path: string) => isWithin(workspacePath, path) || isWithin(git, path);
-  const rows: Place[] = [{ path: git, access: 'write' }];
+  const rows: PathAccess[] = [{ path: git, access: 'write' }];
   const absentDirectories = isLinked ? gitAbsent.linkedDirectories : gitAbsent.directories;
   const absentFiles = isLinked ? gitAbsent.linkedFiles : gitAbsent.files;
   for (const name of namesOf(git).filter((each) => !isGitWork(each) && !isTemporary(each))) {
@@ -64,7 +64,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Files of the workspace that git uses from elsewhere. */
 export interface ConfigPlaces {
-  readonly places: readonly Place[];
+  readonly places: readonly PathAccess[];
   /** Links on the way to them, with their targets: no mount can close a link. */
   readonly links: ReadonlyMap<string, string>;
 }
@@ -164,14 +164,14 @@ function hooksBehindLinks(directory: string): readonly NamedPath[] {
 }
 
 /** Rows for one path, where it lies in the workspace. @param links receives links of the workspace on the way */
-function rowsOf({ path, access }: NamedPath, workspacePath: string, links: Map<string, string>): readonly Place[] {
+function rowsOf({ path, access }: NamedPath, workspacePath: string, links: Map<string, string>): readonly PathAccess[] {
   const onTheWay = linksTo(path).filter(([link]) => isWithin(workspacePath, link));
   for (const [link, target] of onTheWay) links.set(link, target);
   const real = canonicalPath(path);
   const isInside = real !== workspacePath && isWithin(workspacePath, real);
   const kind = statOf(real);
   const isExpected = access === 'absentFile' ? kind?.isFile() : kind !== undefined;
-  const own: readonly Place[] = !isInside
+  const own: readonly PathAccess[] = !isInside
     ? []
     : isExpected
       ? [{ path: real, access: 'read' }]

@@ -12,8 +12,8 @@ import {
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { canonicalPath } from '../../../lib/index.ts';
 import { type BytePath, joined } from './byte-path.ts';
+import { statOf } from './mount-plan.ts';
 import { gitAbsent } from './sandbox-rule.ts';
-import { statOf } from './wall-plan.ts';
 
 /** Names of a git directory that a change of configuration or programs touches. */
 const watched = [...gitAbsent.directories, ...gitAbsent.files, 'commondir', 'gitdir', 'objects', 'objects/info'];

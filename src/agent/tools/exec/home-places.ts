@@ -5,8 +5,8 @@ import { canonicalPath } from '../../../lib/index.ts';
 import { toolChainEnvironment } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
 import { parseGitConfig, targetsOf } from './git-config.ts';
+import { type PathAccess, statOf } from './mount-plan.ts';
 import { agentNames, homeNames, secretNames } from './sandbox-rule.ts';
-import { type Place, statOf } from './wall-plan.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -20,7 +20,7 @@ export interface HomeOptions {
 
 /** Places in the homes of the user, and links that stand in them. */
 export interface HomePlaces {
-  readonly places: readonly Place[];
+  readonly places: readonly PathAccess[];
   /** Links of a hidden home that lead to a visible place: target by path. */
   readonly links: ReadonlyMap<string, string>;
 }

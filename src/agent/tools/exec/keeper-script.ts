@@ -40,7 +40,7 @@ kill -KILL -$keeper
  * Shell that waits for a command, outlives the agent server, and reports the end. Arguments: prefix of the command's files, file of
  * the owner, deadline in seconds since the epoch (0: none), seconds that it waits for an agent server, named pipe for the input (empty:
  * no input), then the words of the command.
- * Standard input ends with the agent server; standard output is the file of the output, standard error that of the end. In a room,
+ * Standard input ends with the agent server; standard output is the file of the output, standard error that of the end. In a sandbox,
  * descriptor 3 is its line. Where the file for them exists, errors of the programs before a sandboxed command go there.
  *
  * The command replaces a subshell: where shells redirect themselves, their words on a signal would go to the output.

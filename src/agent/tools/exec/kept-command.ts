@@ -55,7 +55,7 @@ export class HandOverError extends Error {
 export type KeptRun = Omit<CommandRun, 'marker' | 'stdin' | 'onErrorText' | 'drainMs'> & {
   /** Called when output was lost. */
   readonly onSkip: (bytes: number) => void;
-  /** Descriptor that holds the room of the command. */
+  /** Descriptor that keeps the sandbox of the command open. */
   readonly line?: number | undefined;
 };
 
@@ -133,7 +133,7 @@ export function startKeeper(
     line,
   }: Pick<CommandRun, 'argv' | 'cwd' | 'env' | 'signal'> & {
     readonly timeoutMs?: number;
-    /** Descriptor that holds the room of the command. */
+    /** Descriptor that keeps the sandbox of the command open. */
     readonly line?: number | undefined;
   },
   { command, fd }: BegunCommand,

@@ -18,11 +18,11 @@ import { CommandOutput } from './command-output.ts';
 import type { CommandPlace } from './command-place.ts';
 import type { GitFinding } from './held-directory.ts';
 import { beginKept, forgetKept, HandOverError, type KeepSettings, runKept } from './kept-command.ts';
+import type { SandboxNetwork } from './mounts.ts';
 import { inPlace, maxWrapperText, SandboxStartError, startProblem } from './placed-command.ts';
 import { reportEnd } from './report-end.ts';
 import type { CommandEnd } from './run-command.ts';
 import { environmentOf, type VariableSettings } from './variables.ts';
-import type { SandboxNetwork } from './walls.ts';
 
 interface OutputSettings {
   readonly secrets: readonly string[];

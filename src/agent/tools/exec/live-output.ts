@@ -5,20 +5,20 @@ const notice = '\n[… more output than can be followed live; the result has its
 /** Passes on a running command's output: in few pieces, and at most `maxChars` characters. */
 export class LiveOutput {
   readonly #emit: (text: string) => void;
-  #room: number;
+  #sandbox: number;
   #gathered = '';
   #timer: NodeJS.Timeout | undefined;
 
   constructor(emit: (text: string) => void, maxChars: number) {
     this.#emit = emit;
-    this.#room = maxChars;
+    this.#sandbox = maxChars;
   }
 
   push(text: string): void {
-    if (this.#room <= 0 || text === '') return;
-    this.#gathered += text.slice(0, this.#room);
-    this.#room -= text.length;
-    if (this.#room <= 0) this.#gathered += notice;
+    if (this.#sandbox <= 0 || text === '') return;
+    this.#gathered += text.slice(0, this.#sandbox);
+    this.#sandbox -= text.length;
+    if (this.#sandbox <= 0) this.#gathered += notice;
     this.#timer ??= setTimeout(() => this.flush(), gatherMs);
   }
 

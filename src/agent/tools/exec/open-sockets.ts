@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
 import { canonicalPath } from '../../../lib/index.ts';
-import { statOf } from './wall-plan.ts';
+import { statOf } from './mount-plan.ts';
 
 /**
  * Canonical paths of the unix sockets that programs of this network have bound. Names without a directory are looked up in the working

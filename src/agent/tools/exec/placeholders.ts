@@ -16,7 +16,7 @@ import { readUntrustedJson, writeFileAtomic } from '../../../lib/index.ts';
 import { ProcessIdentity } from '../../../protocol/index.ts';
 import { isAlive, ownIdentity } from '../../../supervise/index.ts';
 import { isWithin } from '../paths.ts';
-import { between, statOf } from './wall-plan.ts';
+import { between, statOf } from './mount-plan.ts';
 
 /** Stored form of a placeholder. */
 export const StandingName = v.object({ path: v.string(), isDirectory: v.boolean(), identity: v.string() });
@@ -145,7 +145,7 @@ export class Placeholders {
  *
  * @param directory of the records
  * @param findStanding returns placeholders that a sandboxed command still needs. Called once the process is known to be dead, so that
- *   it stores no more walls
+ *   it stores no more mounts
  */
 export function sweepPlaceholders(directory: string, findStanding: () => ReadonlySet<string> = () => new Set()): void {
   for (const name of namesIn(directory).filter((each) => recordForm.test(each))) {

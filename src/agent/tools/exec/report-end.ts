@@ -1,8 +1,8 @@
 import { visible } from '../../../lib/index.ts';
 import type { ToolResult } from '../../tool.ts';
 import type { GitFinding } from './held-directory.ts';
+import type { SandboxNetwork } from './mounts.ts';
 import type { CommandEnd } from './run-command.ts';
-import type { SandboxNetwork } from './walls.ts';
 
 /** Facts about a run that explain its end. */
 export interface RunFacts {

@@ -3,9 +3,9 @@ import { findProgram } from '../../../lib/index.ts';
 import type { SandboxState } from '../../../protocol/index.ts';
 import { closeBeforeStart } from '../../../supervise/index.ts';
 import type { GitFinding } from './held-directory.ts';
-import { openWalls } from './open-walls.ts';
+import { floor, isolation, type SandboxNetwork, type SandboxPlaces } from './mounts.ts';
+import { openMounts } from './open-mounts.ts';
 import { sandboxExec, seatbeltProfile } from './seatbelt.ts';
-import { floor, isolation, type SandboxNetwork, type SandboxPlaces } from './walls.ts';
 
 /** `Tools.Shell.Sandbox`. */
 export type SandboxMode = 'off' | 'auto' | 'required';
@@ -36,7 +36,7 @@ const trialMs = 10_000;
  * Everything readable, nothing writable but the workspace and an empty `/tmp`; processes of its own, which end with the command. The first
  * of them is not bubblewrap's own: bubblewrap exits without collecting that one, and leaves it to the first process of the system.
  */
-const wallsOf = (network: SandboxNetwork): readonly string[] => [...floor, ...isolation(network), '--as-pid-1'];
+const bubblewrapWords = (network: SandboxNetwork): readonly string[] => [...floor, ...isolation(network), '--as-pid-1'];
 
 /** First process of a sandbox: waits for the command, collects its orphaned descendants, and passes on the exit code. */
 const firstProcess: readonly string[] = ['/bin/sh', '-c', '"$0" "$@"; exit $?'];
@@ -106,25 +106,25 @@ export async function openSandbox(
   if (mode === 'off') return none;
   const problem = await unavailable(environment, command.network);
   if (problem !== undefined) return mode === 'auto' ? none : { problem };
-  const opened = await openWalls(command);
+  const opened = await openMounts(command);
   const close = async () => {
     await opened.close();
     return opened.findings();
   };
   // Until it is closed: the kernel has ended every process of it by then.
   opened.begin(() => false);
-  if (isMac) return { words: [sandboxExec, '-p', seatbeltProfile(command, opened.walls)], close };
+  if (isMac) return { words: [sandboxExec, '-p', seatbeltProfile(command, opened.mounts)], close };
   const bubblewrap = await findBubblewrap(environment, command.network);
   if ('problem' in bubblewrap) return { problem: bubblewrap.problem };
-  const walls = [bubblewrap.program, ...wallsOf(command.network), ...opened.words];
-  const failure = await tryWalls(walls);
+  const mounts = [bubblewrap.program, ...bubblewrapWords(command.network), ...opened.words];
+  const failure = await tryMounts(mounts);
   if (failure !== undefined) {
     await opened.close();
     return { problem: `bubblewrap cannot make the sandbox of this workspace: ${failure}` };
   }
   const { handOver } = opened;
   return {
-    words: [...walls, '--chdir', command.cwd, '--', ...firstProcess],
+    words: [...mounts, '--chdir', command.cwd, '--', ...firstProcess],
     close,
     ...(opened.isStored && { handOver }),
   };
@@ -165,17 +165,17 @@ async function tryBubblewrap(path: string, network: SandboxNetwork): Promise<Bub
   if (program === undefined) return { problem: 'bubblewrap (bwrap) is not installed' };
   const version = await call(program, ['--version']);
   if ('problem' in version) return { problem: `bwrap --version failed: ${version.problem}` };
-  const trial = await call(program, [...wallsOf(network), '--', '/bin/sh', '-c', 'exit 0']);
+  const trial = await call(program, [...bubblewrapWords(network), '--', '/bin/sh', '-c', 'exit 0']);
   if ('problem' in trial) return { problem: `bubblewrap cannot make a sandbox here: ${trial.problem}` };
   return { program, version: version.output };
 }
 
-/** Walls that were tried with success, newest last. */
+/** Mounts that were tried with success, newest last. */
 const tried = new Set<string>();
 const maxTried = 50;
 
 /** Why a sandbox with these words cannot be made. */
-async function tryWalls([program = '', ...words]: readonly string[]): Promise<string | undefined> {
+async function tryMounts([program = '', ...words]: readonly string[]): Promise<string | undefined> {
   const key = [program, ...words].join('\0');
   if (tried.has(key)) return undefined;
   const trial = await call(program, [...words, '--', '/bin/sh', '-c', 'exit 0']);

@@ -1,10 +1,10 @@
 /**
- * Walls of a sandbox on macOS: a profile for sandbox-exec with the rows of the rule that bubblewrap gets. Written after the profiles of
+ * Mounts of a sandbox on macOS: a profile for sandbox-exec with the rows of the rule that bubblewrap gets. Written after the profiles of
  * codex and sandbox-runtime, and not tested on a Mac. Later rules win.
  */
 import { isWithin } from '../paths.ts';
-import type { Place } from './wall-plan.ts';
-import type { SandboxPlaces, Walls } from './walls.ts';
+import type { PathAccess } from './mount-plan.ts';
+import type { Mounts, SandboxPlaces } from './mounts.ts';
 
 /** Part of macOS, at a fixed place: another one on the path could be anything. */
 export const sandboxExec = '/usr/bin/sandbox-exec';
@@ -22,7 +22,7 @@ function quoted(path: string): string {
 const below = (paths: readonly string[]): string => paths.map((path) => `(subpath ${quoted(path)})`).join(' ');
 
 /** The profile of one command. */
-export function seatbeltProfile({ network }: Pick<SandboxPlaces, 'network'>, { plan }: Walls): string {
+export function seatbeltProfile({ network }: Pick<SandboxPlaces, 'network'>, { plan }: Mounts): string {
   const rows = plan.places().filter(({ path }) => !['/', '/tmp', '/dev', '/proc'].includes(path));
   return [
     '(version 1)',
@@ -30,14 +30,14 @@ export function seatbeltProfile({ network }: Pick<SandboxPlaces, 'network'>, { p
     '(deny file-write*)',
     `(allow file-write* ${below(temporary)} ${devices.map((path) => `(literal ${quoted(path)})`).join(' ')})`,
     ...rows.flatMap((row) => linesOf(row, rows)),
-    // A server of one command answers another one, as in the rooms of Linux. Unix sockets count as network.
+    // A server of one command answers another one, as in the sandboxes of Linux. Unix sockets count as network.
     ...(network === 'allow'
       ? []
       : ['(deny network*)', '(allow network* (local ip "localhost:*") (remote ip "localhost:*"))']),
   ].join('\n');
 }
 
-function linesOf({ path, access }: Place, rows: readonly Place[]): readonly string[] {
+function linesOf({ path, access }: PathAccess, rows: readonly PathAccess[]): readonly string[] {
   const place = below([path]);
   switch (access) {
     case 'write':

@@ -11,24 +11,24 @@ import {
   RunningProgram,
   readIdentity,
 } from '../../../supervise/index.ts';
-import { roomScript } from './room-script.ts';
+import { sandboxScript } from './sandbox-script.ts';
 
-/** Programs that make a room and enter it. Absolute paths. */
-export interface RoomPrograms {
+/** Programs that make a sandbox and enter it. Absolute paths. */
+export interface SandboxPrograms {
   readonly bubblewrap: string;
   readonly nsenter: string;
   readonly setpriv: string;
 }
 
-/** Files of a room that outlives its server. */
-export interface RoomFiles {
-  /** Named pipe: the room stays open while a process has the pipe open. */
+/** Files of a sandbox that outlives its server. */
+export interface SandboxFiles {
+  /** Named pipe: the sandbox stays open while a process has the pipe open. */
   readonly line: string;
-  /** Created when the room has ended. */
+  /** Created when the sandbox has ended. */
   readonly end: string;
 }
 
-/** First process of a room, with the facts that a command needs to enter the room. */
+/** First process of a sandbox, with the facts that a command needs to enter the sandbox. */
 interface Inside {
   readonly identity: ProcessIdentity;
   readonly hasNetwork: boolean;
@@ -38,20 +38,20 @@ const pollMs = 2;
 const { O_RDWR, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
 
 /** A sandbox that stays: commands that enter it share `/tmp`, processes and the loopback network. */
-export class Room {
+export class Sandbox {
   /** Commands that are in it. */
   users = 0;
-  /** Descriptor for the keepers of its commands. Absent: the room ends with this process. */
+  /** Descriptor for the keepers of its commands. Absent: the sandbox ends with this process. */
   readonly line: number | undefined;
   readonly inside: Inside;
   readonly #marker: string;
-  /** Absent: an earlier server created the room. */
+  /** Absent: an earlier server created the sandbox. */
   readonly #holder: RunningProgram | undefined;
-  readonly #files: RoomFiles | undefined;
+  readonly #files: SandboxFiles | undefined;
   #isLineOpen: boolean;
   #isReleased = false;
 
-  private constructor(inside: Inside, marker: string, files?: RoomFiles, holder?: RunningProgram) {
+  private constructor(inside: Inside, marker: string, files?: SandboxFiles, holder?: RunningProgram) {
     this.inside = inside;
     this.#marker = marker;
     this.#holder = holder;
@@ -61,25 +61,25 @@ export class Room {
   }
 
   /**
-   * Makes a room. Without files, it ends with this process.
+   * Makes a sandbox. Without files, it ends with this process.
    *
-   * @param walls words for bubblewrap
-   * @param marker finds the remaining processes of the room
+   * @param mounts words for bubblewrap
+   * @param marker finds the remaining processes of the sandbox
    * @throws Error with the words of bubblewrap
    */
   static async open(
-    { bubblewrap }: RoomPrograms,
-    walls: readonly string[],
+    { bubblewrap }: SandboxPrograms,
+    mounts: readonly string[],
     marker: string,
-    files?: RoomFiles,
-  ): Promise<Room> {
+    files?: SandboxFiles,
+  ): Promise<Sandbox> {
     const { promise: isReady, resolve: ready } = Promise.withResolvers<void>();
     let [info, errors] = ['', ''];
     // The namespaces are complete once the command inside runs, not when their numbers are printed.
     const last = ['--unshare-user', '--info-fd', '1', '--', '/bin/sh', '-c', 'echo ready >&2; exec sleep infinity'];
-    const words = [bubblewrap, ...walls, ...last];
+    const words = [bubblewrap, ...mounts, ...last];
     const [program = '', ...args] = files
-      ? ['/bin/sh', '-c', roomScript, 'oratorio-room', files.line, files.end, ...words]
+      ? ['/bin/sh', '-c', sandboxScript, 'oratorio-room', files.line, files.end, ...words]
       : words;
     const holder = new RunningProgram({
       ...{ program, args, seesOurEnd: files !== undefined },
@@ -93,7 +93,7 @@ export class Room {
       },
       lingerMs: 0,
     });
-    const timer = setTimeout(() => holder.stop(), defaults.agent.roomStartMs);
+    const timer = setTimeout(() => holder.stop(), defaults.agent.sandboxStartMs);
     const hasEnded = holder.ended.then(() => true);
     const isOver = await Promise.race([hasEnded, isReady.then(() => false)]);
     clearTimeout(timer);
@@ -109,10 +109,10 @@ export class Room {
           .slice(0, 300) || 'bubblewrap ended',
       );
     }
-    return new Room({ identity, hasNetwork: !walls.includes('--unshare-net') }, marker, files, holder);
+    return new Sandbox({ identity, hasNetwork: !mounts.includes('--unshare-net') }, marker, files, holder);
   }
 
-  /** Finds a room that an earlier server created. @returns undefined: the room has ended */
+  /** Finds a sandbox that an earlier server created. @returns undefined: the sandbox has ended */
   static find(
     {
       pid,
@@ -120,11 +120,11 @@ export class Room {
       hasNetwork,
     }: { readonly pid: number; readonly startedTicks: string; readonly hasNetwork: boolean },
     marker: string,
-    files: RoomFiles,
-  ): Room | undefined {
+    files: SandboxFiles,
+  ): Sandbox | undefined {
     const { bootId, pidNamespace } = ownIdentity();
     const identity = { pid, startedTicks, bootId, pidNamespace };
-    return isProvenOurs(identity, marker) ? new Room({ identity, hasNetwork }, marker, files) : undefined;
+    return isProvenOurs(identity, marker) ? new Sandbox({ identity, hasNetwork }, marker, files) : undefined;
   }
 
   /** False when its processes have ended, or it was released. A process that is ending has no namespaces that a command could enter. */
@@ -139,15 +139,15 @@ export class Room {
     try {
       const { pid } = this.inside.identity;
       const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-      // Orphans in the room become children of its first process, which has one of its own.
+      // Orphans in the sandbox become children of its first process, which has one of its own.
       return /^\d+$/.test(children) && this.isOpen;
     } catch {
       return false;
     }
   }
 
-  /** Words to put before a command so that it runs in the room, without privileges. It begins in the root directory of the room. */
-  words({ nsenter, setpriv }: RoomPrograms): readonly string[] {
+  /** Words to put before a command so that it runs in the sandbox, without privileges. It begins in the root directory of the sandbox. */
+  words({ nsenter, setpriv }: SandboxPrograms): readonly string[] {
     const { identity, hasNetwork } = this.inside;
     return [
       ...[nsenter, '-t', String(identity.pid), '-U', '-m', '-p', '-i', ...(hasNetwork ? [] : ['-n'])],
@@ -156,19 +156,19 @@ export class Room {
   }
 
   /**
-   * Ends the room with all its processes, the inner one first: the outer one collects it, and exits. In the other order the inner one would
-   * be left to the first process of the system, which collects nothing where this server is that process. A released room stays.
+   * Ends the sandbox with all its processes, the inner one first: the outer one collects it, and exits. In the other order the inner one would
+   * be left to the first process of the system, which collects nothing where this server is that process. A released sandbox stays.
    */
   async close(): Promise<void> {
     if (this.#isReleased) return;
     if (this.isOpen) process.kill(this.inside.identity.pid, 'SIGKILL');
     if (this.#holder) {
       const { ended } = this.#holder;
-      const timer = setTimeout(() => this.#holder?.stop(), defaults.agent.roomStartMs);
+      const timer = setTimeout(() => this.#holder?.stop(), defaults.agent.sandboxStartMs);
       await ended;
       clearTimeout(timer);
     } else {
-      const late = performance.now() + defaults.agent.roomStartMs;
+      const late = performance.now() + defaults.agent.sandboxStartMs;
       while (isAlive(this.inside.identity) === 'alive' && performance.now() < late) await sleep(pollMs);
       await killMarked(this.#marker);
     }
@@ -176,7 +176,7 @@ export class Room {
     for (const file of Object.values(this.#files ?? {})) rmSync(file, { force: true });
   }
 
-  /** Leaves the room to the keepers of its commands. */
+  /** Leaves the sandbox to the keepers of its commands. */
   release(): void {
     this.#isReleased = true;
     this.#holder?.release();
@@ -189,8 +189,8 @@ export class Room {
   }
 }
 
-/** Keeps a room open. Undefined: the room is ending. */
-function openLine({ line }: RoomFiles): number | undefined {
+/** Keeps a sandbox open. Undefined: the sandbox is ending. */
+function openLine({ line }: SandboxFiles): number | undefined {
   try {
     return openSync(line, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
   } catch {

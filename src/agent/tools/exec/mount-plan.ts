@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { isWithin } from '../paths.ts';
 import { type Access, strictness } from './sandbox-rule.ts';
 
-/** A place with the access of commands to it. */
-export interface Place {
+/** A path with the access of commands to it. */
+export interface PathAccess {
   /** Canonical: no part that exists is a symlink. */
   readonly path: string;
   readonly access: Access;
@@ -20,14 +20,14 @@ export function statOf(path: string, stat: typeof lstatSync | typeof statSync = 
 }
 
 /** Places of a sandbox by path. The longest path that contains a file decides; of two rows for one path the stricter one. */
-export class WallPlan {
+export class MountPlan {
   readonly #places = new Map<string, Access>();
 
-  constructor(base: readonly Place[]) {
+  constructor(base: readonly PathAccess[]) {
     for (const { path, access } of base) this.#places.set(path, access);
   }
 
-  add(...places: readonly Place[]): void {
+  add(...places: readonly PathAccess[]): void {
     for (const { path, access } of places) {
       const known = this.#places.get(path);
       if (known === undefined || strictness.indexOf(access) > strictness.indexOf(known)) this.#places.set(path, access);
@@ -35,12 +35,12 @@ export class WallPlan {
   }
 
   /** Sets a place and replaces its row. */
-  set({ path, access }: Place): void {
+  set({ path, access }: PathAccess): void {
     this.#places.set(path, access);
   }
 
   /** Row that decides about a path. */
-  rowOf(path: string): Place {
+  rowOf(path: string): PathAccess {
     for (let place = path; ; place = dirname(place)) {
       const access = this.#places.get(place);
       if (access !== undefined) return { path: place, access };
@@ -60,7 +60,7 @@ export class WallPlan {
   }
 
   /** All places, a directory before the places in it. A hidden place in a hidden one is left out, unless it holds others. */
-  places(): readonly Place[] {
+  places(): readonly PathAccess[] {
     const places = [...this.#places].map(([path, access]) => ({ path, access }));
     const around = new Set(places.flatMap(({ path }) => parentsOf(path)));
     return places

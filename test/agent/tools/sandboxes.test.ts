@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { BackgroundProcesses, OutputFiles, Rooms, ThreadDirectories } from '../../../src/agent/index.ts';
+import { BackgroundProcesses, OutputFiles, Sandboxes, ThreadDirectories } from '../../../src/agent/index.ts';
 import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
 import { markerVariable } from '../../../src/supervise/index.ts';
 import { scanProcesses } from '../../../src/supervise/scan.ts';
@@ -22,13 +22,13 @@ import { killIfThere } from '../../hub/harness.ts';
 import { until } from '../../supervise/helpers.ts';
 import { call, onBug, temporaryWorkspace } from './run-tool.ts';
 
-const environment = { ...process.env, [markerVariable]: `test-of-rooms-${process.pid}` };
+const environment = { ...process.env, [markerVariable]: `test-of-sandboxes-${process.pid}` };
 const isAvailable = await (async () => {
-  const rooms = new Rooms(environment);
-  return rooms.areAvailable().finally(() => rooms.close());
+  const sandboxes = new Sandboxes(environment);
+  return sandboxes.areAvailable().finally(() => sandboxes.close());
 })();
 
-/** Processes that the rooms of this test have started. */
+/** Processes that the sandboxes of this test have started. */
 const ours = async () =>
   (await scanProcesses())
     .filter(
@@ -41,23 +41,23 @@ function stage(t: Test, overrides: Partial<ExecSettings> = {}) {
   const workspacePath = temporaryWorkspace(t);
   const home = temporaryWorkspace(t);
   const outputs = new OutputFiles(join(home, 'outputs'));
-  const rooms = new Rooms(environment);
+  const sandboxes = new Sandboxes(environment);
   const processes = new BackgroundProcesses({ secrets: [], outputs, onBug });
   t.teardown(async () => {
     await processes.close();
-    await rooms.close();
+    await sandboxes.close();
   });
   const tool = createExec({
     ...{ timeoutMs: 60_000, maxTimeoutMs: 60_000, maxOutputChars: 10_000, sandbox: 'required', network: 'deny' },
     ...{ home, pathRules: { blockedPaths: [], protectedDirectories: [home] }, passEnvironment: [], secrets: [] },
-    ...{ environment, outputs, rooms, processes },
+    ...{ environment, outputs, sandboxes, processes },
     ...overrides,
   });
   const run = (command: string, more: object = {}, threadId = 'thread_a') =>
     call(tool, { command, ...more }, { workspacePath, threadId });
   const git = (...words: string[]) =>
     execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...words], { cwd: workspacePath, stdio: 'pipe' });
-  return { workspacePath, home, outputs, rooms, processes, tool, run, git };
+  return { workspacePath, home, outputs, sandboxes, processes, tool, run, git };
 }
 
 t.test(
@@ -78,7 +78,7 @@ t.test(
   },
 );
 
-t.test('a room has no privileges, no way to the host, and its own processes only', async (t) => {
+t.test('a shared sandbox has no privileges, no way to the host, and its own processes only', async (t) => {
   if (!isAvailable) return;
   const { run, workspacePath } = stage(t);
   const outside = temporaryWorkspace(t);
@@ -102,7 +102,7 @@ t.test('a room has no privileges, no way to the host, and its own processes only
   t.notMatch((await run('ls /proc')).text, new RegExp(`^${process.pid}$`, 'm'));
 });
 
-t.test('the room hides state and keys of the user, and shows whole outputs', async (t) => {
+t.test('the sandbox hides state and keys of the user, and shows whole outputs', async (t) => {
   if (!isAvailable) return;
   const { run, workspacePath, home, outputs } = stage(t);
   mkdirSync(join(workspacePath, '.oratorio'));
@@ -184,7 +184,7 @@ t.test('a failure that the sandbox may have caused says so, any other one does n
   t.notMatch((await run('cat missing')).text, /sandbox/);
 });
 
-t.test('a rule gives one command the network; a call outside has no walls', async (t) => {
+t.test('a rule gives one command the network; a call outside is not sandboxed', async (t) => {
   if (!isAvailable) return;
   const { tool, workspacePath } = stage(t);
   const outside = temporaryWorkspace(t);
@@ -216,14 +216,14 @@ t.test('without a sandbox a call outside is like any other', async (t) => {
   t.match(await tool.approvalFor(parsed.args, { workspacePath }), { operation: 'run', isAskedAlways: undefined });
 });
 
-t.test('a room ends with its conversation, with everything in it', async (t) => {
+t.test('a shared sandbox ends with its conversation, with everything in it', async (t) => {
   if (!isAvailable) return;
-  const { run, rooms } = stage(t);
+  const { run, sandboxes } = stage(t);
   await run('env -i setsid sleep 3500 > /dev/null 2>&1 & echo away');
   await run('true', {}, 'thread_b');
   t.ok((await ours()).length > 0);
-  await rooms.end('thread_a');
-  await rooms.end('thread_b');
+  await sandboxes.end('thread_a');
+  await sandboxes.end('thread_b');
   await until('they are gone', async () => (await ours()).length === 0);
 });
 
@@ -236,7 +236,7 @@ t.test('a sandbox that was killed is made again', async (t) => {
   t.equal((await run('echo again; ls /tmp')).text.split('\n')[0], 'again');
 });
 
-t.test('new places make a new room, but none is taken from a command', async (t) => {
+t.test('new places make a new sandbox, but none is taken from a command', async (t) => {
   if (!isAvailable) return;
   const { run, home, processes } = stage(t);
   await run('echo x > /tmp/file; sleep 0.1');
@@ -248,21 +248,21 @@ t.test('new places make a new room, but none is taken from a command', async (t)
     join(home, 'hub', 'appservers.json'),
     JSON.stringify({ appServers: [{ canonicalWorkspacePath: other }] }),
   );
-  t.equal((await run('cat /tmp/file')).text, 'x', 'a background process holds the room');
+  t.equal((await run('cat /tmp/file')).text, 'x', 'a background process keeps the sandbox open');
   await processes.stop('thread_a', /proc_\w+/.exec(text)?.[0] ?? '');
-  await until('the room is left', async () => (await run('cat /tmp/file')).isError || sleep(5));
+  await until('the sandbox is left', async () => (await run('cat /tmp/file')).isError || sleep(5));
 });
 
 t.test('endIdle ends an idle sandbox, one with a process stays; /tmp is there again', async (t) => {
   if (!isAvailable) return;
   const temporary = new ThreadDirectories(temporaryWorkspace(t));
-  const { run, rooms, processes } = stage(t, { temporary });
+  const { run, sandboxes, processes } = stage(t, { temporary });
   const { text } = await run('echo x > /tmp/file; sleep 3502', { background: true });
-  await rooms.endIdle('thread_a');
+  await sandboxes.endIdle('thread_a');
   t.not((await ours()).length, 0);
   await processes.stop('thread_a', /proc_\w+/.exec(text)?.[0] ?? '');
   await until('it is left and ends', async () => {
-    await rooms.endIdle('thread_a');
+    await sandboxes.endIdle('thread_a');
     return (await ours()).length === 0;
   });
   t.equal((await run('cat /tmp/file')).text, 'x');
@@ -271,21 +271,21 @@ t.test('endIdle ends an idle sandbox, one with a process stays; /tmp is there ag
   t.notOk(existsSync(join(temporary.directory, 'thread_a')));
 });
 
-t.test('where no process may enter a room each command has a sandbox of its own', async (t) => {
+t.test('where no process may enter a shared sandbox each command has a sandbox of its own', async (t) => {
   if (!isAvailable) return;
   const programs = temporaryWorkspace(t);
   writeFileSync(join(programs, 'nsenter'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
   const poor = { ...environment, PATH: `${programs}:${process.env['PATH']}` };
-  const rooms = new Rooms(poor);
-  t.equal(await rooms.areAvailable(), false);
-  const { run } = stage(t, { environment: poor, rooms });
+  const sandboxes = new Sandboxes(poor);
+  t.equal(await sandboxes.areAvailable(), false);
+  const { run } = stage(t, { environment: poor, sandboxes });
   t.equal((await run('echo x > /tmp/file && cat /tmp/file')).text, 'x');
   t.equal((await run('cat /tmp/file')).isError, true);
 });
 
 for (const [place, own] of [
-  ['room', {}],
-  ['sandbox of one command', { rooms: undefined }],
+  ['shared sandbox', {}],
+  ['sandbox of one command', { sandboxes: undefined }],
 ] as const) {
   t.test(
     `regression: H52 set-id bits that a command in a ${place} gives to a file are cleared, and the file is named`,
@@ -314,9 +314,9 @@ for (const [place, own] of [
   );
 }
 
-t.test('the effects of a process that escapes the end of its command are judged when the room ends', async (t) => {
+t.test('the effects of a process that escapes the end of its command are judged when the sandbox ends', async (t) => {
   if (!isAvailable || process.platform !== 'linux') return;
-  const { run, rooms, workspacePath, git } = stage(t);
+  const { run, sandboxes, workspacePath, git } = stage(t);
   git('init', '-q');
   const at = (name: string) => join(workspacePath, name);
   const late =
@@ -325,7 +325,7 @@ t.test('the effects of a process that escapes the end of its command are judged 
   writeFileSync(at('go'), '');
   await until('it has written', async () => existsSync(at('done')));
   t.ok(existsSync(at('made/.git/hooks/pre-commit')), 'no command has ended since');
-  await rooms.end('thread_a');
+  await sandboxes.end('thread_a');
   t.notOk(existsSync(at('made/.git/hooks/pre-commit')));
   t.equal(statSync(at('s')).mode & 0o7777, 0o755);
 });

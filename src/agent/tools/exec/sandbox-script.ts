@@ -1,14 +1,14 @@
 /**
- * Shell that keeps a room open for commands that outlive the agent server. Arguments: a named pipe (the line), a file that reports the
+ * Shell that keeps a sandbox open for commands that outlive the agent server. Arguments: a named pipe (the line), a file that reports the
  * end, then the command line of bubblewrap. Standard input ends with the agent server.
  *
  * A second shell, the watch, waits for the end of the agent server, then for the end of all keepers, which hold the line, and then ends the
- * room. A room also ends with this shell, and with its own first process.
+ * sandbox. A sandbox also ends with this shell, and with its own first process.
  *
- * A command can end bubblewrap while processes of the room still run. So the file is created only after the end of the first process,
+ * A command can end bubblewrap while processes of the sandbox still run. So the file is created only after the end of the first process,
  * which the kernel lets end last. If its process id is unknown, the file is not created, and the end is unknown.
  */
-export const roomScript = `
+export const sandboxScript = `
 exec 6<&0 </dev/null
 line=$1 end=$2
 shift 2
@@ -16,21 +16,21 @@ mkfifo -m 600 "$line" || exit
 exec 4<>"$line" 5<"$line" 4>&-
 trap '' HUP INT TERM
 "$@" 5<&- 6<&- &
-room=$!
+sandbox=$!
 (
   exec >/dev/null 2>&1
   read -r _ <&6
   read -r _ <&5
-  read -r inner _ <"/proc/$room/task/$room/children" && kill -KILL "$inner" || kill -KILL $room
+  read -r inner _ <"/proc/$sandbox/task/$sandbox/children" && kill -KILL "$inner" || kill -KILL $sandbox
 ) &
 watch=$!
 exec 5<&- 6<&- >/dev/null 2>&1
-until read -r inner _ <"/proc/$room/task/$room/children"; do
-  [ -d "/proc/$room/task" ] || break
+until read -r inner _ <"/proc/$sandbox/task/$sandbox/children"; do
+  [ -d "/proc/$sandbox/task" ] || break
   sleep 0.01
 done
 read -r facts <"/proc/$inner/stat" && set -- \${facts##*)} && shift 19 && started=$1
-wait $room
+wait $sandbox
 while read -r facts <"/proc/$inner/stat"; do
   set -- \${facts##*)}
   [ "$1" = Z ] && break

@@ -1,13 +1,13 @@
-/** Walls of a sandbox: the rule of `sandbox-rule.ts` for the places of one machine, and the words for bubblewrap. Later words win. */
+/** Mounts of a sandbox: the rule of `sandbox-rule.ts` for the places of one machine, and the words for bubblewrap. Later words win. */
 import { lstatSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { canonicalPath } from '../../../lib/index.ts';
 import { isWithin } from '../paths.ts';
 import { homePlaces } from './home-places.ts';
+import { MountPlan, type PathAccess, statOf } from './mount-plan.ts';
 import { boundSockets } from './open-sockets.ts';
 import type { Placeholders } from './placeholders.ts';
 import { runNames } from './sandbox-rule.ts';
-import { type Place, statOf, WallPlan } from './wall-plan.ts';
 
 /** `Tools.Shell.Network`: network access of a sandboxed command. */
 export type SandboxNetwork = 'deny' | 'allow';
@@ -33,7 +33,7 @@ export interface SandboxPlaces {
   readonly readable?: string | undefined;
   /** Directory of records for `sweepPlaceholders`. Absent: a kill leaves placeholders. */
   readonly records?: string | undefined;
-  /** Directory of the commands that outlive this server, see `WallsRecord`. Absent: no command of this sandbox does. */
+  /** Directory of the commands that outlive this server, see `MountsRecord`. Absent: no command of this sandbox does. */
   readonly kept?: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export const floor: readonly string[] = [
 ];
 
 /**
- * Floor with a `/dev` that needs no second user namespace: `--dev` makes one for normal users, and a process that enters the room
+ * Floor with a `/dev` that needs no second user namespace: `--dev` makes one for normal users, and a process that enters the sandbox
  * would not be in it.
  */
 export const sharedFloor: readonly string[] = [
@@ -65,7 +65,7 @@ export const sharedFloor: readonly string[] = [
 ];
 
 /** Places that `floor` makes. */
-const floorPlaces: readonly Place[] = [
+const floorPlaces: readonly PathAccess[] = [
   { path: '/', access: 'read' },
   { path: '/tmp', access: 'hidden' },
   { path: '/dev', access: 'hidden' },
@@ -75,15 +75,15 @@ const floorPlaces: readonly Place[] = [
 const isOfFloor = (path: string): boolean => floorPlaces.some((place) => place.path === path);
 
 /** A plan with the links that stand in hidden directories. */
-export interface Walls {
-  readonly plan: WallPlan;
+export interface Mounts {
+  readonly plan: MountPlan;
   readonly links: ReadonlyMap<string, string>;
 }
 
 /** Rows of the rule for these places. @param ofGit rows for the git directories of the workspace */
-export function wallsFor(places: SandboxPlaces, ofGit: readonly Place[]): Walls {
+export function mountsFor(places: SandboxPlaces, ofGit: readonly PathAccess[]): Mounts {
   const { workspacePath, network, hidden, readable, environment = process.env, visibleHome = [] } = places;
-  const plan = new WallPlan(floorPlaces);
+  const plan = new MountPlan(floorPlaces);
   const home = homePlaces({ environment, workspacePath, visible: visibleHome });
   plan.add(...home.places);
   if (network === 'deny') plan.add(...runPlaces());
@@ -100,7 +100,7 @@ export function wallsFor(places: SandboxPlaces, ofGit: readonly Place[]): Walls 
 }
 
 /** Sockets of services are in `/run`: session bus, container daemons, terminal multiplexers, databases. */
-function runPlaces(): readonly Place[] {
+function runPlaces(): readonly PathAccess[] {
   const hidden = [...new Set(['/run', '/var/run'].map((path) => canonicalPath(path)))].filter((path) =>
     statOf(path)?.isDirectory(),
   );
@@ -112,7 +112,7 @@ function runPlaces(): readonly Place[] {
 }
 
 /** Directories of `PATH` below hidden ones other than the home; one around the workspace would show its neighbours. */
-function programPlaces({ PATH = '' }: Environment, workspacePath: string, plan: WallPlan): readonly Place[] {
+function programPlaces({ PATH = '' }: Environment, workspacePath: string, plan: MountPlan): readonly PathAccess[] {
   const isApart = (path: string) => !isWithin(workspacePath, path) && !isWithin(path, workspacePath);
   const found = PATH.split(delimiter)
     .filter((path) => isAbsolute(path) && statOf(path)?.isDirectory() === true)
@@ -123,14 +123,14 @@ function programPlaces({ PATH = '' }: Environment, workspacePath: string, plan: 
 }
 
 /** A place by its canonical path. A missing one in the workspace can neither be made nor read. */
-function hiddenPlace({ path }: Hidden, workspacePath: string): readonly Place[] {
+function hiddenPlace({ path }: Hidden, workspacePath: string): readonly PathAccess[] {
   const real = canonicalPath(path);
   if (statOf(real)) return [{ path: real, access: 'hidden' }];
   return isWithin(workspacePath, real) ? [{ path: real, access: 'absentHidden' }] : [];
 }
 
 /** Opens a directory in a hidden one, which cannot be listed then. */
-function showWithin(plan: WallPlan, path: string): void {
+function showWithin(plan: MountPlan, path: string): void {
   const around = plan.rowOf(path);
   if (around.access === 'hidden' && !isOfFloor(around.path)) plan.set({ path: around.path, access: 'closed' });
   plan.set({ path, access: 'read' });
@@ -148,7 +148,7 @@ export interface StandingNames {
  *
  * @param standing makes placeholders; absent: names that are missing stay so, for a trial
  */
-export function wordsOf(places: SandboxPlaces, { plan, links }: Walls, standing?: StandingNames): string[] {
+export function wordsOf(places: SandboxPlaces, { plan, links }: Mounts, standing?: StandingNames): string[] {
   const { temporary, workspacePath } = places;
   const words = temporary === undefined ? [] : ['--bind', temporary, '/tmp'];
   const closing: string[] = [];
@@ -180,12 +180,12 @@ export function wordsOf(places: SandboxPlaces, { plan, links }: Walls, standing?
   return [...words, ...closing];
 }
 
-const isHidden = (access: Place['access']): boolean => access === 'hidden' || access === 'absentHidden';
+const isHidden = (access: PathAccess['access']): boolean => access === 'hidden' || access === 'absentHidden';
 
 /** Makes a placeholder. @returns it with the directories above it that were made; undefined: it cannot be made */
 function stand(
   path: string,
-  access: Place['access'],
+  access: PathAccess['access'],
   workspacePath: string,
   standing?: StandingNames,
 ): readonly string[] | undefined {
@@ -196,7 +196,7 @@ function stand(
   return made;
 }
 
-function wordsFor(path: string, access: Place['access']): readonly string[] {
+function wordsFor(path: string, access: PathAccess['access']): readonly string[] {
   switch (access) {
     case 'write':
       return ['--bind', path, path];
