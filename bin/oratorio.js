@@ -49,7 +49,12 @@ function runUnder(node) {
   child.on('exit', (code, signal) => process.exit(signal ? 128 + constants.signals[signal] : code));
 }
 
-if (!existsSync(main)) {
+if (process.platform === 'win32') {
+  console.error(
+    '✖ Oratorio does not run on Windows itself.\n  Install WSL2 (wsl --install), then install Oratorio in its Linux: docs/install.md',
+  );
+  process.exitCode = 7;
+} else if (!existsSync(main)) {
   console.error('✖ This checkout of Oratorio has not been built.\n  Run: npm run build');
   process.exitCode = 1;
 } else if (process.versions.node.startsWith('22.')) {
