@@ -11,6 +11,12 @@ export interface Ran {
   readonly text: string;
 }
 
+/** A program that was started. */
+export interface Started {
+  readonly ended: Promise<Ran>;
+  readonly kill: () => void;
+}
+
 const isNode = /^(?:node|nodejs|npm|npx|corepack|yarn.*|pnpm.*|oratorio)$/;
 
 export class CleanUser {
@@ -36,23 +42,23 @@ export class CleanUser {
   }
 
   /** Runs a script of the shell, whose processes share one network of their own where bubblewrap can make one. */
-  async run(script: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
-    const words = ['-ec', script];
-    const [program = 'sh', ...args] = hasRooms()
-      ? ['bwrap', '--dev-bind', '/', '/', '--unshare-net', '--', '/bin/sh', ...words]
-      : ['sh', ...words];
-    const child = spawn(program, args, {
-      cwd: this.home,
-      env: { ...this.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+  run(script: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+    const shell = ['/bin/sh', '-ec', script];
+    const room = ['bwrap', '--dev-bind', '/', '/', '--unshare-net', '--'];
+    return this.start(hasRooms() ? [...room, ...shell] : shell, env).ended;
+  }
+
+  /** Starts a program in the network of this machine. */
+  start([program = '', ...args]: readonly string[], env: Readonly<Record<string, string>> = {}): Started {
+    const options = { cwd: this.home, env: { ...this.env, ...env } };
+    const child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
     let text = '';
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk;
       });
-    const [code] = (await once(child, 'close')) as [number | null];
-    return { code, text };
+    const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, text }));
+    return { ended, kill: () => child.kill('SIGKILL') };
   }
 
   /** Files of the home that are not the user's own state, relative and sorted. */

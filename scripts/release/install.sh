@@ -198,10 +198,13 @@ stop_hub() {
   for unit in "${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user/oratorio-hub.service" "$HOME/Library/LaunchAgents/dev.oratorio.hub.plist"; do
     [ ! -f "$unit" ] || ! grep -q "$base/" "$unit" || "$1" service remove || say 'The Hub could not be removed from the programs of log-in.'
   done
+  for trial in "$base"/versions/.new-*/trial/home; do
+    [ ! -d "$trial" ] || ORATORIO_HOME=$trial "$1" hub stop
+  done
   pid=$("$1" hub status --json 2>/dev/null | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p')
   [ -n "$pid" ] || return 0
-  running=$(readlink "/proc/$pid/exe" 2>/dev/null || ps -o args= -p "$pid")
-  case $running in "$base"/*) "$1" hub stop || fail 'The Hub could not be stopped.' 'Stop it, then run this again: oratorio hub stop' ;; esac
+  running=$(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null || ps -ww -o args= -p "$pid")
+  case $running in *"$base/"*) "$1" hub stop || fail 'The Hub could not be stopped.' 'Stop it, then run this again: oratorio hub stop' ;; esac
 }
 
 uninstall() {

@@ -14,6 +14,7 @@ import { root } from '../../scripts/toolchain.mjs';
 import { refreshCatalogue } from '../../src/agent/providers/catalogue/refresh.ts';
 import { OpenAiProvider } from '../../src/agent/providers/openai.ts';
 import { search } from '../../src/agent/tools/web/search/search.ts';
+import { findRelease, releaseAddress } from '../../src/cli/update/index.ts';
 import { repositoryNamed } from '../../src/deploy/files/index.ts';
 import { createAppClient, readApp } from '../../src/deploy/github/index.ts';
 import { asReported } from '../../src/deploy/operations/place-repository.ts';
@@ -193,6 +194,12 @@ for (const [name, client] of Object.entries(clients)) {
 t.test('web push: requests leave through the proxy, which resolves the name', async (t) => {
   const host = hostOf('push');
   t.same(await requestsOf(push, `https://${host}`), [`tunnel ${host}:443`, `tls ${host} /push`]);
+});
+
+t.test('self-update: requests leave through the proxy, in a tunnel', async (t) => {
+  const host = hostOf('release');
+  const find = (base: string) => findRelease(releaseAddress(base), directory, signal);
+  t.same(await requestsOf(find, `https://${host}`), [`tunnel ${host}:443`, `tls ${host} /SHA256SUMS`]);
 });
 
 t.test('a client without the proxy is noticed', async (t) => {

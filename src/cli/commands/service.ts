@@ -1,18 +1,18 @@
 /** `oratorio service …`: the Hub starts with the user's session. Each function is one command. */
 
-import { hubCommand } from '../../client/index.ts';
-import { userHome } from '../../lib/index.ts';
+import { lastingRoot, userHome } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { pairs } from '../render.ts';
 import { type ServiceManager, type ServiceStatus, serviceManager } from '../service/index.ts';
+import { hubCommandAt } from '../update/index.ts';
 
 const managerOf = ({ env, signal }: CommandContext): ServiceManager =>
   serviceManager({ userHome: userHome(env), env, signal });
 
 export async function install(context: CommandContext): Promise<number> {
   const { output, home, env } = context;
-  const { command, args } = hubCommand();
+  const { command, args } = hubCommandAt(lastingRoot());
   const status = await managerOf(context).install({
     command: [command, ...args],
     env: { ORATORIO_HOME: home, ...(env['PATH'] && { PATH: env['PATH'] }) },

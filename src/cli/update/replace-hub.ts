@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectHub, discoverHub, HubClient } from '../../client/index.ts';
+import { userHome } from '../../lib/index.ts';
+import { defaults, type HubLock } from '../../protocol/index.ts';
+import { readIdentity } from '../../supervise/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError } from '../errors.ts';
+import { serviceManager } from '../service/index.ts';
+import { hubCommandAt } from './hub-command.ts';
+
+/** Longest wait for the end of a Hub. */
+const endMs = 2 * defaults.supervise.drainDeadlineMs;
+const pollMs = 25;
+
+/** Whether a Hub runs, which an update has to replace. */
+export const isHubRunning = async ({ home, signal }: CommandContext): Promise<boolean> =>
+  (await discoverHub({ home, signal })).kind === 'found';
+
+/** Ends the Hub, if one runs. Its agent servers keep running, with their turns. */
+export async function detachHub({ home, signal }: CommandContext): Promise<void> {
+  const found = await discoverHub({ home, signal });
+  if (found.kind === 'found') await endHub(found.lock, signal, true);
+}
+
+/** Ends a Hub, with its agent servers unless it detaches. Returns when its process is gone. */
+export async function endHub(lock: HubLock, signal: AbortSignal, detach = false): Promise<void> {
+  await new HubClient(lock).shutdown({ detach, signal });
+  const deadline = performance.now() + endMs;
+  while (readIdentity(lock.pid) !== 'gone') {
+    if (performance.now() > deadline) {
+      const problem = `The Hub (process ${lock.pid}) does not end.`;
+      throw new CliError('failure', problem, 'Look again: oratorio hub status');
+    }
+    await sleep(pollMs, undefined, { signal });
+  }
+}
+
+/**
+ * Starts the Hub of a version: as a program of log-in where it is one, detached elsewhere. It adopts the running agent servers.
+ * @param current path of the installation that stays valid
+ * @returns the version of the Hub that serves
+ * @throws Error when no Hub comes up
+ */
+export async function startHubOf(context: CommandContext, directory: string, current: string): Promise<string> {
+  const { home, signal } = context;
+  if (await restartService(context, current)) return (await connectHub({ home, signal })).status.hubVersion;
+  const { status } = await connectHub({ home, signal, command: hubCommandAt(directory) });
+  return status.hubVersion;
+}
+
+/** @returns whether the Hub is a program of log-in, which then runs the version at `current` */
+async function restartService({ home, env, signal }: CommandContext, current: string): Promise<boolean> {
+  const manager = await serviceOf(env, signal);
+  if (!manager) return false;
+  const { command, args } = hubCommandAt(current);
+  const variables = { ORATORIO_HOME: home, ...(env['PATH'] && { PATH: env['PATH'] }) };
+  await manager.install({ command: [command, ...args], env: variables });
+  return true;
+}
+
+async function serviceOf(env: CommandContext['env'], signal: AbortSignal) {
+  try {
+    const manager = serviceManager({ userHome: userHome(env), env, signal });
+    return (await manager.status()).isInstalled ? manager : undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof CliError) return undefined;
+    throw error;
+  }
+}
