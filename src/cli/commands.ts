@@ -475,11 +475,11 @@ export const commands: readonly CommandSpec[] = [
     name: 'self-update',
     describe: [
       'Install the newest release, or go back if it fails.',
-      'For an installation by install.sh; for another one it names the command to run. Verifies checksum and signature, and tries the new version in a home of its own before it is used. Running turns go on; a Hub that runs is replaced.',
+      'For an installation by install.sh; for another one it names the command to run. Verifies checksum and signature, and tries the new version in a home of its own before it is used. Running turns continue; a Hub that runs is replaced.',
     ],
     options: [
       { name: 'from', value: 'address', describe: 'Read the release here: https address or directory' },
-      { name: 'check', describe: 'Only say whether there is a newer release' },
+      { name: 'check', describe: 'Report whether there is a newer release, install nothing' },
       { name: 'allow-older', describe: 'Install a release that is older, too' },
       json,
     ],
