@@ -53,7 +53,8 @@ const newest = (found: string, order: number): string =>
 
 function report({ output }: CommandContext, found: string, isReplaced: boolean): void {
   output.line(`${output.colors.green('✔')} Oratorio ${found} is in use; it was ${version}`);
-  if (isReplaced) output.line('  The Hub was replaced. Agent servers restart when they are idle; their turns continue.');
+  if (isReplaced)
+    output.line('  The Hub was replaced. Agent servers restart when they are idle; their turns continue.');
 }
 
 /** @throws CliError for an installation that another program updates */
