@@ -36,7 +36,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   acp: ['client', ...lower],
   automations: ['agent', 'supervise', ...lower],
   telemetry: ['agent', 'inspect', ...lower],
-  dashboard: ['agent', 'automations', 'telemetry', 'inspect', 'supervise', ...lower],
+  dashboard: ['agent', 'checkpoints', 'automations', 'telemetry', 'inspect', 'supervise', ...lower],
   appserver: [
     'agent',
     'checkpoints',

@@ -1,5 +1,6 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { enableWriteAheadLog, loadSqlite } from '../supervise/index.ts';
 import { CheckpointError, explained } from './errors.ts';
 
@@ -144,6 +145,13 @@ const indexes = `
   CREATE INDEX IF NOT EXISTS entriesSkipped ON entries (path, fromSeq, toSeq, size, target) WHERE kind = 'skipped';
 `;
 
+/** Address of a database that was closed: reading it puts no log beside it, which would look like that of a killed process. */
+function unchanged(file: string): URL {
+  const address = pathToFileURL(file);
+  address.searchParams.set('immutable', '1');
+  return address;
+}
+
 export type Row = Readonly<Record<string, unknown>>;
 
 /** The database of one tree's checkpoints, with its prepared statements. */
@@ -153,20 +161,28 @@ export class CheckpointDatabase {
 
   readonly #file: string;
 
-  /** @param file in a directory that is this user's only. @throws the error of SQLite, CheckpointError for a newer version or damage */
-  constructor(file: string) {
+  /**
+   * @param file in a directory that is this user's only
+   * @param readOnly opens an existing store and never changes it
+   * @throws the error of SQLite, CheckpointError for a newer version or damage
+   */
+  constructor(file: string, { readOnly = false } = {}) {
     this.#file = file;
-    this.#sqlite = new (loadSqlite().DatabaseSync)(file, { timeout: busyMs });
+    const place = readOnly && !existsSync(`${file}-wal`) ? unchanged(file) : file;
+    this.#sqlite = new (loadSqlite().DatabaseSync)(place, { timeout: busyMs, readOnly });
     try {
-      chmodSync(file, 0o600);
       this.#sqlite.exec('PRAGMA trusted_schema = OFF');
+      if (readOnly) {
+        this.#checkVersion();
+        return;
+      }
+      chmodSync(file, 0o600);
       enableWriteAheadLog(this.#sqlite, busyMs);
       // Moving the log into the database flushes the disk: rarely, and when the file is closed.
       this.#sqlite.exec(
         `PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = ${logPages}; PRAGMA cache_size = -${cacheKiB}`,
       );
-      const found = Number(this.get('PRAGMA user_version')?.['user_version']);
-      if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
+      const found = this.#checkVersion();
       if (found === 0) this.transaction(() => this.#sqlite.exec(schema));
       // A program that knows no groups must not take groups for damaged contents.
       if (found === 1 || found === 2) this.transaction(() => this.#sqlite.exec(upgrade));
@@ -175,6 +191,13 @@ export class CheckpointDatabase {
       this.#sqlite.close();
       throw explained(error, file);
     }
+  }
+
+  /** Version of the file; 0: new. @throws CheckpointError for a newer one */
+  #checkVersion(): number {
+    const found = Number(this.get('PRAGMA user_version')?.['user_version']);
+    if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');
+    return found;
   }
 
   run(sql: string, ...values: SQLInputValue[]): { readonly changes: number; readonly lastKey: number } {

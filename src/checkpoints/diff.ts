@@ -6,7 +6,7 @@ import { type History, notCoveredOf, plainEntry } from './history.ts';
 import { movedIn } from './moved-repositories.ts';
 import { ownerKey } from './owner.ts';
 import { type PutBack, putBackOf } from './put-back.ts';
-import type { Repositories } from './repositories.ts';
+import type { SavedStates } from './repositories.ts';
 import { unifiedText } from './unified.ts';
 
 /** One path that turns have changed. */
@@ -48,7 +48,7 @@ const binaryProbeBytes = 8_000;
 export interface DiffedStore {
   readonly history: History;
   readonly contents: ContentReader;
-  readonly repositories: Repositories;
+  readonly repositories: SavedStates;
 }
 
 /** Compares the files before and after turns: each path before the first of these changes, and after the last one. */

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { messageOf, packageRoot } from '../lib/index.ts';
 import type { CallArguments, CallName, CallResult, Engines, TreePlace } from './calls.ts';
+import type { DiffRequest, TurnDiff } from './diff.ts';
 import { CheckpointError } from './errors.ts';
 
 export type ThreadRequest = { readonly id: number } & (
@@ -15,6 +16,7 @@ export type ThreadRequest = { readonly id: number } & (
       readonly args: CallArguments<CallName>;
     }
   | { readonly kind: 'release'; readonly treeId: string }
+  | { readonly kind: 'storedDiff'; readonly root: string; readonly directory: string; readonly request: DiffRequest }
 );
 
 export type ThreadReply = { readonly id: number } & (
@@ -81,6 +83,15 @@ export class EngineThread implements Engines {
     return (await this.#ask((id) => ({ id, kind: 'call', place, name, args }))) as CallResult<N>;
   }
 
+  /** Changes of turns in a store that no engine has open: writes nothing. @throws CheckpointError, Error */
+  async storedDiff(root: string, directory: string, request: DiffRequest): Promise<TurnDiff> {
+    try {
+      return (await this.#ask((id) => ({ id, kind: 'storedDiff', root, directory, request }))) as TurnDiff;
+    } finally {
+      await this.#rest();
+    }
+  }
+
   prepare(): void {
     if (this.#worker || this.#waiting.length > 0) return;
     // No caller waits for the thread yet.
@@ -90,6 +101,11 @@ export class EngineThread implements Engines {
   async release(treeId: string): Promise<void> {
     if (!this.#open.delete(treeId) || (!this.#worker && this.#waiting.length === 0)) return;
     await this.#ask((id) => ({ id, kind: 'release', treeId }));
+    await this.#rest();
+  }
+
+  /** Ends the thread when it has no more work. */
+  async #rest(): Promise<void> {
     if (this.#isKept || this.#open.size > 0 || this.#pending.size > 0) return;
     const worker = this.#worker;
     this.#worker = undefined;

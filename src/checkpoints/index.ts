@@ -18,6 +18,7 @@ export type { RestoreOutcome } from './requests.ts';
 export { type RestoreResult, TreeCheckpoints, type TreeCheckpointsOptions } from './tree-checkpoints.ts';
 export {
   type RestoreFiles,
+  storedChanges,
   type TurnPlace,
   WorkspaceCheckpoints,
   type WorkspaceCheckpointsOptions,

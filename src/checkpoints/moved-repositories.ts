@@ -3,13 +3,13 @@ import { childOf, shownPath } from './byte-path.ts';
 import type { NotCovered } from './entry.ts';
 import { type GitState, isMoved, isOwnPart, isSamePlace, movedParts } from './git-state.ts';
 import type { History, SavedTurn } from './history.ts';
-import { isModulePath, nestedAt, type Repositories } from './repositories.ts';
+import { isModulePath, nestedAt, type SavedStates } from './repositories.ts';
 import { spansOf } from './spans.ts';
 
 /** Lists the repositories that turns have changed, each once, except the tree's own where an undo can set it back. */
 export function movedIn(
   history: History,
-  repositories: Repositories,
+  repositories: SavedStates,
   turns: readonly SavedTurn[],
 ): readonly NotCovered[] {
   const spans = turns.flatMap((turn) => spansOf(history, turn));
@@ -21,7 +21,7 @@ export function movedIn(
 
 function movedBetween(
   history: Pick<History, 'gitAt'>,
-  repositories: Repositories,
+  repositories: SavedStates,
   [from, through]: readonly [number, number],
 ): readonly NotCovered[] {
   const [saved, later] = [history.gitAt(from), history.gitAt(through)];

@@ -1,4 +1,5 @@
 import type { BytePath } from './byte-path.ts';
+import type { ContentReader } from './content-reader.ts';
 import type { Contents } from './contents.ts';
 import { GitIndex } from './git-index.ts';
 import { type GitPlace, gitPlaceOf, modulePlaces, placeIn } from './git-place.ts';
@@ -40,6 +41,22 @@ export interface Repository {
 /** Saved state of the repositories at a mark: names of contents; the first one is the state itself. */
 export interface SavedRepositories {
   readonly contents: readonly string[];
+}
+
+/** The saved states of the repositories of a tree. */
+export type SavedStates = Pick<Repositories, 'root' | 'at'>;
+
+/** State of the repositories at a mark. @param saved column of the mark */
+export function stateAt(contents: ContentReader, saved: unknown): TreeState {
+  const json: unknown = typeof saved === 'string' ? JSON.parse(saved) : undefined;
+  const isStored = (each: unknown): each is SavedRepositories =>
+    typeof each === 'object' && each !== null && 'contents' in each;
+  const [hash] = isStored(json) ? json.contents : [];
+  const stored: unknown = hash === undefined ? json : JSON.parse(Buffer.concat([...contents.read(hash)]).toString());
+  const state = parseGitState(stored);
+  if (!state) return { root: undefined, nested: {} };
+  const { nested = {}, ...root } = state;
+  return { root: root.head === '' ? undefined : root, nested };
 }
 
 /** Most nested repositories read at a mark; further ones are ignored. */
@@ -98,16 +115,7 @@ export class Repositories {
 
   /** State at a mark. @param saved column of the mark */
   at(saved: unknown): TreeState {
-    const json: unknown = typeof saved === 'string' ? JSON.parse(saved) : undefined;
-    const { contents } = this.#options;
-    const isStored = (each: unknown): each is SavedRepositories =>
-      typeof each === 'object' && each !== null && 'contents' in each;
-    const [hash] = isStored(json) ? json.contents : [];
-    const stored: unknown = hash === undefined ? json : JSON.parse(Buffer.concat([...contents.read(hash)]).toString());
-    const state = parseGitState(stored);
-    if (!state) return { root: undefined, nested: {} };
-    const { nested = {}, ...root } = state;
-    return { root: root.head === '' ? undefined : root, nested };
+    return stateAt(this.#options.contents, saved);
   }
 
   /** Finds the repository of a directory. @param path `''`: of the tree itself */

@@ -285,6 +285,21 @@ export class WorkspaceCheckpoints {
   }
 }
 
+/**
+ * Changes of a turn, or of all turns of a thread, in the store of a workspace whose agent server is down.
+ *
+ * @param directory of all trees. @throws CheckpointError, Error
+ */
+export function storedChanges(
+  directory: string,
+  workspacePath: string,
+  request: { readonly threadId: string; readonly turnId: string | undefined; readonly isUnified: boolean },
+): Promise<TurnDiff> {
+  const { threadId: thread, turnId: turn, isUnified } = request;
+  const place = join(directory, treeIdOf(workspacePath));
+  return new EngineThread().storedDiff(workspacePath, place, { thread, turn, isUnified });
+}
+
 const keyOf = (place: TurnPlace): string => ownerKey(ownerOf(place));
 
 const ownerOf = ({ threadId, turnId }: TurnPlace): Owner => ({ thread: threadId, turn: turnId });

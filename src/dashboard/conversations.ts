@@ -1,7 +1,17 @@
 import * as v from 'valibot';
 import type { ThreadReader } from '../agent/index.ts';
 import type { Socket } from '../http/index.ts';
-import { type AgentInUse, protocolVersion, type RpcMethod, rpcErrors, rpcMethods, version } from '../protocol/index.ts';
+import { messageOf } from '../lib/index.ts';
+import {
+  type AgentInUse,
+  type FileDiff,
+  protocolVersion,
+  type RpcMethod,
+  rpcErrors,
+  rpcMethods,
+  type Thread,
+  version,
+} from '../protocol/index.ts';
 import { JsonRpcError, Peer } from '../rpc/index.ts';
 import type { Conversations } from './options.ts';
 
@@ -12,7 +22,11 @@ export interface ReaderFacts {
   /** Reason that changes are impossible. */
   readonly readOnly: string;
   readonly onBug: (error: unknown) => string;
+  /** Changed files of a turn, or of all turns of a thread, without secrets. */
+  readonly diff: (thread: Thread, params: DiffParams) => Promise<FileDiff>;
 }
+
+type DiffParams = v.InferOutput<(typeof rpcMethods)['turn/diff']['params']>;
 
 const ownAgent: AgentInUse = { kind: 'oratorio', name: 'oratorio', version, state: 'absent', approvals: 'asks' };
 
@@ -21,12 +35,25 @@ const noCapabilities = {
   ...{ configOverride: false, cronManagement: false, heartbeatManagement: false, skillsManagement: false },
   ...{ pluginManagement: false, commandManagement: false, modelCatalogManagement: false },
   ...{ workspaceConfigManagement: false, mcpManagement: false, subAgentManagement: false },
-  ...{ backgroundTerminals: false, channelStatus: false, extensions: {} },
+  ...{ backgroundTerminals: false, channelStatus: false },
+  // A client that finds this may send `turn/diff`, but no method that restores files.
+  extensions: { changes: true },
 };
 
 /** Serves the conversations of a workspace without an agent server: the usual client protocol, but read only. */
-export function readConversations(threads: ThreadReader, { agent, readOnly, onBug }: ReaderFacts): Conversations {
+export function readConversations(threads: ThreadReader, facts: ReaderFacts): Conversations {
+  const { agent, readOnly, onBug } = facts;
   const peers = new WeakMap<Socket, Peer>();
+
+  async function diff(params: DiffParams): Promise<FileDiff> {
+    const thread = threads.read(params.threadId, { turnLimit: 1 });
+    if (!thread) throw failure('threadNotFound');
+    try {
+      return await facts.diff(thread, params);
+    } catch (error) {
+      throw failure('checkpointFailed', messageOf(error));
+    }
+  }
 
   function answer(method: string, params: unknown): unknown {
     switch (method as RpcMethod) {
@@ -43,6 +70,8 @@ export function readConversations(threads: ThreadReader, { agent, readOnly, onBu
         if (!thread) throw failure('threadNotFound');
         return { thread };
       }
+      case 'turn/diff':
+        return diff(checked('turn/diff', params));
       case 'thread/subscribe':
       case 'thread/unsubscribe':
         return {};
@@ -65,7 +94,10 @@ export function readConversations(threads: ThreadReader, { agent, readOnly, onBu
     open(socket) {
       const peer = new Peer({
         send: (text) => socket.send(text),
-        onRequest: ({ method, params }) => ({ result: answer(method, params) }),
+        onRequest: ({ method, params }) => {
+          const result = answer(method, params);
+          return result instanceof Promise ? result.then((result) => ({ result })) : { result };
+        },
         failureOf: (error) => ({ ...rpcErrors.internalError, data: { errorId: onBug(error) } }),
         isStrict: true,
       });
@@ -76,7 +108,7 @@ export function readConversations(threads: ThreadReader, { agent, readOnly, onBu
   };
 }
 
-function checked<M extends 'thread/list' | 'thread/read'>(
+function checked<M extends 'thread/list' | 'thread/read' | 'turn/diff'>(
   method: M,
   params: unknown,
 ): v.InferOutput<(typeof rpcMethods)[M]['params']> {

@@ -27,6 +27,7 @@ import { dashboardGuard, dashboardHeaders } from './guard.ts';
 import type { RuntimeStatus } from './options.ts';
 import { polledFeed } from './poll.ts';
 import { createDashboard } from './routes.ts';
+import { readChanges } from './stored-changes.ts';
 
 export interface ViewerOptions {
   /** Canonical. */
@@ -85,6 +86,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
   if (emptied && !isOptional) throw new ViewerError(emptied.what);
   const history = open(directory, isOptional);
   const { traces } = history;
+  const tokens = options.tokens();
   let listening: HttpServer | undefined;
   const dashboard = createDashboard(
     {
@@ -104,6 +106,7 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
         agent: options.agent ?? null,
         readOnly,
         onBug: (error) => logger.bug(error),
+        diff: readChanges({ home, workspacePath, config, secrets: [tokens.current, ...tokens.earlier] }),
       }),
     },
     true,

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import t from 'tap';
+import { storedChanges } from '../../src/checkpoints/index.ts';
 import { bench, checkpointsOf } from './tree-of-files.ts';
 
 t.test('the diff of a thread leaves out undone changes', async (t) => {
@@ -114,4 +115,20 @@ t.test('of many paths a restore and its refusal name the first, and count all', 
   if (forced.kind !== 'restored') throw new Error('it was refused');
   t.match(forced, { restoredTotal: 203, keptTotal: 203, changedMeanwhileTotal: 0 });
   t.same([forced.restored.length, forced.kept.length], [200, 200]);
+});
+
+t.test('the changes of a store that no engine has open are the same, and reading them changes nothing', async (t) => {
+  const place = bench(t);
+  place.write('a.txt', 'one\n');
+  const { turn, checkpoints } = checkpointsOf(t, place);
+  await turn('turn_001', () => place.write('a.txt', 'two\n'));
+  const expected = await checkpoints.diff('thread', place.root, 'turn_001', true);
+  await checkpoints.close();
+  const request = { threadId: 'thread', turnId: 'turn_001', isUnified: true };
+  const stored = () => storedChanges(place.stores, place.root, request);
+  const files = () => readdirSync(place.stores, { recursive: true }).map(String).sort();
+  const before = files();
+  t.same(await stored(), expected);
+  t.match(await storedChanges(place.stores, `${place.root}/elsewhere`, request), { files: [], diff: '' });
+  t.same(files(), before, 'no log beside it, which the next start would take for that of a killed process');
 });

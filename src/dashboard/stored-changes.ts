@@ -1,0 +1,33 @@
+import { join } from 'node:path';
+import { type Config, secretsIn, workspaceStateDirectory } from '../config/index.ts';
+import { Secrets } from '../log/index.ts';
+import type { FileDiff } from '../protocol/index.ts';
+import type { ReaderFacts } from './conversations.ts';
+
+export interface StoredChangesOptions {
+  readonly home: string;
+  readonly workspacePath: string;
+  readonly config: Config;
+  /** Further secrets that no text may show. */
+  readonly secrets: readonly string[];
+}
+
+/** Reads changes of turns from the checkpoints of a workspace, one after the other: each takes a thread of its own. */
+export function readChanges({ home, workspacePath, config, secrets }: StoredChangesOptions): ReaderFacts['diff'] {
+  const directory = join(workspaceStateDirectory(home, workspacePath), 'checkpoints');
+  const cleaner = new Secrets();
+  for (const secret of [...secretsIn(config), ...secrets]) if (secret !== '') cleaner.protect(secret);
+  let last: Promise<unknown> = Promise.resolve();
+  return (thread, { threadId, turnId, format }) => {
+    const root = thread.config?.workspaceOverride ?? workspacePath;
+    const reading = last.then(async (): Promise<FileDiff> => {
+      const { storedChanges } = await import('../checkpoints/index.ts');
+      const request = { threadId, turnId, isUnified: format === 'unified' };
+      const { diff, files, putBack, notCovered, ...rest } = await storedChanges(directory, root, request);
+      const lists = { files: [...files], putBack: [...putBack], notCovered: [...notCovered] };
+      return { format, ...rest, ...lists, ...(diff !== undefined && { diff: cleaner.clean(diff) }) };
+    });
+    last = reading.catch(() => undefined);
+    return reading;
+  };
+}
