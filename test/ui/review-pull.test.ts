@@ -150,20 +150,23 @@ scene('a finding shows the diff around it with its own lines marked', { prepare:
 });
 
 scene(
-  'regression: publishing a part of the findings offers to edit the summary first',
+  'regression: publishing a part of the findings shows the summary to edit, and publishes the edited one',
   { prepare: withDraft },
-  async (t, { page }) => {
+  async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Publish 3 findings' }).click();
-    await page.getByRole('dialog').getByText('cannot be taken back here').waitFor();
-    t.equal(await page.getByRole('dialog').getByText('left out').count(), 0, 'the summary fits all findings');
+    const question = page.getByRole('dialog');
+    await question.getByText('cannot be taken back here').waitFor();
+    t.equal(await question.getByRole('textbox').count(), 0, 'the summary fits all findings');
     await page.getByRole('button', { name: 'Not yet' }).click();
     await finding(page, 'No test').getByRole('button', { name: 'Skip' }).click();
     await page.getByRole('button', { name: 'Publish 2 findings' }).click();
-    const question = page.getByRole('dialog');
-    await question.getByText('The summary was written with 1 finding that is left out.').waitFor();
-    await question.getByRole('button', { name: 'Edit summary' }).click();
-    await page.getByRole('form', { name: 'Edit the summary' }).waitFor();
+    const summary = question.getByRole('textbox', { name: 'The summary was written with 1 finding that is left out:' });
     t.same(await axe(page), []);
+    await summary.fill('Two findings.');
+    await confirmed(page, 'Publish 2 findings');
+    await page.locator('.draft-head').getByText('Published').waitFor();
+    await page.locator('.summary').getByText('Two findings.').waitFor();
+    t.match(backend.calls.at(-1), { act: 'publish', given: { override: false } });
   },
 );
 

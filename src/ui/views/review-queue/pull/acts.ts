@@ -40,6 +40,16 @@ export function draftActs(app: App, api: ReviewApi, reload: () => void) {
   return {
     setStatus: ({ findingId, title }: ReviewFinding, status: ReviewFinding['status']) =>
       andReload(api.editFinding(findingId, { status }), `“${title}” is ${status}.`),
+    /** Leaves the other findings out of the review. Resolves with false when one could not be changed. */
+    only: (findings: readonly ReviewFinding[], chosen: ReviewFinding) => {
+      const work = async () => {
+        for (const each of findings) {
+          const status = each.findingId === chosen.findingId ? 'accepted' : 'skipped';
+          if (each.status !== status) await api.editFinding(each.findingId, { status });
+        }
+      };
+      return andReload(work(), `Only “${chosen.title}” is accepted.`);
+    },
     saveFinding: (findingId: string, change: FindingChange, version: number) =>
       onVersion(api.editFinding(findingId, change, version), 'The finding is changed.'),
     saveSummary: (draft: Pick<ReviewDraft, 'draftId' | 'version'>, summary: string) =>

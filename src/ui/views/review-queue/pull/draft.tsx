@@ -12,7 +12,7 @@ import { reasonWords } from '../../review/reason-words.ts';
 import { byWeight, counted, draftLooks, isOpenDraft, shortSha, titleOf } from '../../review/words.ts';
 import type { DraftActs } from './acts.ts';
 import { Finding } from './finding.tsx';
-import { Summary } from './summary.tsx';
+import { maxSummary, Summary } from './summary.tsx';
 
 interface DraftProps {
   readonly app: App;
@@ -32,17 +32,23 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
   const hunks = useResource((signal) => reviewApi(app.api).hunks(draft.draftId, signal), [draft.draftId]);
   const editingId = useSignal<string | undefined>(undefined);
   const asked = useSignal<Asked>(undefined);
-  const summaryAsked = useSignal(0);
   const close = () => {
     asked.value = undefined;
   };
-  const publish = async (override: boolean) => {
+  const publish = async (override: boolean, summary = draft.summary) => {
     close();
+    const fault = summary === draft.summary ? null : await acts.saveSummary(draft, summary);
+    // Nothing is published with a summary that another user has just changed.
+    if (fault) app.toast({ text: fault.message, tone: 'danger' });
+    if (fault !== null) return;
     const result = await acts.publish(draft, override);
     if (result.outcome === 'blocked') asked.value = { override: result.message };
   };
   const askToPublish = () => {
     asked.value = 'publish';
+  };
+  const askOnly = async (finding: ReviewFinding) => {
+    if (await acts.only(findings, finding)) askToPublish();
   };
   const choose = (findingId: string | undefined) => app.router.set({ finding: findingId });
   useFindingKeys(app, {
@@ -72,7 +78,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
         )}
       </DraftHead>
       <Notes draft={draft} item={item} />
-      <Summary key={draft.draftId} draft={draft} isOpen={isOpen} acts={acts} asked={summaryAsked.value} />
+      <Summary key={draft.draftId} draft={draft} isOpen={isOpen} acts={acts} />
       {findings.length === 0 && <p class="quiet">Nothing was found.</p>}
       <ol class="findings" aria-label="Findings">
         {findings.map((finding) => (
@@ -89,6 +95,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
             onEdit={(isEditing) => {
               editingId.value = isEditing ? finding.findingId : undefined;
             }}
+            onOnly={findings.length > 1 ? () => void askOnly(finding) : undefined}
           />
         ))}
       </ol>
@@ -97,16 +104,13 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
         title={titleOf(item)}
         action={publishWords(findings)}
         left={findings.filter(({ status }) => status !== 'accepted').length}
-        onEditSummary={() => {
-          close();
-          summaryAsked.value += 1;
-        }}
+        summary={draft.summary}
         onClose={close}
         onDiscard={() => {
           close();
           void acts.discard(draft);
         }}
-        onPublish={(override) => void publish(override)}
+        onPublish={(override, summary) => void publish(override, summary)}
       />
     </section>
   );
@@ -120,13 +124,14 @@ interface QuestionProps {
   readonly action: string;
   /** Findings that are not published. */
   readonly left: number;
-  readonly onEditSummary: () => void;
+  readonly summary: string;
   readonly onClose: () => void;
   readonly onDiscard: () => void;
-  readonly onPublish: (override: boolean) => void;
+  readonly onPublish: (override: boolean, summary?: string) => void;
 }
 
-function Question({ asked, title, action, left, onEditSummary, onClose, onDiscard, onPublish }: QuestionProps) {
+function Question({ asked, title, action, left, summary, onClose, onDiscard, onPublish }: QuestionProps) {
+  const text = useRef<HTMLTextAreaElement>(null);
   return (
     <>
       {asked === 'discard' && (
@@ -140,18 +145,16 @@ function Question({ asked, title, action, left, onEditSummary, onClose, onDiscar
           action={action}
           cancel="Not yet"
           onClose={onClose}
-          onConfirm={() => onPublish(false)}
+          onConfirm={() => onPublish(false, text.current?.value)}
         >
           <p>
             It is written to <b>{title}</b> where everybody with access reads it, and cannot be taken back here.
           </p>
           {left > 0 && (
-            <p>
-              The summary was written with {counted(left, 'finding')} that {left === 1 ? 'is' : 'are'} left out.{' '}
-              <button type="button" onClick={onEditSummary}>
-                Edit summary
-              </button>
-            </p>
+            <label class="summary edit">
+              The summary was written with {counted(left, 'finding')} that {left === 1 ? 'is' : 'are'} left out:
+              <textarea ref={text} rows={6} maxLength={maxSummary} defaultValue={summary} />
+            </label>
           )}
         </Confirm>
       )}

@@ -22,6 +22,8 @@ export interface FindingProps {
   readonly acts: DraftActs;
   readonly onChoose: () => void;
   readonly onEdit: (isEditing: boolean) => void;
+  /** Publishes this finding and no other; absent: there is no other. */
+  readonly onOnly: (() => void) | undefined;
 }
 
 const placements: Readonly<Record<ReviewFinding['placement'], string>> = {
@@ -32,7 +34,7 @@ const placements: Readonly<Record<ReviewFinding['placement'], string>> = {
 
 /** One finding: its place, text and suggestion, with the decision about it. */
 export function Finding(props: FindingProps) {
-  const { finding, hunk, version, isOpen, isChosen, isEditing, acts, onChoose, onEdit } = props;
+  const { finding, hunk, version, isOpen, isChosen, isEditing, acts, onChoose, onEdit, onOnly } = props;
   const isSkipped = finding.status === 'skipped';
   return (
     <li id={`finding-${finding.findingId}`} class={`finding ${isSkipped ? 'skipped' : ''} ${isChosen ? 'chosen' : ''}`}>
@@ -40,7 +42,7 @@ export function Finding(props: FindingProps) {
         <header>
           <Pill look={severityLooks[finding.severity]} />
           <h3>{finding.title}</h3>
-          <Decision finding={finding} isOpen={isOpen} acts={acts} onEdit={onEdit} />
+          <Decision finding={finding} isOpen={isOpen} acts={acts} onEdit={onEdit} onOnly={onOnly} />
         </header>
         <p class="place">
           <span class="mono">{placeOf(finding)}</span> <span class="quiet">{placements[finding.placement]}</span>
@@ -84,14 +86,9 @@ function State({ finding }: { readonly finding: ReviewFinding }) {
   );
 }
 
-interface DecisionProps {
-  readonly finding: ReviewFinding;
-  readonly isOpen: boolean;
-  readonly acts: DraftActs;
-  readonly onEdit: (isEditing: boolean) => void;
-}
+type DecisionProps = Pick<FindingProps, 'finding' | 'isOpen' | 'acts' | 'onEdit' | 'onOnly'>;
 
-function Decision({ finding, isOpen, acts, onEdit }: DecisionProps) {
+function Decision({ finding, isOpen, acts, onEdit, onOnly }: DecisionProps) {
   const isResolving = useSignal(false);
   if (isOpen) {
     return (
@@ -110,6 +107,11 @@ function Decision({ finding, isOpen, acts, onEdit }: DecisionProps) {
         <button type="button" class="plain" title="Reword it (e)" onClick={() => onEdit(true)}>
           Edit
         </button>
+        {onOnly && (
+          <button type="button" class="plain" title="Skip the other findings and publish" onClick={onOnly}>
+            Publish only this…
+          </button>
+        )}
       </span>
     );
   }

@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import type { ReviewDraft } from '../../../../protocol/index.ts';
 import type { Conflict, DraftActs } from './acts.ts';
 
@@ -7,12 +6,13 @@ interface SummaryProps {
   readonly draft: ReviewDraft;
   readonly isOpen: boolean;
   readonly acts: DraftActs;
-  /** Number of requests to edit it from elsewhere. */
-  readonly asked: number;
 }
 
+/** Most characters of a summary. */
+export const maxSummary = 20_000;
+
 /** Summary of the review. */
-export function Summary({ draft, isOpen, acts, asked }: SummaryProps) {
+export function Summary({ draft, isOpen, acts }: SummaryProps) {
   /** Edited text, and the version that it is based on. */
   const typed = useSignal<{ readonly text: string; readonly version: number } | null>(null);
   const conflict = useSignal<Conflict | null>(null);
@@ -21,9 +21,6 @@ export function Summary({ draft, isOpen, acts, asked }: SummaryProps) {
     conflict.value = null;
     typed.value = { text: draft.summary, version: draft.version };
   };
-  useEffect(() => {
-    if (asked > 0) begin();
-  }, [asked]);
   const end = () => {
     typed.value = null;
   };
@@ -66,7 +63,7 @@ export function Summary({ draft, isOpen, acts, asked }: SummaryProps) {
         Summary
         <textarea
           rows={6}
-          maxLength={20_000}
+          maxLength={maxSummary}
           value={typed.value.text}
           onInput={(event) => {
             typed.value = { text: event.currentTarget.value, version: typed.peek()?.version ?? draft.version };
