@@ -341,7 +341,7 @@ const responseExamples: Readonly<Record<string, unknown>> = {
         ...{ activity: 'idle', channel: 'page', createdAt: startedAt, lastActiveAt: '2026-01-01T12:05:00.000Z' },
         lastTurn: { status: 'completed', at: '2026-01-01T12:05:00.000Z' },
         agent: null,
-        work: { totalMs: 16_000, toolMs: 8_300, waitMs: 3_800, costUsd: 0.0119, unpricedCount: 0 },
+        work: { totalMs: 16_000, toolMs: 8_300, waitMs: 3_800, costUsd: 0.0119, unpricedCount: 0, totalTokens: 4_200 },
         fork: null,
         actionUrl: '/w/k3v7q2xw5m4ajd4e/#/chat/thread_1',
       },

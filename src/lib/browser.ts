@@ -4,7 +4,7 @@ export { count, plural } from './count.ts';
 export { foldBlankLines } from './fold-blank-lines.ts';
 export { fit, rankOf, scattered } from './fuzzy.ts';
 export { messageOf } from './message-of.ts';
-export { dollars } from './money.ts';
+export { dollars, price } from './money.ts';
 export { shellWord } from './shell.ts';
 export { visible } from './visible.ts';
 export { wellFormedJson } from './well-formed.ts';

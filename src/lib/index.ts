@@ -48,7 +48,7 @@ export {
 } from './local-http.ts';
 export { messageOf } from './message-of.ts';
 export { isMissingPart, replacedProgramAdvice } from './missing-part.ts';
-export { dollars } from './money.ts';
+export { dollars, price } from './money.ts';
 export { PacedReading } from './paced-reading.ts';
 export { lastingRoot, packageRoot } from './package-root.ts';
 export { canonicalPath, isWithin, realPathOr } from './paths.ts';

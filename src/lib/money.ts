@@ -10,3 +10,6 @@ export function dollars(usd: number): string {
   };
   return (usd < 100 ? formats.few : formats.many).format(usd);
 }
+
+/** Cost of a request or of a turn: `free`, or an amount. */
+export const price = (usd: number): string => (usd === 0 ? 'free' : dollars(usd));

@@ -38,7 +38,7 @@ const hazards: readonly (readonly [
   holds: (request: Judged, workspace: string | undefined) => boolean,
 ])[] = [
   [
-    'leaves the machine',
+    'reaches the network',
     ({ approvalType, operation, target }) =>
       operation === 'fetch' || (approvalType === 'shell' && leaving.test(target)),
   ],

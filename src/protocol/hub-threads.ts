@@ -32,6 +32,7 @@ export const HubThread = v.object({
         waitMs: v.pipe(v.number(), v.description('Time in which it waited for a person.')),
         costUsd: v.pipe(v.number(), v.description('Cost of its turns, in US dollars.')),
         unpricedCount: v.pipe(v.number(), v.description('Requests whose price is unknown.')),
+        totalTokens: v.pipe(v.number(), v.description('Reported tokens.')),
       }),
     ),
     v.description('Sums of its stored traces; null without a trace.'),

@@ -25,6 +25,7 @@ export interface ListedThread {
     readonly waitMs: number;
     readonly costUsd: number;
     readonly unpricedCount: number;
+    readonly totalTokens: number;
   } | null;
 }
 
@@ -72,7 +73,7 @@ export function listThreads(directory: string, range: ThreadListRange, busyMs: n
     }
     const sql = `SELECT t.json AS json, ifnull(${firstInputOf('t.key')}, firstInput) AS firstInput,
         (SELECT json FROM turns WHERE thread = t.key ORDER BY key DESC LIMIT 1) AS turn,
-        turnDurationMs, toolDurationMs, approvalWaitMs, costUsd, unpricedCount
+        turnDurationMs, toolDurationMs, approvalWaitMs, costUsd, unpricedCount, inputTokens + outputTokens AS totalTokens
       FROM (${newest}) AS t LEFT JOIN traceSessions ON sessionKey = t.id
       WHERE ${conditions.join(' AND ')} LIMIT ?`;
     return database.all(sql, ...values, range.limit).map((row) => listed(row, database.file));
@@ -96,6 +97,7 @@ function listed({ json, firstInput, turn, ...sums }: Row, file: string): ListedT
             waitMs: Number(sums['approvalWaitMs']),
             costUsd: Number(sums['costUsd']),
             unpricedCount: Number(sums['unpricedCount']),
+            totalTokens: Number(sums['totalTokens']),
           },
   };
 }

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { notCoveredLines, turnDiff, uncoveredBefore, uncoveredLines, undoTurns } from '../../client/index.ts';
-import { closestOf, count, dollars, messageOf } from '../../lib/index.ts';
+import { closestOf, count, messageOf, price } from '../../lib/index.ts';
 import { BackgroundProcessInfo, noTurnWords, takenBackWords, threadName } from '../../protocol/index.ts';
 import { diffLines } from '../approvals.ts';
 import type { Conversation } from '../conversation.ts';
@@ -267,7 +267,7 @@ async function cost({ server, threadId }: Conversation, output: Output): Promise
   const tokens = used.reduce((sum, { totalTokens }) => sum + totalTokens, 0);
   const usd = used.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0);
   const isPriced = used.some(({ costUsd }) => costUsd !== undefined);
-  const price = isPriced ? dollars(usd) : 'price unknown';
+  const spent = isPriced ? price(usd) : 'price unknown';
   const scope = thread.hasOlderTurns ? ` (last ${mostTurns} turns)` : '';
-  output.line(`${tokens.toLocaleString('en-GB')} tokens · ${price} · ${count(thread.turns.length, 'turn')}${scope}`);
+  output.line(`${tokens.toLocaleString('en-GB')} tokens · ${spent} · ${count(thread.turns.length, 'turn')}${scope}`);
 }

@@ -1,4 +1,4 @@
-import { dollars } from '../../../lib/browser.ts';
+import { dollars, price } from '../../../lib/browser.ts';
 import { threadName } from '../../../protocol/browser.ts';
 import type { DashboardSession } from '../../../protocol/index.ts';
 import { duration } from '../../parts/format.ts';
@@ -15,8 +15,12 @@ export const amount = (value: number): string => grouped.format(value).replaceAl
 export const roughly = (value: number): string => compact.format(value);
 
 /** Cost of requests; some of them may have no known price. */
-export function costOf({ costUsd, unpricedCount }: { costUsd: number; unpricedCount: number }): string {
-  if (costUsd === 0) return unpricedCount > 0 ? 'price unknown' : '–';
+export function costOf({
+  costUsd,
+  unpricedCount,
+  totalTokens,
+}: Pick<DashboardSession, 'costUsd' | 'unpricedCount' | 'totalTokens'>): string {
+  if (costUsd === 0) return unpricedCount > 0 ? 'price unknown' : totalTokens > 0 ? price(0) : '–';
   return unpricedCount > 0 ? `at least ${dollars(costUsd)}` : dollars(costUsd);
 }
 
