@@ -79,7 +79,7 @@ scene(
     for (const name of ['Few', 'Many']) {
       await goTo(page, '/sessions');
       await row(page, name).dblclick();
-      await bar(page, 'Exec').last().waitFor();
+      await bar(page, 'Run').last().waitFor();
       const list = page.locator('.waterfall .vlist');
       await shows(
         t,
@@ -121,7 +121,7 @@ scene(
     await page.locator('.connection.live').waitFor();
     await bar(page, 'turn_100').locator('.bar.ghost').waitFor();
     await shows(t, 'match', () => page.locator('.vrow .bar.tool.ghost').count(), 1);
-    const first = await bar(page, 'turn_100').locator('.number').textContent();
+    const first = await bar(page, 'turn_100').locator('.number').first().textContent();
     await page.waitForFunction(
       (before) =>
         [...document.querySelectorAll('.vrow')].some(
@@ -194,7 +194,7 @@ scene(
   'exports as JSON lines and Chrome trace contain full texts',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, backend }) => {
-    await bar(page, 'Exec').waitFor();
+    await bar(page, 'Run').waitFor();
     const saved = async (name: string) => {
       await page.locator('.menu summary').click();
       const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name }).click()]);

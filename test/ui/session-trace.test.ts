@@ -14,15 +14,15 @@ scene(
   'the waterfall draws one bar per pair, a texture per kind, and the sums of a turn',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page }) => {
-    await bar(page, 'Exec').waitFor();
+    await bar(page, 'Run').waitFor();
     const names = () => page.locator('.span-name b').allTextContents();
-    await shows(t, 'same', names, ['session.started', 'turn_001', 'Thinking', 'Approval: accept', 'Exec', 'Response']);
+    await shows(t, 'same', names, ['session.started', 'turn_001', 'Thinking', 'Approval: accept', 'Run', 'Response']);
     await shows(t, 'match', () => bar(page, 'turn_001').textContent(), '1 thinking · 1 response · 1 tool · 1 failed');
     const grid = page.getByRole('treegrid');
     await shows(t, 'ok', () => grid.isVisible());
     await shows(t, 'match', () => bar(page, 'turn_001').getAttribute('aria-expanded'), 'true');
     await shows(t, 'equal', () => bar(page, 'Thinking').getAttribute('aria-level'), '2');
-    await shows(t, 'equal', () => bar(page, 'Exec').locator('.bar.tool.failed').count(), 1);
+    await shows(t, 'equal', () => bar(page, 'Run').locator('.bar.tool.failed').count(), 1);
     const styles = await page.locator('.bar').evaluateAll((bars) =>
       bars.map((bar) => {
         const { backgroundImage, backgroundColor, clipPath } = getComputedStyle(bar);
@@ -62,7 +62,7 @@ scene(
     await shows(t, 'match', () => selectedText(page), 'session.started');
     await key('e');
     const failed = await selectedText(page);
-    t.match(failed, 'ReadFile step 3');
+    t.match(failed, 'Read step 3');
     await shows(t, 'equal', () => page.locator('.vrow[aria-selected=true] .bar.failed').count(), 1);
     await key('e');
     t.not(await selectedText(page), failed);
@@ -112,7 +112,7 @@ scene(
   'a drag over the map or the axis zooms to that range; a double click resets it',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page }) => {
-    await bar(page, 'Exec').waitFor();
+    await bar(page, 'Run').waitFor();
     const draw = async (selector: string, from: number, to: number) => {
       const box = await page.locator(selector).boundingBox();
       if (!box) throw new Error(`no ${selector}`);
@@ -145,12 +145,12 @@ scene(
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, open }) => {
     const names = () => page.locator('.span-name b').allTextContents();
-    await bar(page, 'Exec').waitFor();
+    await bar(page, 'Run').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('type:tool.failed');
     await page.keyboard.press('Enter');
     await bar(page, 'Response').waitFor({ state: 'detached' });
-    await shows(t, 'same', () => names(), ['turn_001', 'Exec'], 'with the turn it belongs to');
+    await shows(t, 'same', () => names(), ['turn_001', 'Run'], 'with the turn it belongs to');
     await shows(t, 'match', () => page.locator('.filter-bar .count').textContent(), '1 match');
     await page.getByRole('button', { name: 'Dim others' }).click();
     await bar(page, 'Response').waitFor();
@@ -166,11 +166,11 @@ scene(
     await page.getByRole('textbox').fill('"the needle"');
     await page.keyboard.press('Enter');
     await bar(page, 'Response').waitFor({ state: 'detached' });
-    await bar(page, 'Exec').waitFor();
-    await shows(t, 'same', () => names(), ['turn_001', 'Exec'], 'the page itself has only the beginning of that text');
+    await bar(page, 'Run').waitFor();
+    await shows(t, 'same', () => names(), ['turn_001', 'Run'], 'the page itself has only the beginning of that text');
     await page.getByRole('button', { name: 'Remove filter "the needle"' }).click();
     await page.getByRole('button', { name: 'Slow' }).click();
-    await bar(page, 'Exec').waitFor({ state: 'detached' });
+    await bar(page, 'Run').waitFor({ state: 'detached' });
     await shows(t, 'match', () => names(), ['turn_001', 'Approval: accept']);
     await page.waitForURL(/q=dur/);
 
@@ -189,7 +189,7 @@ scene(
   'details show full texts and the recorded event; copies hold no token',
   { at: '/sessions/thread_b', prepare: prepareThree },
   async (t, { page, backend }) => {
-    await bar(page, 'Exec').locator('.span-name').click();
+    await bar(page, 'Run').locator('.span-name').click();
     await page.locator('.detail pre', { hasText: 'The needle.' }).waitFor();
     await shows(
       t,
@@ -238,9 +238,9 @@ scene(
   async (t, { page }) => {
     await page.getByText('That is the end.').waitFor();
     t.equal(await page.getByText('The needle.').count(), 0);
-    await bar(page, 'Exec').getByRole('button', { name: 'All of it' }).click();
+    await bar(page, 'Run').getByRole('button', { name: 'All of it' }).click();
     await page.getByText('The needle.').waitFor();
-    await bar(page, 'Exec').getByRole('button', { name: 'Less' }).click();
+    await bar(page, 'Run').getByRole('button', { name: 'Less' }).click();
     t.equal(await page.getByText('The needle.').count(), 0);
     await shows(t, 'match', () => bar(page, 'Approval').textContent(), /exec · rm -rf build\s*accept by user/);
     const heights = await rows(page).evaluateAll((all) => all.map((each) => each.getBoundingClientRect()));

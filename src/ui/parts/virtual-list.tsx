@@ -17,6 +17,7 @@ export interface RowProps {
   readonly 'aria-label'?: string | undefined;
   readonly 'aria-level'?: number | undefined;
   readonly 'aria-expanded'?: boolean | undefined;
+  readonly 'aria-current'?: 'true' | undefined;
   /** Position among its siblings, if it differs from the position in the list. */
   readonly 'aria-posinset'?: number | undefined;
   readonly 'aria-setsize'?: number | undefined;

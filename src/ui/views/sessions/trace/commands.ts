@@ -80,8 +80,8 @@ function rowOf(trace: Trace, rows: readonly { readonly id: number }[]): number {
 function toggleSelected(trace: Trace): void {
   const span = trace.selected.peek();
   if (trace.view.peek() === 'log') toggle(trace, span);
-  else if (span && isTurn(span)) trace.fold(span.turnId);
-  else if (span?.turn) trace.fold(span.turn.turnId);
+  else if (span && trace.tree.peek().childrenOf(span).length > 0) trace.fold(span);
+  else if (span?.turn) trace.fold(span.turn);
 }
 
 /** Zooms to the selection; again, or without one, to everything. */

@@ -26,6 +26,8 @@ export interface TraceEntry {
   readonly costUsd: number;
   /** Model of a request. */
   readonly model: string | undefined;
+  /** A rule decided an approval, without a question to a user. */
+  readonly isByRule: boolean;
 }
 
 export const textChars = 200;
@@ -48,6 +50,7 @@ export function entryOf(event: EventSummary): TraceEntry {
     tokens: type === 'tokens.used' ? number(data['inputTokens']) + number(data['outputTokens']) : 0,
     costUsd: type === 'tokens.used' ? number(data['costUsd']) : 0,
     model: word(data['model']),
+    isByRule: data['decidedBy'] === 'policy',
   };
 }
 

@@ -28,16 +28,18 @@ export interface ChromeTrace {
 }
 
 const pid = 1;
+type Track = readonly [first: number, title: string];
 /** A track for each kind. Overlapping spans of a kind get further tracks, because slices of one track must not overlap. */
-const tracks: Readonly<Record<SpanKind, readonly [first: number, title: string]>> = {
+const tracks: Readonly<Partial<Record<SpanKind, Track>>> = {
   turn: [100, 'Turns'],
   request: [150, 'Requests'],
   thinking: [200, 'Thinking'],
   response: [300, 'Response'],
   tool: [400, 'Tools'],
   approval: [500, 'Waiting for a person'],
-  moment: [600, 'Moments'],
 };
+const moments: Track = [600, 'Moments'];
+const trackOf = (kind: SpanKind): Track => tracks[kind] ?? moments;
 /** Durations are whole milliseconds: a shorter overlap is ignored. */
 const roundingMs = 1;
 
@@ -90,12 +92,12 @@ class Lanes {
     const lane = free < 0 ? until.length : free;
     const from = Math.max(start, until[lane] ?? start);
     until[lane] = Math.max(from, end);
-    return { tid: tracks[kind][0] + lane, start: from, end: Math.max(from, end) };
+    return { tid: trackOf(kind)[0] + lane, start: from, end: Math.max(from, end) };
   }
 
   names(): ChromeEvent[] {
     return [...this.#until].flatMap(([kind, { length }]) => {
-      const [first, title] = tracks[kind];
+      const [first, title] = trackOf(kind);
       return Array.from({ length }, (_, lane) => [
         named('thread_name', first + lane, lane === 0 ? title : `${title} ${lane + 1}`),
         { ...named('thread_sort_index', first + lane, ''), args: { sort_index: first + lane } },

@@ -1,9 +1,13 @@
+import { plural } from '../../../../lib/browser.ts';
 import { wordsOf } from '../../chat/data/call-words.ts';
 import type { Span, SpanKind } from './model.ts';
+import { isGroup, isRound } from './tree.ts';
 
 /** The words for a bar. */
 export const kindWords: Readonly<Record<SpanKind, string>> = {
   turn: 'Turn',
+  round: 'Round',
+  calls: 'Calls',
   request: 'Request',
   thinking: 'Thinking',
   response: 'Response',
@@ -14,16 +18,36 @@ export const kindWords: Readonly<Record<SpanKind, string>> = {
 
 const firstLine = (text: string): string => text.trim().split('\n', 1)[0] ?? '';
 
-/** Words behind the name of a row: the target of a call as in its conversation, else its text. */
-export function detailOf({ kind, tool = '', text, outcome }: Span): string {
-  if (kind !== 'tool' || !text.startsWith('{')) return text || outcome;
-  // Shortened arguments cannot be parsed.
-  return wordsOf({ tool, argumentsText: text }).target || text.replace(/^\{"\w+":\s*"?|"?\}$/g, '');
+/** Most calls that the row of a round names. */
+const namedCalls = 2;
+
+/** Words of a call as in its conversation. Arguments that were cut are closed first. */
+function callWords({ tool = '', text }: Span): { readonly verb: string; readonly target: string } {
+  if (!text.startsWith('{')) return { ...wordsOf({ tool, argumentsText: '' }), target: text };
+  const { verb, target } = wordsOf({ tool, argumentsText: text });
+  const whole = target || wordsOf({ tool, argumentsText: `${text}"}` }).target;
+  return { verb, target: whole || text.replace(/^\{"\w+":\s*"?|"?\}$/g, '') };
+}
+
+/** Words behind the name of a row: the target of a call as in its conversation, the calls of a round, else its text. */
+export function detailOf(span: Span): string {
+  if (span.kind === 'tool') return callWords(span).target || span.outcome;
+  if (isRound(span)) {
+    const calls = span.children.filter(({ kind }) => kind === 'tool');
+    const named = calls.slice(0, namedCalls).map((call) => `${nameOf(call)} ${callWords(call).target}`);
+    const more = calls.length - named.length;
+    return calls.length === 0
+      ? ''
+      : `→ ${named.join(', ')}${more > 0 ? ` and ${more} ${plural(more, 'call')} more` : ''}`;
+  }
+  return span.text || span.outcome;
 }
 
 /** Name of a row. A turn is named by the first line of its prompt, if it was recorded. */
 export function nameOf(span: Span): string {
-  if (span.kind === 'tool') return span.tool ?? 'Tool';
+  if (isRound(span)) return `Round ${span.number}`;
+  if (isGroup(span)) return `${span.children.length} × ${callWords(span).verb}`;
+  if (span.kind === 'tool') return callWords(span).verb || 'Tool';
   if (span.kind === 'approval') return span.end === undefined ? 'Waiting for approval' : `Approval: ${span.label}`;
   if (span.kind === 'request') return `Request to ${span.label}`;
   if (span.kind === 'turn') return firstLine(span.text) || span.label;

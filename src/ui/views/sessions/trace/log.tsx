@@ -53,7 +53,7 @@ export function Log({ app, trace, bodies }: { readonly app: App; readonly trace:
 /** Action of Enter and `o` on a row: opens a call, folds a turn. */
 export function toggle(trace: Trace, span: Span | undefined): void {
   if (!span) return;
-  if (isTurn(span)) trace.fold(span.turnId);
+  if (isTurn(span)) trace.fold(span);
   else trace.toggleBody(span.id);
 }
 

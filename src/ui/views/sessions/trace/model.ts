@@ -1,7 +1,16 @@
 import { isFailed, type TraceEntry } from './entry.ts';
 
-/** Kind of a bar. `moment`: it has a time and no length. */
-export type SpanKind = 'turn' | 'request' | 'thinking' | 'response' | 'tool' | 'approval' | 'moment';
+/** Kind of a bar. `moment`: it has a time and no length. `round` and `calls` are made of other bars. */
+export type SpanKind =
+  | 'turn'
+  | 'round'
+  | 'calls'
+  | 'request'
+  | 'thinking'
+  | 'response'
+  | 'tool'
+  | 'approval'
+  | 'moment';
 /** `open`: it began, and no end was received. */
 export type SpanState = 'open' | 'done' | 'failed';
 
@@ -16,6 +25,7 @@ export interface Span {
   /** Event type of a moment, decision of an approval, or model of a request. */
   label: string;
   readonly tool: string | undefined;
+  readonly callId: string | undefined;
   /** Milliseconds since the epoch. */
   start: number;
   end: number | undefined;
@@ -25,6 +35,11 @@ export interface Span {
   /** Output: a result, a decision. */
   outcome: string;
   isShortened: boolean;
+  tokens: number;
+  /** Sum of the known costs, in US dollars. */
+  costUsd: number;
+  /** A rule decided about the call. */
+  isByRule: boolean;
   /** Index among the shown rows; -1: not shown. */
   row: number;
 }
@@ -38,9 +53,6 @@ export interface Turn extends Span {
   responses: number;
   tools: number;
   failures: number;
-  tokens: number;
-  /** Sum of the known costs, in US dollars. */
-  costUsd: number;
 }
 
 /**
@@ -130,17 +142,17 @@ export class TraceModel {
   };
 
   #add(
-    kind: Exclude<SpanKind, 'turn'>,
+    kind: Exclude<SpanKind, 'turn' | 'round' | 'calls'>,
     entry: TraceEntry,
     start: number,
     end: number | undefined,
     state: SpanState,
   ): Span {
     const turn = entry.turnId === undefined ? undefined : this.#turn(entry);
-    const { id, tool, text, isShortened, type: label } = entry;
+    const { id, tool, callId, text, isShortened, tokens, costUsd, isByRule, type: label } = entry;
     const span: Span = {
-      ...{ kind, id, endId: undefined, turn, label, tool, start, end, state },
-      ...{ text, outcome: '', isShortened, row: -1 },
+      ...{ kind, id, endId: undefined, turn, label, tool, callId, start, end, state },
+      ...{ text, outcome: '', isShortened, tokens, costUsd, isByRule, row: -1 },
     };
     this.#byEvent.set(id, span);
     if (turn) insertInOrder(turn.children, span);
@@ -160,7 +172,8 @@ export class TraceModel {
     }
     const turn: Turn = {
       ...{ kind: 'turn', id: isStart ? id : -this.#unnamed, turnId, endId: undefined, turn: undefined, label: turnId },
-      ...{ tool: undefined, start: at - (isStart ? 0 : durationMs), end: undefined, state: 'open', row: -1 },
+      ...{ tool: undefined, callId: undefined, isByRule: false, row: -1 },
+      ...{ start: at - (isStart ? 0 : durationMs), end: undefined, state: 'open' },
       ...{ text: isStart ? text : '', outcome: '', isShortened, children: [], approvals: [] },
       ...{ thinking: 0, responses: 0, tools: 0, failures: 0, tokens: 0, costUsd: 0 },
     };
@@ -217,6 +230,7 @@ const steps: Readonly<Record<string, (builder: Builder, entry: TraceEntry) => vo
   'approval.completed': (builder, entry) => {
     const span = builder.end('approval', entry, 'done');
     span.label = entry.status ?? 'decided';
+    span.isByRule = entry.isByRule;
   },
   'tokens.used': (builder, entry) => {
     if (entry.turnId === undefined) builder.whole('moment', entry, 'done');

@@ -1,6 +1,7 @@
 import type { TraceEntry } from './entry.ts';
 import { matchesEntry, matchesSpan, type Term, type TextMatches } from './filter.ts';
-import { isTurn, type Span, type TraceModel, type Turn } from './model.ts';
+import { isTurn, lengthOf, type Span, type TraceModel } from './model.ts';
+import { foldKey, isFoldedAtFirst, isGroup, type TraceTree } from './tree.ts';
 
 /** Filter and folding of a session's rows. */
 export interface Showing {
@@ -8,7 +9,7 @@ export interface Showing {
   readonly found: TextMatches;
   /** Also show rows that do not match, but fainter. */
   readonly isDimmed: boolean;
-  /** Turns that are folded, by turn id. */
+  /** Bars that are folded, or opened if they are folded at first, by `foldKey`. */
   readonly folded: ReadonlySet<string>;
   readonly now: number;
 }
@@ -20,44 +21,59 @@ export interface SpanRows {
   readonly matchCount: number;
 }
 
+/** Columns by which the bars of a parent can be sorted; `start`: the order in which they began. */
+export const sortColumns = ['start', 'took', 'tokens', 'cost'] as const;
+export type SortColumn = (typeof sortColumns)[number];
+
 /** Bars in the order of their beginning, each turn before its children; a turn is shown while one of its children matches. */
 export function spanRows(model: TraceModel, showing: Showing): SpanRows {
-  const { terms, found, isDimmed, folded, now } = showing;
+  return rowsOf(model, showing, (span) => (isTurn(span) ? span.children : []));
+}
+
+/** Bars as a tree: a turn, its rounds, their requests and calls. */
+export function treeRows(model: TraceModel, tree: TraceTree, showing: Showing, sort: SortColumn = 'start'): SpanRows {
+  for (const root of model.roots) if (isTurn(root)) tree.read(root);
+  const below = (span: Span) => tree.childrenOf(span);
+  if (sort === 'start') return rowsOf(model, showing, below);
+  const sizeOf: Readonly<Record<Exclude<SortColumn, 'start'>, (span: Span) => number>> = {
+    took: (span) => (span.kind === 'moment' ? 0 : lengthOf(span, showing.now)),
+    tokens: ({ tokens }) => tokens,
+    cost: ({ costUsd }) => costUsd,
+  };
+  return rowsOf(model, showing, (span) => [...below(span)].sort((a, b) => sizeOf[sort](b) - sizeOf[sort](a)));
+}
+
+function rowsOf(model: TraceModel, showing: Showing, childrenOf: (span: Span) => readonly Span[]): SpanRows {
+  const { terms, found, isDimmed, now } = showing;
   const rows: Span[] = [];
   const matching = terms.length > 0 ? new Set<Span>() : undefined;
-  const isMatch = (span: Span): boolean => {
-    if (!matching) return true;
-    const isOne = matchesSpan(terms, span, found, now);
-    if (isOne) matching.add(span);
-    return isOne;
+  const around = new Set<Span>();
+  /** Whether a bar or one below it matches. */
+  const search = (span: Span): boolean => {
+    const isOne = !isGroup(span) && matchesSpan(terms, span, found, now);
+    if (isOne) matching?.add(span);
+    const hasOne = childrenOf(span).reduce((has, child) => search(child) || has, isOne);
+    if (hasOne) around.add(span);
+    return hasOne;
   };
   const put = (span: Span, isShown: boolean) => {
-    span.row = isShown ? rows.length : -1;
-    if (isShown) rows.push(span);
+    const isRow = isShown && (!matching || isDimmed || around.has(span));
+    span.row = isRow ? rows.length : -1;
+    if (isRow) rows.push(span);
+    const isOpen = isShown && !isFolded(showing, span);
+    for (const child of childrenOf(span)) put(child, isOpen);
   };
   for (const root of model.roots) {
-    if (!isTurn(root)) {
-      put(root, isMatch(root) || isDimmed);
-      continue;
-    }
-    putTurn(root, isMatch, put, isDimmed, folded.has(root.turnId), matching);
+    if (matching) search(root);
+    put(root, true);
   }
   return { rows, matching, matchCount: matching ? matching.size : rows.length };
 }
 
-function putTurn(
-  turn: Turn,
-  isMatch: (span: Span) => boolean,
-  put: (span: Span, isShown: boolean) => void,
-  isDimmed: boolean,
-  isFolded: boolean,
-  matching: ReadonlySet<Span> | undefined,
-): void {
-  const isTurnMatch = isMatch(turn);
-  let hasMatch = isTurnMatch;
-  if (matching) for (const child of turn.children) hasMatch = isMatch(child) || hasMatch;
-  put(turn, hasMatch || isDimmed);
-  for (const child of turn.children) put(child, !isFolded && (!matching || isDimmed || matching.has(child)));
+/** Whether the bars below one are hidden. A filter shows matching bars wherever they are. */
+export function isFolded({ folded, terms }: Pick<Showing, 'folded' | 'terms'>, span: Span): boolean {
+  const isAtFirst = isFoldedAtFirst(span);
+  return folded.has(foldKey(span)) ? !isAtFirst : isAtFirst && terms.length === 0;
 }
 
 export interface EntryRows {

@@ -3,9 +3,10 @@ import type { App } from '../../../app/app.ts';
 import { parseFilter } from './filter.ts';
 import { TraceLoader } from './loader.ts';
 import { isTurn, type Span } from './model.ts';
-import { entryRows, type Showing, spanRows } from './rows.ts';
+import { entryRows, isFolded, type Showing, type SortColumn, spanRows, treeRows } from './rows.ts';
 import { parseZoom, type Range, spellZoom } from './scale.ts';
 import { createSearch } from './search.ts';
+import { foldKey, TraceTree } from './tree.ts';
 
 export const traceViews = ['waterfall', 'log', 'list'] as const;
 export type TraceView = (typeof traceViews)[number];
@@ -21,12 +22,16 @@ interface AddressedState {
   readonly zoomText: Signal<string | undefined>;
 }
 
-/** State of one session's page, and the actions of its user. */
-export function createTrace(app: App, sessionKey: string) {
+/**
+ * State of one session's page, and the actions of its user.
+ *
+ * @param shown layout of a part of another page, which has the address for itself; absent: the address has the state
+ */
+export function createTrace(app: App, sessionKey: string, shown?: TraceView) {
   const loader = new TraceLoader(app, sessionKey);
   const { model, version, session, state, isPaused, waitingCount, omits } = loader;
-  const { query } = app.router.route.peek();
-  const view = signal<TraceView>(viewOf(query['view']));
+  const query = shown === undefined ? app.router.route.peek().query : {};
+  const view = signal<TraceView>(shown ?? viewOf(query['view']));
   const filterText = signal(query['q'] ?? '');
   const selectedId = signal<number | undefined>(idOf(query['event']));
   const zoomText = signal(query['zoom']);
@@ -41,7 +46,11 @@ export function createTrace(app: App, sessionKey: string) {
   const search = createSearch(app, sessionKey, filter);
   const isLive = computed(() => session.value?.isRunning === true);
   /** End of running spans, milliseconds since the epoch. Constant while nothing runs, so that the page is not redrawn. */
-  const now = computed(() => (isLive.value ? Math.max(app.now.value, model.value.end) : model.value.end));
+  const now = computed(() => {
+    version.value;
+    const { end } = model.value;
+    return isLive.value ? Math.max(app.now.value, end) : end;
+  });
   const showing = computed<Showing>(() => ({
     terms: filter.value.terms,
     found: search.found.value,
@@ -49,9 +58,16 @@ export function createTrace(app: App, sessionKey: string) {
     folded: folded.value,
     now: now.peek(),
   }));
+  const sort = signal<SortColumn>('start');
+  const tree = computed(() => {
+    model.value;
+    return new TraceTree();
+  });
   const spans = computed(() => {
     version.value;
-    return spanRows(model.value, showing.value);
+    return view.value === 'waterfall'
+      ? treeRows(model.value, tree.value, showing.value, sort.value)
+      : spanRows(model.value, showing.value);
   });
   const entries = computed(() => {
     version.value;
@@ -65,19 +81,28 @@ export function createTrace(app: App, sessionKey: string) {
   const zoom = computed(() => parseZoom(zoomText.value, bounds.value.from));
   const range = computed(() => zoom.value ?? bounds.value);
   const selected: ReadonlySignal<Span | undefined> = computed(() => {
-    version.value;
-    return selectedId.value === undefined ? undefined : model.value.spanOf(selectedId.value);
+    spans.value;
+    const id = selectedId.value;
+    return id === undefined ? undefined : (model.value.spanOf(id) ?? tree.value.groupOf(id));
   });
 
   function select(span: Span | undefined): void {
-    if (span?.turn && folded.peek().has(span.turn.turnId)) fold(span.turn.turnId, false);
+    if (span) unfoldAround(span);
     selectedId.value = span && (span.id > 0 ? span.id : span.endId);
   }
 
-  function fold(turnId: string, isFolded = !folded.peek().has(turnId)): void {
+  /** Opens the bars around one. */
+  function unfoldAround(span: Span): void {
+    const around = view.peek() === 'waterfall' ? tree.peek().parentOf(span) : span.turn;
+    if (!around) return;
+    unfoldAround(around);
+    fold(around, false);
+  }
+
+  function fold(span: Span, folds = !isFolded(showing.peek(), span)): void {
+    if (folds === isFolded(showing.peek(), span)) return;
     const next = new Set(folded.peek());
-    if (isFolded) next.add(turnId);
-    else next.delete(turnId);
+    if (!next.delete(foldKey(span))) next.add(foldKey(span));
     folded.value = next;
   }
 
@@ -87,11 +112,13 @@ export function createTrace(app: App, sessionKey: string) {
     more: () => loader.more(),
     toEnd: () => loader.toEnd(),
     ...{ sessionKey, view, filterText, filter, search, selectedId, selected, zoom, range, bounds, zoomText },
-    ...{ folded, isDimmed, withoutHuman, expanded, spans, entries, now, isLive, select, fold },
+    ...{ folded, isDimmed, withoutHuman, expanded, spans, tree, sort, entries, now, isLive, select, fold },
+    isFolded: (span: Span) => isFolded(showing.peek(), span),
 
     /** Loads the session, follows new events, and updates the address. @returns a function that ends this */
     start(): () => void {
-      const stops = [loader.start(), search.start(), followAddress(app, sessionKey, addressed)];
+      const stops = [loader.start(), search.start()];
+      if (shown === undefined) stops.push(followAddress(app, sessionKey, addressed));
       return () => {
         for (const stop of stops) stop();
       };

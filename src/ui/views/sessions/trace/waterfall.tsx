@@ -1,19 +1,24 @@
-import { useEffect, useRef } from 'preact/hooks';
-import { dollars } from '../../../../lib/browser.ts';
+import { useSignal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { dollars, visible } from '../../../../lib/browser.ts';
 import type { App } from '../../../app/app.ts';
 import { Cell, ColumnHeader, HeaderRow } from '../../../parts/grid.tsx';
 import { clockTime } from '../../../parts/time.ts';
 import { VirtualList } from '../../../parts/virtual-list.tsx';
-import { counted, moment, span as spell } from '../words.ts';
+import { counted, moment, roughly, span as spell } from '../words.ts';
 import { useBrush } from './brush.tsx';
 import { detailOf, KindMark, nameOf } from './kinds.tsx';
 import { Minimap } from './minimap.tsx';
 import { humanMs, isTurn, lengthOf, type Span, type Turn } from './model.ts';
+import type { SortColumn } from './rows.ts';
 import { placeIn, type Range, ticks, zoomed } from './scale.ts';
 import type { Trace } from './store.ts';
 import { useTail } from './tail.tsx';
 
-/** Every bar in a row of its own, over one axis of time. */
+/** Least width of the list, in CSS pixels, that has room for a bar beside its name. */
+const wideFrom = 640;
+
+/** A tree: turns, their rounds, and the requests and calls of these, over one axis of time. */
 export function Waterfall({ app, trace }: { readonly app: App; readonly trace: Trace }) {
   const { rows, matching } = trace.spans.value;
   const range = trace.range.value;
@@ -21,13 +26,20 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
   const selected = trace.selected.value?.row ?? -1;
   const tail = useTail(trace, rows.length);
   const box = useWheelZoom(trace);
-  const rowHeight = app.preferences.density.value === 'comfortable' ? 32 : 26;
+  const isStacked = useStacked(box);
+  const rowHeight = isStacked ? 46 : app.preferences.density.value === 'comfortable' ? 32 : 26;
   return (
-    <div class="waterfall" ref={box} style={{ '--rows': `${rows.length * rowHeight}px` }}>
+    <div
+      class={`waterfall ${isStacked ? 'stacked' : ''}`}
+      ref={box}
+      style={{ '--rows': `${rows.length * rowHeight}px` }}
+    >
       <Minimap trace={trace} />
       <VirtualList
+        // The list knows the height of its rows from its beginning on.
+        key={rowHeight}
         {...tail.props}
-        label="Turns, segments and calls"
+        label="Turns, rounds and calls"
         role="treegrid"
         class="bars"
         recycles
@@ -43,8 +55,9 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
           const span = rows[index];
           if (!span) return {};
           return {
-            'aria-level': span.turn ? 2 : 1,
-            'aria-expanded': isTurn(span) && span.children.length > 0 ? !isFolded(trace, span) : undefined,
+            'aria-level': levelOf(trace, span),
+            'aria-expanded': hasParts(trace, span) ? !trace.isFolded(span) : undefined,
+            'aria-current': index === selected ? 'true' : undefined,
             class: `bar-row ${span.state} ${matching && !matching.has(span) ? 'dim' : ''}`,
           };
         }}
@@ -58,19 +71,41 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
   );
 }
 
-const isFolded = (trace: Trace, turn: Turn): boolean => trace.folded.value.has(turn.turnId);
-
-function foldOf(trace: Trace, span: Span | undefined): void {
-  if (span && isTurn(span)) trace.fold(span.turnId);
+/** Whether the list is too narrow for bars beside the names. */
+function useStacked(box: { readonly current: HTMLDivElement | null }): boolean {
+  const isStacked = useSignal(false);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const measure = () => {
+      isStacked.value = element.clientWidth < wideFrom;
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return isStacked.value;
 }
 
-/** Left and right, as in every tree: fold, unfold, to the turn. */
+const hasParts = (trace: Trace, span: Span): boolean => trace.tree.value.childrenOf(span).length > 0;
+
+function levelOf(trace: Trace, span: Span): number {
+  const parent = trace.tree.value.parentOf(span);
+  return parent ? levelOf(trace, parent) + 1 : 1;
+}
+
+function foldOf(trace: Trace, span: Span | undefined): void {
+  if (span && hasParts(trace, span)) trace.fold(span);
+}
+
+/** Left and right, as in every tree: fold, unfold, to the parent. */
 function foldKey(trace: Trace, event: KeyboardEvent, rows: readonly Span[], index: number): boolean {
   const span = rows[index];
   if (!span || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return false;
   const isLeft = event.key === 'ArrowLeft';
-  if (isTurn(span)) trace.fold(span.turnId, isLeft);
-  else if (isLeft) trace.select(span.turn);
+  if (hasParts(trace, span) && trace.isFolded(span) !== isLeft) trace.fold(span, isLeft);
+  else if (isLeft) trace.select(trace.tree.peek().parentOf(span) ?? span);
   return true;
 }
 
@@ -84,14 +119,27 @@ interface RowProps {
 function Row({ trace, span, range, now }: RowProps) {
   const start = trace.bounds.value.from;
   const length = lengthOf(span, now);
+  const { tokens, costUsd } = span;
   return (
     <>
-      <Cell class={`span-name cut ${span.turn ? 'inner' : ''}`}>
-        {isTurn(span) && <Twisty trace={trace} turn={span} />}
+      <Cell class="span-name cut" style={{ '--level': levelOf(trace, span) }}>
+        {hasParts(trace, span) && <Twisty trace={trace} span={span} />}
         <KindMark span={span} />
-        <b>{nameOf(span)}</b> <span class="quiet">{isTurn(span) ? turnWords(span) : detailOf(span)}</span>
+        <b>{nameOf(span)}</b>{' '}
+        <span class="quiet">{isTurn(span) ? turnWords(span) : visible(detailOf(span), { multiline: false })}</span>
+        {span.kind === 'tool' && span.isByRule && (
+          <span class="by-rule quiet" title="Allowed by a rule">
+            {' '}
+            ◇<span class="unseen"> allowed by a rule</span>
+          </span>
+        )}
       </Cell>
       <Cell class="number mono">{span.kind === 'moment' ? '' : spell(shownLength(trace, span, length, now))}</Cell>
+      <Cell class="number mono c-tokens" title={tokens > 0 ? `${tokens} tokens` : undefined}>
+        {tokens > 0 ? roughly(tokens) : ''}
+      </Cell>
+      {/* The costs of the rounds of a turn are those of its requests, so that each column adds up. */}
+      <Cell class="number mono c-cost">{costUsd > 0 && span.kind !== 'request' ? dollars(costUsd) : ''}</Cell>
       <Cell
         class="track"
         aria-label={`begins at ${spell(span.start - start)}${span.end === undefined ? ', running' : ''}`}
@@ -108,28 +156,26 @@ function shownLength(trace: Trace, span: Span, length: number, now: number): num
   return isTurn(span) && trace.withoutHuman.value ? Math.max(0, length - humanMs(span, now)) : length;
 }
 
-function turnWords({ thinking, responses, tools, failures, tokens, costUsd }: Turn): string {
+function turnWords({ thinking, responses, tools, failures }: Turn): string {
   return [
     `${thinking} thinking · ${responses} response · ${counted(tools, 'tool')}`,
     failures > 0 ? `${failures} failed` : '',
-    tokens > 0 ? `${tokens} tokens` : '',
-    costUsd > 0 ? dollars(costUsd) : '',
   ]
     .filter((part) => part !== '')
     .join(' · ');
 }
 
-function Twisty({ trace, turn }: { readonly trace: Trace; readonly turn: Turn }) {
-  const isOpen = !isFolded(trace, turn);
+function Twisty({ trace, span }: { readonly trace: Trace; readonly span: Span }) {
+  const isOpen = !trace.isFolded(span);
   return (
     <button
       type="button"
       class="twisty"
       tabIndex={-1}
-      aria-label={isOpen ? 'Fold this turn' : 'Unfold this turn'}
+      aria-label={`${isOpen ? 'Fold' : 'Unfold'} this ${span.kind === 'calls' ? 'run of calls' : span.kind}`}
       onClick={(event) => {
         event.stopPropagation();
-        trace.fold(turn.turnId);
+        trace.fold(span);
       }}
     >
       {isOpen ? '▾' : '▸'}
@@ -159,7 +205,9 @@ function Axis({ trace, range }: { readonly trace: Trace; readonly range: Range }
   return (
     <HeaderRow class="bar-row axis-row">
       <ColumnHeader>What</ColumnHeader>
-      <ColumnHeader class="number">Took</ColumnHeader>
+      <SortHeader trace={trace} column="took" title="Took" />
+      <SortHeader trace={trace} column="tokens" title="Tokens" />
+      <SortHeader trace={trace} column="cost" title="Cost" />
       <ColumnHeader class="axis" {...handlers}>
         <span class="unseen">When</span>
         {ticks(range, start, 6).map((at) => (
@@ -176,6 +224,32 @@ function Axis({ trace, range }: { readonly trace: Trace; readonly range: Range }
         {brush}
       </ColumnHeader>
     </HeaderRow>
+  );
+}
+
+interface SortHeaderProps {
+  readonly trace: Trace;
+  readonly column: SortColumn;
+  readonly title: string;
+}
+
+/** Sorts the bars of each parent, the largest first; again: in the order of time. */
+function SortHeader({ trace, column, title }: SortHeaderProps) {
+  const isSorted = trace.sort.value === column;
+  return (
+    <ColumnHeader class={`number c-${column}`} aria-sort={isSorted ? 'descending' : undefined}>
+      <button
+        type="button"
+        class="bare"
+        tabIndex={-1}
+        onClick={() => {
+          trace.sort.value = isSorted ? 'start' : column;
+        }}
+      >
+        {title}
+        {isSorted && ' ▾'}
+      </button>
+    </ColumnHeader>
   );
 }
 
