@@ -33,6 +33,9 @@ export default defineConfig({
             { name: 'index', tags: ['$initial'], priority: 1 },
             // Lists of the Hub and of a workspace weigh a quarter less together than apart.
             { name: 'lists', test: lists, priority: 0.5 },
+            // Views that are also lenses of a conversation.
+            { name: 'sessions', test: /[\\/]views[\\/]sessions[\\/]/, priority: 0.4 },
+            { name: 'actors', test: /[\\/]views[\\/]actors[\\/](?!drawn)/, priority: 0.4 },
             { name: 'shared', test: (id) => !/[\\/](?:xstate|machines)[\\/]/.test(id), minShareCount: 2 },
           ],
         },

@@ -182,8 +182,8 @@ scene(
     await page.getByRole('link', { name: 'All turns' }).click();
     await page.getByRole('heading', { name: 'Changes of all turns' }).waitFor();
     await page.getByText('2 files').waitFor();
-    await page.getByRole('link', { name: '‹ Conversation' }).click();
-    await page.locator('.row-end').waitFor();
+    await page.getByRole('tab', { name: 'Changes' }).click();
+    await page.getByRole('tabpanel').waitFor({ state: 'detached' });
     t.match(page.url(), `#/chat/${threadId}`);
   },
 );

@@ -166,10 +166,10 @@ scene(
     await page.getByRole('status').filter({ hasText: '2 files restored' }).waitFor();
     await page.getByText('What should the agent do?').waitFor();
     t.notOk(existsSync(join(served.path, 'one.txt')));
-    await button(page, 'Bring them back').click();
-    await page.getByRole('status').filter({ hasText: '2 files brought back' }).waitFor();
+    await button(page, 'Redo these changes').click();
+    await page.getByRole('status').filter({ hasText: '2 files changed again' }).waitFor();
     t.ok(existsSync(join(served.path, 'one.txt')) && existsSync(join(served.path, 'two.txt')));
-    t.equal(await button(page, 'Bring them back').count(), 0);
+    t.equal(await button(page, 'Redo these changes').count(), 0);
   },
 );
 

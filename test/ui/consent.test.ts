@@ -125,8 +125,8 @@ scene(
 t.test('a danger of a request is named, and a plain command has none', async (t) => {
   const shell = (target: string, scopeKey = 'exec:') =>
     hazardsOf({ approvalType: 'shell', operation: 'run', target, scopeKey }, '/ws');
-  t.same(shell('git push --force origin main'), ['leaves the machine']);
-  t.same(shell('cd x && rm -rf build; curl -s http://a.example'), ['leaves the machine', 'deletes']);
+  t.same(shell('git push --force origin main'), ['reaches the network']);
+  t.same(shell('cd x && rm -rf build; curl -s http://a.example'), ['reaches the network', 'deletes']);
   t.same(shell('ls', `${outsideScope}1`), ['outside the sandbox']);
   t.same(shell('npm test -- --rm'), []);
   const file = (target: string) => hazardsOf({ approvalType: 'file', operation: 'edit', target, scopeKey: '' }, '/ws');

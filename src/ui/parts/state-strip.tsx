@@ -9,11 +9,13 @@ export interface Work {
   readonly waitMs: number;
 }
 
-interface Segment {
-  readonly kind: 'asks' | 'works' | 'thinks';
-  readonly words: string;
+/** Part of a strip. `failed` is a mark without a width. */
+export interface Segment {
+  readonly kind: 'asks' | 'works' | 'thinks' | 'failed';
   readonly share: number;
 }
+
+const words = { asks: 'waiting for you', works: 'tools', thinks: 'model', failed: 'failed' } as const;
 
 /** Shares of the time of a conversation; calls that ran side by side count once. */
 export function shareOf({ totalMs, toolMs, waitMs }: Work): readonly Segment[] {
@@ -21,23 +23,31 @@ export function shareOf({ totalMs, toolMs, waitMs }: Work): readonly Segment[] {
   const asks = Math.min(1, waitMs / totalMs);
   const works = Math.min(1 - asks, toolMs / totalMs);
   const segments: readonly Segment[] = [
-    { kind: 'asks', words: 'waiting for you', share: asks },
-    { kind: 'works', words: 'tools', share: works },
-    { kind: 'thinks', words: 'model', share: 1 - asks - works },
+    { kind: 'asks', share: asks },
+    { kind: 'works', share: works },
+    { kind: 'thinks', share: 1 - asks - works },
   ];
   return segments.filter(({ share }) => share > 0.005);
 }
 
+interface StripProps {
+  readonly work: Work;
+  /** Parts in the order of time; absent: the sums are shown. */
+  readonly segments?: readonly Segment[];
+}
+
 /** `24 % waiting for you, 52 % tools, 24 % model, 16 s`, as a strip whose widths are the shares. */
-export function StateStrip({ work }: { readonly work: Work }) {
+export function StateStrip({ work, segments }: StripProps) {
   const shares = shareOf(work);
   if (shares.length === 0) return null;
-  const words = [...shares.map(({ words, share }) => `${Math.round(share * 100)} % ${words}`), duration(work.totalMs)];
-  const label = words.join(', ');
+  const label = [
+    ...shares.map(({ kind, share }) => `${Math.round(share * 100)} % ${words[kind]}`),
+    duration(work.totalMs),
+  ].join(', ');
   return (
     <span class="state-strip" role="img" aria-label={label} title={label}>
-      {shares.map(({ kind, share }) => (
-        <i key={kind} class={kind} style={{ flexGrow: share }} />
+      {(segments ?? shares).map(({ kind, share }, index) => (
+        <i key={index} class={kind} style={{ flexGrow: share }} />
       ))}
     </span>
   );

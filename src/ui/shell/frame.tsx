@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { visible } from '../../lib/browser.ts';
 import type { App } from '../app/app.ts';
 import type { Renewal } from '../app/renewal.ts';
@@ -8,6 +8,7 @@ import type { Page, ViewName } from '../app/server.ts';
 import { lastName } from '../parts/format.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 import { Banner } from '../parts/state-banner.tsx';
+import { usePart } from '../parts/use-part.ts';
 import type { Tray as TrayView } from '../views/inbox/tray.tsx';
 import type { Rail as RailView } from '../views/overview/rail.tsx';
 import { Gate } from './gate.tsx';
@@ -85,15 +86,6 @@ const inRail: ReadonlySet<ViewName> = new Set(['now', 'inbox']);
 
 const fetchRail = (): Promise<{ readonly Rail: typeof RailView }> => import('../views/overview/rail.tsx');
 const fetchTray = (): Promise<{ readonly Tray: typeof TrayView }> => import('../views/inbox/tray.tsx');
-
-/** A part that is fetched after the first view. Without it, the navigation of views leads to the views of the Hub. */
-function usePart<T>(isWanted: boolean, fetchPart: () => Promise<T>): T | null {
-  const [part, setPart] = useState<T | null>(null);
-  useEffect(() => {
-    if (isWanted) fetchPart().then(setPart, () => {});
-  }, [isWanted]);
-  return part;
-}
 
 /** `Inbox, 2 waiting`. */
 const waitingWords = (name: ViewName, count: number): string => `${views[name].title}, ${count} waiting`;

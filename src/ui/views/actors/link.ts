@@ -19,8 +19,23 @@ type Query = Readonly<Record<string, string | undefined>>;
 /** Browsers slow down a page that changes its address more often. */
 const settleMs = 250;
 
+/** Choices of this view, and their place. */
+export interface ActorsLink {
+  readonly actor: ReadonlySignal<string | null>;
+  readonly tab: ReadonlySignal<Tab>;
+  readonly pick: ReadonlySignal<Picked | null>;
+  /** The page asks whether the actor shall be stopped. */
+  readonly asksToStop: ReadonlySignal<boolean>;
+  readonly filter: ReadonlySignal<Filter>;
+  set(change: Query): void;
+  select(id: string): void;
+  setFilter(filter: Filter): void;
+  /** Has the shown moment follow. Returns a function that ends this. */
+  travelWith(travel: Travel, isLoaded: ReadonlySignal<boolean>, whole: ReadonlySignal<Actor | null>): () => void;
+}
+
 /** Fields of this view in its address: `#/actors/<id>?tab=diff&step=12&pick=state:running&q=demo`. */
-export function followLink(router: Router) {
+export function followLink(router: Router): ActorsLink {
   const query = computed(() => router.route.value.query);
   const actor = computed(() => router.route.value.path[0] ?? null);
   /** Changes the address only while this view is shown. */
@@ -31,7 +46,6 @@ export function followLink(router: Router) {
     actor,
     tab: computed((): Tab => tabs.find((tab) => tab === query.value['tab']) ?? 'events'),
     pick: computed((): Picked | null => pickOf(query.value['pick'])),
-    /** The page asks whether the actor shall be stopped. */
     asksToStop: computed(() => query.value['ask'] === 'stop'),
     filter: computed((): Filter => filterOf(query.value)),
     set,
@@ -48,8 +62,7 @@ export function followLink(router: Router) {
         sort: order === 'name' ? undefined : order,
       });
     },
-    travelWith: (travel: Travel, isLoaded: ReadonlySignal<boolean>, whole: ReadonlySignal<Actor | null>) =>
-      travelWith({ query, set, travel, isLoaded, whole }),
+    travelWith: (travel, isLoaded, whole) => travelWith({ query, set, travel, isLoaded, whole }),
   };
 }
 

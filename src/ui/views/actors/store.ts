@@ -6,7 +6,7 @@ import type { App } from '../../app/app.ts';
 import type { Action } from '../../parts/workspace-acts.ts';
 import { drawingsOf } from './drawings.ts';
 import { createFeed } from './feed.ts';
-import { followLink, type Picked, type Tab } from './link.ts';
+import { type ActorsLink, followLink, type Picked, type Tab } from './link.ts';
 import type { Actor, Actors } from './model.ts';
 import { actorsOf, type Recording, readRecording, recordsOf, writeRecording } from './recording.ts';
 import { createSimulation, type SimulationSession } from './simulation/session.ts';
@@ -86,7 +86,8 @@ export interface PanelProps {
   readonly whole: Actor;
 }
 
-export function createStore(app: App): Store {
+/** @param link place of the choices; default: the address */
+export function createStore(app: App, link: ActorsLink = followLink(app.router)): Store {
   const feed = createFeed(app.live);
   const opened = signal<Opened | null>(null);
   const busy = signal<Running | null>(null);
@@ -97,7 +98,6 @@ export function createStore(app: App): Store {
   const compared = signal<{ readonly a: number | null; readonly b: number | null }>({ a: null, b: null });
 
   const present = computed(() => opened.value?.actors ?? feed.actors.value);
-  const link = followLink(app.router);
   const selectedId = computed(() => link.actor.value ?? firstOf(present.value));
   const travel = createTravel({ present, selectedId });
   const charts = computed(() =>

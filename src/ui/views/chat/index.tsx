@@ -7,14 +7,17 @@ import { href } from '../../app/router.ts';
 import { CopyButton } from '../../parts/copy.tsx';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { Banner } from '../../parts/state-banner.tsx';
+import { usePart } from '../../parts/use-part.ts';
 import { Approvals } from './approvals.tsx';
-import { Changes } from './changes/index.tsx';
 import './chat.css';
 import { Composer } from './composer/composer.tsx';
 import { Queue } from './composer/queue.tsx';
 import type { Conversation, Restored } from './data/conversation.ts';
 import { agentOfThread, type OtherAgent } from './data/thread-agent.ts';
 import { type ChatWorkspace, chatOf } from './data/workspace.ts';
+import { cursorOf, type LensName, lensAt, lensNames, lensOf, queryOf } from './lens/cursor.ts';
+import { LensTabs } from './lens/tabs.tsx';
+import { WorkStrip } from './lens/work-strip.tsx';
 import { Race } from './race/index.tsx';
 import { TranscriptList } from './rows/transcript-list.tsx';
 import { Search } from './search.tsx';
@@ -25,16 +28,19 @@ export default function ChatView({ app }: { readonly app: App }) {
   const { path, query } = app.router.route.value;
   const [threadId = null, part] = path;
   const conversation = useConversation(chat, threadId);
+  const lens = threadId === null ? null : lensOf(query);
+  useEffect(() => {
+    // Address of an earlier version.
+    if (threadId !== null && part === 'changes') app.router.go(lensAt(threadId, 'changes', cursorOf(query)), true);
+  }, [threadId, part]);
   return (
-    <div class={`view chat ${threadId === null ? 'list' : 'open'}`}>
+    <div class={`view chat ${threadId === null ? 'list' : 'open'} ${lens === null ? '' : 'with-lens'}`}>
       <Threads app={app} chat={chat} conversation={conversation} />
-      {threadId !== null && part === 'changes' ? (
-        <Changes app={app} conversation={conversation} threadId={threadId} turnId={query['turn']} />
-      ) : threadId !== null && part === 'race' ? (
+      {threadId !== null && part === 'race' ? (
         <Race conversation={conversation} threads={chat.threads.value} agents={chat.agents.value} threadId={threadId} />
       ) : (
         // A thread that was begun here keeps its desk: focus, text and pictures go along.
-        <Desk key={chat.deskOf(threadId)} app={app} chat={chat} conversation={conversation} />
+        <Desk key={chat.deskOf(threadId)} app={app} chat={chat} conversation={conversation} lens={lens} />
       )}
     </div>
   );
@@ -50,9 +56,37 @@ interface DeskProps {
   readonly app: App;
   readonly chat: ChatWorkspace;
   readonly conversation: Conversation;
+  readonly lens: LensName | null;
 }
 
-function Desk({ app, chat, conversation }: DeskProps) {
+const fetchLens = () => import('./lens/index.tsx');
+
+/** The lens of a conversation, fetched when it is first opened; null without one. */
+function useLens(app: App, conversation: Conversation, isOpen: boolean) {
+  const part = usePart(isOpen, fetchLens);
+  const { threadId } = conversation;
+  const open = useMemo(() => {
+    if (!part || !isOpen || threadId === null) return null;
+    return part.openLens(app, threadId, ({ turn, call, at }) => {
+      app.router.set(queryOf({ turn, call, at }));
+      if (turn === undefined) conversation.showEnd();
+    });
+  }, [part, isOpen, app, conversation]);
+  useEffect(() => open?.start(), [open]);
+  return part && open ? { ...part, open } : null;
+}
+
+/** Has the messages show the call of the address. Returns the turn that they begin with; undefined: they end with the last one. */
+function useCursor(app: App, conversation: Conversation): string | undefined {
+  const { turn, call } = cursorOf(app.router.route.value.query);
+  const isRead = conversation.thread.value !== null;
+  useEffect(() => {
+    if (isRead) void conversation.show(turn !== undefined && call !== undefined ? { turn, call } : null);
+  }, [conversation, isRead, turn, call]);
+  return call === undefined ? turn : undefined;
+}
+
+function Desk({ app, chat, conversation, lens }: DeskProps) {
   const thread = conversation.thread.value;
   const title = thread ? nameOf(thread) : conversation.threadId === null ? 'New conversation' : 'Conversation';
   useEffect(() => {
@@ -60,12 +94,16 @@ function Desk({ app, chat, conversation }: DeskProps) {
   }, [thread?.displayName, thread?.firstInput]);
   useChatKeys(app, conversation);
   const readOnly = app.page.value?.readOnly;
+  const { threadId } = conversation;
+  const lensPart = useLens(app, conversation, lens !== null);
+  const turnId = useCursor(app, conversation);
+  const names = lensNames.filter((name) => name !== 'changes' || conversation.hasFiles.value);
   return (
     <section class="desk" aria-label="Conversation">
       <header>
-        {conversation.threadId !== null && (
-          <a class="back" href={href({ view: 'chat' })}>
-            ‹ Conversations
+        {threadId !== null && (
+          <a class="back" href={href(lens === null ? { view: 'chat' } : lensAt(threadId, null))}>
+            ‹ {lens === null ? 'Conversations' : 'Messages'}
           </a>
         )}
         <h1 class="cut">{title}</h1>
@@ -73,34 +111,37 @@ function Desk({ app, chat, conversation }: DeskProps) {
         <Doing conversation={conversation} />
         {thread && <Search app={app} conversation={conversation} />}
         {thread && <CopyButton label="Copy as Markdown" text={() => conversation.markdown()} />}
-        {conversation.threadId !== null && conversation.canUndo.value && (
-          <a class="quiet" href={href({ view: 'chat', path: [conversation.threadId, 'race'] })}>
+        {threadId !== null && conversation.canUndo.value && (
+          <a class="quiet" href={href({ view: 'chat', path: [threadId, 'race'] })}>
             Race
           </a>
         )}
-        {conversation.threadId !== null && conversation.canUndo.value && (
-          <a class="quiet" href={href({ view: 'chat', path: [conversation.threadId, 'changes'] })}>
-            Changes
-          </a>
+        {threadId !== null && thread && <LensTabs app={app} threadId={threadId} lens={lens} names={names} />}
+        {lensPart ? (
+          <lensPart.Scrubber trace={lensPart.open.trace} at={lensPart.open.at.value} moveTo={lensPart.open.moveTo} />
+        ) : (
+          <WorkStrip app={app} conversation={conversation} />
         )}
       </header>
       <LinkBanner app={app} conversation={conversation} />
-      <Body
-        chat={chat}
-        conversation={conversation}
-        turnId={app.router.route.value.query['turn']}
-        isReadOnly={readOnly !== undefined}
-      />
-      <RestoredFiles app={app} conversation={conversation} />
-      <Approvals app={app} conversation={conversation} />
-      <Queue app={app} conversation={conversation} />
-      {readOnly === undefined ? (
-        <Composer app={app} chat={chat} conversation={conversation} />
-      ) : (
-        <Banner tone="neutral">
-          <p>{readOnly}</p>
-        </Banner>
-      )}
+      <div class="talk-and-lens">
+        <div class="talk">
+          <Body chat={chat} conversation={conversation} turnId={turnId} isReadOnly={readOnly !== undefined} />
+          <RestoredFiles app={app} conversation={conversation} />
+          <Approvals app={app} conversation={conversation} />
+          <Queue app={app} conversation={conversation} />
+          {readOnly === undefined ? (
+            <Composer app={app} chat={chat} conversation={conversation} />
+          ) : (
+            <Banner tone="neutral">
+              <p>{readOnly}</p>
+            </Banner>
+          )}
+        </div>
+        {lens !== null && threadId !== null && lensPart && (
+          <lensPart.Lens app={app} conversation={conversation} threadId={threadId} lens={lens} open={lensPart.open} />
+        )}
+      </div>
     </section>
   );
 }
@@ -173,14 +214,14 @@ function RestoredFiles({ app, conversation }: { readonly app: App; readonly conv
   const restored = conversation.restored.value;
   const bringBack = (undo: Restored) =>
     conversation.bringBack(undo).catch((error: unknown) => {
-      app.toast({ text: `Not brought back: ${messageOf(error)}`, tone: 'danger' });
+      app.toast({ text: `Not changed again: ${messageOf(error)}`, tone: 'danger' });
     });
   return (
     <div class="restored">
       <p role="status">{restored && `${count(restored.files, 'file')} restored`}</p>
       {restored && restored.files > 0 && (
         <button type="button" onClick={() => void bringBack(restored)}>
-          Bring them back
+          Redo these changes
         </button>
       )}
     </div>

@@ -11,6 +11,10 @@ export interface FileCardProps {
   readonly decision: Decision;
   /** Whether another file is being reverted, or the changes are being read. */
   readonly isBusy: boolean;
+  /** Whether the changes can only be read. */
+  readonly isFixed: boolean;
+  /** Whether the chosen call has changed this file. */
+  readonly isCurrent: boolean;
   /** Whether the change is shown initially. */
   readonly isOpenAtFirst: boolean;
   readonly send: (event: ChangeReviewEvent) => void;
@@ -19,14 +23,15 @@ export interface FileCardProps {
 const changeWords = { created: 'created', modified: 'changed', deleted: 'deleted' } as const;
 
 /** One changed file: its change, and the decision of the person about it. */
-export function FileCard({ section, decision, isBusy, isOpenAtFirst, send }: FileCardProps) {
+export function FileCard(props: FileCardProps) {
+  const { section, decision, isBusy, isFixed, isCurrent, isOpenAtFirst, send } = props;
   const [chosen, setChosen] = useState<boolean | null>(null);
   const { file, modes } = section;
   const { path, change, kind, additions, deletions } = file;
   const name = visible(path, { multiline: false });
-  const isOpen = chosen ?? (isOpenAtFirst && decision === null);
+  const isOpen = chosen ?? (isCurrent || (isOpenAtFirst && decision === null));
   return (
-    <section class={`file-change ${decision ?? ''}`} aria-label={name}>
+    <section class={`file-change ${decision ?? ''}`} aria-label={name} aria-current={isCurrent ? 'true' : undefined}>
       <header>
         <button type="button" class="bare" aria-expanded={isOpen} onClick={() => setChosen(!isOpen)}>
           <span class="twist" aria-hidden="true" />
@@ -41,7 +46,7 @@ export function FileCard({ section, decision, isBusy, isOpenAtFirst, send }: Fil
           <span class="ok">+{additions.toLocaleString()}</span>{' '}
           <span class="danger">−{deletions.toLocaleString()}</span>
         </span>
-        <Acts path={path} name={name} decision={decision} isBusy={isBusy} send={send} />
+        {!isFixed && <Acts path={path} name={name} decision={decision} isBusy={isBusy} send={send} />}
       </header>
       {isOpen && <Change section={section} />}
     </section>

@@ -1,27 +1,26 @@
 /** Changes of a turn, or of a whole thread: shown side by side, kept or reverted file by file. */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { plural, visible } from '../../../../lib/browser.ts';
 import { conflictWords, outsideWords } from '../../../../protocol/browser.ts';
 import type { FileDiff } from '../../../../protocol/index.ts';
-import type { App } from '../../../app/app.ts';
 import { href } from '../../../app/router.ts';
 import { Confirm } from '../../../parts/dialog.tsx';
 import { Empty, Skeleton } from '../../../parts/empty.tsx';
 import { Banner } from '../../../parts/state-banner.tsx';
+import { wordsOf } from '../data/call-words.ts';
 import type { Conversation } from '../data/conversation.ts';
+import { type Cursor, lensAt } from '../lens/cursor.ts';
 import { Uncovered } from '../rows/uncovered.tsx';
-import { nameOf } from '../threads.tsx';
 import { ChangeReview } from './change-review.ts';
 import './changes.css';
 import { ConflictList } from './conflict-list.tsx';
 import { FileCard } from './file-card.tsx';
 
 export interface ChangesProps {
-  readonly app: App;
   readonly conversation: Conversation;
   readonly threadId: string;
-  /** Turn whose changes are shown; undefined: the whole thread. */
-  readonly turnId: string | undefined;
+  /** Turn that is shown, and call whose file is marked; without a turn: the whole thread. */
+  readonly cursor: Cursor;
 }
 
 /** Files shown initially, and the least number that each press adds. */
@@ -30,47 +29,54 @@ const firstFiles = 50;
 const openFiles = 10;
 const openLines = 400;
 
-export function Changes({ app, conversation, threadId, turnId }: ChangesProps) {
-  const thread = conversation.thread.value;
-  const about = turnId === undefined ? 'all turns' : visible(turnId, { multiline: false });
-  useEffect(() => {
-    if (thread) app.subject.value = `Changes of ${nameOf(thread)}`;
-  }, [thread?.displayName]);
+export function Changes({ conversation, threadId, cursor }: ChangesProps) {
+  const { turn, call } = cursor;
+  const row = turn !== undefined && call !== undefined ? conversation.transcript.tool(turn, call) : undefined;
   return (
-    <section class="desk changes" aria-label="Changes">
-      <header>
-        <a class="to-chat" href={href({ view: 'chat', path: [threadId], query: { turn: turnId } })}>
-          ‹ Conversation
-        </a>
-        <h1 class="cut">Changes of {about}</h1>
-        {turnId !== undefined && (
-          <a class="quiet" href={href({ view: 'chat', path: [threadId, 'changes'] })}>
+    <section class="changes" aria-label="Changes">
+      <header class="about">
+        <h2 class="cut">Changes of {turn === undefined ? 'all turns' : visible(turn, { multiline: false })}</h2>
+        {turn !== undefined && (
+          <a class="quiet" href={href(lensAt(threadId, 'changes'))}>
             All turns
           </a>
         )}
       </header>
       <div class="scroll">
-        <Body conversation={conversation} threadId={threadId} turnId={turnId} />
+        <Body
+          conversation={conversation}
+          threadId={threadId}
+          turnId={turn}
+          path={row && (wordsOf(row).change?.path ?? undefined)}
+        />
       </div>
     </section>
   );
 }
 
-function Body({ conversation, threadId, turnId }: Omit<ChangesProps, 'app'>) {
+interface BodyProps {
+  readonly conversation: Conversation;
+  readonly threadId: string;
+  readonly turnId: string | undefined;
+  /** File of the chosen call. */
+  readonly path: string | undefined;
+}
+
+function Body({ conversation, threadId, turnId, path }: BodyProps) {
   const { state } = conversation;
   if (state.hasTag('gone')) return <Empty title="This conversation does not exist" />;
   if (conversation.thread.value === null) return <Skeleton />;
-  if (!conversation.canUndo.value) {
+  if (!conversation.hasFiles.value) {
     return (
       <Empty title="Files are not saved in this workspace">
         <p>The setting Checkpoints.Enabled is off.</p>
       </Empty>
     );
   }
-  return <Review key={turnId} conversation={conversation} threadId={threadId} turnId={turnId} />;
+  return <Review key={turnId} conversation={conversation} threadId={threadId} turnId={turnId} path={path} />;
 }
 
-function Review({ conversation, threadId, turnId }: Omit<ChangesProps, 'app'>) {
+function Review({ conversation, threadId, turnId, path }: BodyProps) {
   const review = useMemo(() => new ChangeReview(conversation, threadId, turnId ?? null), [conversation, turnId]);
   useEffect(() => () => review.close(), [review]);
   useNews(review, conversation);
@@ -90,7 +96,13 @@ function Review({ conversation, threadId, turnId }: Omit<ChangesProps, 'app'>) {
         </Banner>
       )}
       {diff ? (
-        <Files review={review} diff={diff} hasTurn={turnId !== undefined} />
+        <Files
+          review={review}
+          diff={diff}
+          hasTurn={turnId !== undefined}
+          path={path}
+          isFixed={!conversation.canUndo.value}
+        />
       ) : (
         state.hasTag('busy') && <Skeleton />
       )}
@@ -115,11 +127,22 @@ interface FilesProps {
   readonly review: ChangeReview;
   readonly diff: FileDiff;
   readonly hasTurn: boolean;
+  readonly path: string | undefined;
+  /** The changes can be read only: no agent server runs. */
+  readonly isFixed: boolean;
 }
 
-function Files({ review, diff, hasTurn }: FilesProps) {
+/** Whether a path of a call names a file of the diff: models write absolute paths, too. */
+const isFile = (path: string | undefined, file: string): boolean =>
+  path !== undefined && (path === file || path.endsWith(`/${file}`) || path === `./${file}`);
+
+function Files({ review, diff, hasTurn, path, isFixed }: FilesProps) {
   const [limit, setLimit] = useState(firstFiles);
   const sections = review.sections.value;
+  const list = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    list.current?.querySelector('[aria-current=true]')?.scrollIntoView({ block: 'nearest' });
+  }, [path, sections]);
   const { kept, reverted } = review.state.context;
   const isBusy = review.state.hasTag('busy');
   const decisionOf = (path: string) => {
@@ -141,7 +164,7 @@ function Files({ review, diff, hasTurn }: FilesProps) {
         {reverted.length > 0 && `, ${reverted.length} put back`}
         {diff.isCut && '. More changed than is shown here'}
       </p>
-      {sections.length > 0 && (
+      {sections.length > 0 && !isFixed && (
         <p class="quiet">
           <b>Revert</b> puts a file back as it was before{' '}
           {hasTurn ? 'this turn: later changes of it by this thread go, too' : 'the first turn'}. Changes that you or
@@ -154,16 +177,20 @@ function Files({ review, diff, hasTurn }: FilesProps) {
           <Uncovered entries={diff.notCovered} total={diff.notCoveredTotal} />
         </div>
       )}
-      {sections.slice(0, limit).map((section, index) => (
-        <FileCard
-          key={section.file.path}
-          section={section}
-          decision={decisionOf(section.file.path)}
-          isBusy={isBusy}
-          isOpenAtFirst={index < openFiles && section.file.additions + section.file.deletions <= openLines}
-          send={(event) => review.send(event)}
-        />
-      ))}
+      <div class="files" ref={list}>
+        {sections.slice(0, limit).map((section, index) => (
+          <FileCard
+            key={section.file.path}
+            section={section}
+            decision={decisionOf(section.file.path)}
+            isBusy={isBusy}
+            isFixed={isFixed}
+            isCurrent={isFile(path, section.file.path)}
+            isOpenAtFirst={index < openFiles && section.file.additions + section.file.deletions <= openLines}
+            send={(event) => review.send(event)}
+          />
+        ))}
+      </div>
       {gone.length > 0 && <PutBack review={review} files={gone} />}
       {sections.length > limit && (
         <button type="button" class="bare" onClick={() => setLimit(limit * 4)}>

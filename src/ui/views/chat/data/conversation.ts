@@ -18,7 +18,7 @@ import type {
 import type { App } from '../../../app/app.ts';
 import { keepOutbox, keptOutbox, type Unsent } from './drafts.ts';
 import { linkLogic } from './link.ts';
-import type { Row } from './rows.ts';
+import { keyOfCall, type Row, type ToolRow } from './rows.ts';
 import { conflictsOf, type Refusal, type Rpc, type ServerMessage } from './rpc.ts';
 import { snapshotSignal } from './snapshot-signal.ts';
 import { Transcript } from './transcript.ts';
@@ -55,6 +55,7 @@ export class Conversation {
   /** Row that a search has found; each one is shown when the object changes. */
   readonly found = signal<{ readonly key: string | null }>({ key: null });
   readonly #sent = signal(0);
+  readonly #chosen = signal<string | null>(null);
   readonly #decidedHere = new Set<string>();
   /** Answers to questions, by id of the request: they may be long, so no event of the machine carries them. */
   readonly #answers = new Map<string, QuestionAnswer>();
@@ -66,6 +67,7 @@ export class Conversation {
   readonly #queue = signal<readonly QueuedInput[]>([]);
   readonly #approvals = signal<readonly ApprovalRequest[]>([]);
   readonly #unsent = signal<readonly Unsent[]>([]);
+  readonly #hasFiles = signal(false);
   readonly #canUndo = signal(false);
   readonly #notice = signal<string | null>(null);
   readonly #restores = signal(0);
@@ -126,9 +128,41 @@ export class Conversation {
     return this.#unsent;
   }
 
+  /** Whether the changes of turns are stored. */
+  get hasFiles(): ReadonlySignal<boolean> {
+    return this.#hasFiles;
+  }
+
   /** Whether the server can restore files in an undo. */
   get canUndo(): ReadonlySignal<boolean> {
     return this.#canUndo;
+  }
+
+  /** Key of the call at the moment that is shown. */
+  get chosen(): ReadonlySignal<string | null> {
+    return this.#chosen;
+  }
+
+  /** Has every lens show a call that the user has pressed. Without an open lens nothing follows. */
+  choose({ key, turnId, callId, startedAt }: ToolRow): void {
+    const { router } = this.#app;
+    if (router.route.peek().query['lens'] === undefined) return;
+    this.#chosen.value = key;
+    router.set({ turn: turnId, call: callId, at: String(Date.parse(startedAt)) });
+  }
+
+  /** Shows the call of an address; null: none. */
+  async show(call: { readonly turn: string; readonly call: string } | null): Promise<void> {
+    const key = call && keyOfCall(call.turn, call.call);
+    if (key === this.#chosen.peek()) return;
+    this.#chosen.value = key;
+    if (call) await this.find(call.turn);
+    if (key !== null && key === this.#chosen.peek()) this.found.value = { key };
+  }
+
+  /** Shows the end of the conversation. */
+  showEnd(): void {
+    this.#sent.value += 1;
   }
 
   /** Last report about the turn: a repetition, another model, its end. */
@@ -136,7 +170,7 @@ export class Conversation {
     return this.#notice;
   }
 
-  /** Number of messages that this tab has sent here. */
+  /** Number of times that this tab has asked for the end: with each message. */
   get sent(): ReadonlySignal<number> {
     return this.#sent;
   }
@@ -146,7 +180,7 @@ export class Conversation {
     return this.#restores;
   }
 
-  /** Files that the last undo of this tab has restored, until they are brought back or a message is sent. */
+  /** Files that the last undo of this tab has restored, until they are changed again or a message is sent. */
   get restored(): ReadonlySignal<Restored | null> {
     return this.#restored;
   }
@@ -290,7 +324,7 @@ export class Conversation {
     if (this.threadId === null) return;
     const { restoredTotal } = await this.call('checkpoint/restore', { threadId: this.threadId, turnId: restoreId });
     this.#restored.value = null;
-    this.#notice.value = `${count(restoredTotal, 'file')} brought back`;
+    this.#notice.value = `${count(restoredTotal, 'file')} changed again`;
   }
 
   /** Files that an undo of this turn and the later ones restores, and the checkpoint, which names those that it does not cover. */
@@ -364,7 +398,9 @@ export class Conversation {
       version: this.#app.page.peek()?.version ?? '',
       onOpen: (rpc, { capabilities }) => {
         this.#rpc = rpc;
-        this.#canUndo.value = capabilities.extensions['checkpoints'] !== undefined;
+        const { checkpoints, changes } = capabilities.extensions;
+        this.#canUndo.value = checkpoints !== undefined;
+        this.#hasFiles.value = checkpoints !== undefined || changes !== undefined;
         this.#followers.onOpen(this);
         for (const resolve of this.#whenOpen) resolve();
         this.#whenOpen.clear();

@@ -9,6 +9,7 @@ import { duration } from '../../../parts/format.ts';
 import { Banner } from '../../../parts/state-banner.tsx';
 import { ConflictList } from '../changes/conflict-list.tsx';
 import type { Conversation } from '../data/conversation.ts';
+import { lensAt } from '../lens/cursor.ts';
 import { type Attempt, type AttemptFacts, attemptsOf, racesOf, readFacts, stateOf } from './attempts.ts';
 import './race.css';
 import { RaceForm } from './race-form.tsx';
@@ -117,7 +118,7 @@ function AttemptCard({ conversation, attempt, isApplicable, review }: CardProps)
       {race.failure && <p class="danger">{visible(race.failure.message, { multiline: false })}</p>}
       {hasFiles && facts && <Files facts={facts} />}
       <p>
-        {hasFiles && <a href={href({ view: 'chat', path: [id, 'changes'] })}>Changes</a>}{' '}
+        {hasFiles && <a href={href(lensAt(id, 'changes'))}>Changes</a>}{' '}
         <a href={href({ view: 'chat', path: [id] })}>Conversation</a>
       </p>
       {restoreId === undefined ? (

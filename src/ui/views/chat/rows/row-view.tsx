@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { dollars, visible } from '../../../../lib/browser.ts';
+import { price, visible } from '../../../../lib/browser.ts';
 import type { InputPart } from '../../../../protocol/index.ts';
 import { href } from '../../../app/router.ts';
 import { duration } from '../../../parts/format.ts';
@@ -8,6 +8,7 @@ import { Glyph } from '../../../parts/glyphs.tsx';
 import { dayTime } from '../../../parts/time.ts';
 import type { Conversation } from '../data/conversation.ts';
 import type { EndRow, ErrorRow, PlanRow, Row, TextRow, UserRow } from '../data/rows.ts';
+import { lensAt } from '../lens/cursor.ts';
 import { Answer } from './answer.tsx';
 import { LongText } from './long-text.tsx';
 import { Picture } from './picture.tsx';
@@ -146,7 +147,7 @@ function End({ conversation, row }: RowProps<EndRow>) {
       </span>
       {durationMs !== undefined && <span>{duration(durationMs)}</span>}
       {usage && <span>{usage.totalTokens.toLocaleString()} tokens</span>}
-      {usage?.costUsd !== undefined && <span>{dollars(usage.costUsd)}</span>}
+      {usage?.costUsd !== undefined && <span>{price(usage.costUsd)}</span>}
       {conversation.threadId !== null && (
         <a
           class="quiet"
@@ -156,18 +157,15 @@ function End({ conversation, row }: RowProps<EndRow>) {
           Permalink
         </a>
       )}
+      {conversation.hasFiles.value && conversation.threadId !== null && (
+        <a class="quiet" href={href(lensAt(conversation.threadId, 'changes', { turn: row.turnId }))}>
+          Changes
+        </a>
+      )}
       {conversation.canUndo.value && conversation.threadId !== null && (
-        <>
-          <a
-            class="quiet"
-            href={href({ view: 'chat', path: [conversation.threadId, 'changes'], query: { turn: row.turnId } })}
-          >
-            Changes
-          </a>
-          <button type="button" class="bare" onClick={() => setAsking(true)}>
-            Undo
-          </button>
-        </>
+        <button type="button" class="bare" onClick={() => setAsking(true)}>
+          Undo
+        </button>
       )}
       {isAsking && <Undo conversation={conversation} turnId={row.turnId} onClose={() => setAsking(false)} />}
     </div>

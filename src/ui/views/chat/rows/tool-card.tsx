@@ -34,11 +34,16 @@ export function ToolCard({
   const isOpen = chosen ?? (row.outcome === 'failed' || (row.outcome === null && row.output !== null));
   const { verb, target, change } = wordsOf(row);
   const toggle = () => {
+    conversation.choose(row);
     conversation.opened.set(row.key, !isOpen);
     setChosen(!isOpen);
   };
   return (
-    <section class={`card ${state.tone}`} aria-label={`${verb} ${target}`}>
+    <section
+      class={`card ${state.tone}`}
+      aria-label={`${verb} ${target}`}
+      aria-current={conversation.chosen.value === row.key ? 'true' : undefined}
+    >
       <button type="button" class="bare" aria-expanded={isOpen} onClick={toggle}>
         <span class="twist" aria-hidden="true" />
         <Mark tone={state.tone} shape={state.shape} />

@@ -1,0 +1,90 @@
+import type { Segment } from '../../../parts/state-strip.tsx';
+import { isTurn, type Span, type TraceModel, type Turn } from '../../sessions/trace/model.ts';
+
+/** One turn on the strip of a conversation: the time between turns has no place there. */
+export interface Stretch {
+  readonly turn: Turn;
+  /** Place of its beginning, in milliseconds of work. */
+  readonly from: number;
+  readonly ms: number;
+}
+
+/** Time of all turns, one after the other. */
+export interface Strip {
+  readonly stretches: readonly Stretch[];
+  readonly totalMs: number;
+  readonly segments: readonly Segment[];
+}
+
+/** Parts of the strip that are narrower than this share belong to the part before them. */
+const leastShare = 1 / 240;
+
+/** @param now end of open turns, milliseconds since the epoch */
+export function stripOf(model: TraceModel, now: number): Strip {
+  const stretches: Stretch[] = [];
+  let totalMs = 0;
+  for (const turn of model.roots.filter(isTurn)) {
+    const ms = Math.max(0, (turn.end ?? now) - turn.start);
+    stretches.push({ turn, from: totalMs, ms });
+    totalMs += ms;
+  }
+  return {
+    stretches,
+    totalMs,
+    segments: joined(
+      stretches.flatMap(({ turn, ms }) => partsOf(turn, ms)),
+      totalMs,
+    ),
+  };
+}
+
+type Part = Pick<Segment, 'kind'> & { readonly ms: number };
+
+/** Work of one turn, in the order of time: a wait for a person before a call, a call before the model. */
+function partsOf(turn: Turn, ms: number): Part[] {
+  const until = turn.start + ms;
+  const timesOf = (isOne: (span: Span) => boolean) =>
+    turn.children.filter(isOne).map(({ start, end }) => [start, Math.min(end ?? until, until)] as const);
+  const asks = timesOf(({ kind, isByRule }) => kind === 'approval' && !isByRule);
+  const works = timesOf(({ kind }) => kind === 'tool');
+  const edges = [...new Set([turn.start, until, ...[...asks, ...works].flat()])].sort((a, b) => a - b);
+  const isIn = (times: readonly (readonly [number, number])[], at: number) =>
+    times.some(([from, to]) => from <= at && at < to);
+  const parts = edges.slice(0, -1).map((from, index): Part => {
+    const kind = isIn(asks, from) ? 'asks' : isIn(works, from) ? 'works' : 'thinks';
+    return { kind, ms: (edges[index + 1] ?? from) - from };
+  });
+  return turn.state === 'failed' ? [...parts, { kind: 'failed', ms: 0 }] : parts;
+}
+
+function joined(parts: readonly Part[], totalMs: number): Segment[] {
+  const merged: { kind: Segment['kind']; ms: number }[] = [];
+  for (const { kind, ms } of parts) {
+    const last = merged.at(-1);
+    const isTiny = kind !== 'failed' && ms < totalMs * leastShare;
+    if (last && last.kind !== 'failed' && (last.kind === kind || isTiny)) last.ms += ms;
+    else merged.push({ kind, ms });
+  }
+  return merged.map(({ kind, ms }) => ({ kind, share: totalMs === 0 ? 0 : ms / totalMs }));
+}
+
+/** Place of a moment on the strip; between two turns: the end of the one before. */
+export function placeOf({ stretches, totalMs }: Strip, at: number): number {
+  const stretch = stretches.findLast(({ turn }) => turn.start <= at);
+  return stretch ? stretch.from + Math.min(stretch.ms, at - stretch.turn.start) : at === Infinity ? totalMs : 0;
+}
+
+/** Turn and moment at a place of the strip. */
+export function momentAt(
+  { stretches }: Strip,
+  place: number,
+): { readonly turn: Turn; readonly at: number } | undefined {
+  const stretch = stretches.findLast(({ from }) => from <= place);
+  return stretch && { turn: stretch.turn, at: stretch.turn.start + Math.min(stretch.ms, place - stretch.from) };
+}
+
+/** Beginnings of all bars, in the order of time: the steps of the keys. */
+export function stopsOf({ stretches }: Strip): readonly number[] {
+  const starts = stretches.flatMap(({ turn }) => [turn.start, ...turn.children.map(({ start }) => start)]);
+  return [...new Set(starts)].sort((a, b) => a - b);
+}
