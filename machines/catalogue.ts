@@ -9,6 +9,7 @@ import { checkpointMachine } from './checkpoint.ts';
 import { conversationMachine } from './conversation.ts';
 import { databaseOutageMachine } from './database-outage.ts';
 import { externalAgentMachine } from './external-agent.ts';
+import { hostMachine } from './host.ts';
 import { hubMachine } from './hub.ts';
 import { inboxFeedMachine } from './inbox-feed.ts';
 import { inboxRequestMachine } from './inbox-request.ts';
@@ -43,6 +44,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'database-outage': databaseOutageMachine,
   'stack-change': stackChangeMachine,
   'webhook-ingress': webhookIngressMachine,
+  host: hostMachine,
   'inbox-feed': inboxFeedMachine,
   'inbox-request': inboxRequestMachine,
   'notification-channel': notificationChannelMachine,

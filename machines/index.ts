@@ -16,6 +16,7 @@ export * from './conversation.ts';
 export * from './database-outage.ts';
 export * from './external-agent.ts';
 export * from './failure.ts';
+export * from './host.ts';
 export * from './hub.ts';
 export * from './inbox-feed.ts';
 export * from './inbox-request.ts';

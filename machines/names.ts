@@ -16,6 +16,7 @@ export const machineNames = [
   'database-outage',
   'stack-change',
   'webhook-ingress',
+  'host',
   'inbox-feed',
   'inbox-request',
   'notification-channel',

@@ -28,7 +28,9 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   inspect: lower,
   checkpoints: ['git', 'supervise', ...lower],
   client: ['protocol', 'supervise', 'config', 'rpc', 'lib'],
-  hub: ['agent', 'dashboard', 'telemetry', 'places', 'supervise', 'inspect', 'client', ...lower],
+  // Hubs of other machines.
+  hosts: ['client', 'supervise', ...lower],
+  hub: ['hosts', 'agent', 'dashboard', 'telemetry', 'places', 'supervise', 'inspect', 'client', ...lower],
   mcp: ['agent', 'supervise', ...lower],
   external: ['agent', 'supervise', ...lower],
   chat: ['agent', ...lower],
@@ -59,6 +61,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   deploy: ['github', 'client', 'git', 'supervise', ...lower],
   cli: [
     'hub',
+    'hosts',
     'appserver',
     'review',
     'deploy',

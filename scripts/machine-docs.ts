@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnyStateMachine } from 'xstate';
-import { catalogue, type MachineWords } from '../machines/index.ts';
+import { catalogue, hostStepMs, type MachineWords } from '../machines/index.ts';
 import { graphOf, type MachineGraph, matrixOf, mermaidOf, statesTableOf, tableOf } from '../src/inspect/index.ts';
 import { conversationDefaults as chat, defaults } from '../src/protocol/index.ts';
 import { wordsFor } from './drawings.ts';
@@ -78,6 +78,11 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     'A connection of the page that has not read the thread by then is given up.',
     milliseconds(chat.openDeadlineMs),
   ],
+  hostPause: [
+    'Pause before the next attempt to reach a host: doubles with every failure, jittered by a half.',
+    '500 to 60,000 ms',
+  ],
+  hostStep: ['A step of a connection that takes longer counts as a lost line.', milliseconds(hostStepMs)],
   feedPause: [
     'Pause before the Hub connects to an inbox again: doubles with every failure, jittered by half.',
     '200 to 5,000 ms',

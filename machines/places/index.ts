@@ -9,6 +9,7 @@ import { automation } from './automation.ts';
 import { checkpoint } from './checkpoint.ts';
 import { conversation } from './conversation.ts';
 import { externalAgent } from './external-agent.ts';
+import { host } from './host.ts';
 import { mcpServer } from './mcp-server.ts';
 import { reviewRun } from './review-run.ts';
 import { turn } from './turn.ts';
@@ -24,6 +25,7 @@ export const machinePlaces: Readonly<Partial<Record<MachineName, Places>>> = {
   checkpoint,
   conversation,
   'external-agent': externalAgent,
+  host,
   'mcp-server': mcpServer,
   'review-run': reviewRun,
   turn,

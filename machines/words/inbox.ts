@@ -1,5 +1,26 @@
-/** Words of the machines of the inbox and of its notices. */
+/** Words of the machines of hosts, of the inbox and of its notices. */
 import type { MachineWords } from './types.ts';
+
+export const host: MachineWords = {
+  guards: {
+    isHostKey: 'ssh does not accept the key of the machine',
+    isAuthentication: 'the machine accepts no key of the user',
+    isProgram: 'the machine does not find the program',
+    isVersion: 'the versions do not fit',
+  },
+  actions: {
+    startLink: 'start ssh',
+    stopLink: 'end ssh',
+    planAttempt: 'choose the pause before the next try',
+    recordReason: 'note the reason',
+    recordSilence: 'note that no answer came in time',
+    resetFailures: 'forget earlier failures',
+    countConnection: 'count the connection',
+    emitConnected: 'report the connection',
+    emitUnreachable: 'report the loss, once',
+    emitRefused: 'report the refusal',
+  },
+};
 
 export const inboxFeed: MachineWords = {
   guards: {},

@@ -3,6 +3,7 @@ import { machineNames } from '../../machines/index.ts';
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { automationCommands } from './commands-automations.ts';
 import { fileCommands } from './commands-files.ts';
+import { hostCommands } from './commands-hosts.ts';
 import { inboxCommands } from './commands-inbox.ts';
 import { mcpCommands } from './commands-mcp.ts';
 import { modelCommands } from './commands-model.ts';
@@ -54,7 +55,7 @@ export const commands: readonly CommandSpec[] = [
       noStart,
       json,
     ],
-    examples: ['up', 'up ~/projects/site --init', 'up --in container', 'up --agent codex', 'up --no-follow --json'],
+    examples: ['up', 'up ~/projects/site --init', 'up --in container', 'up --agent codex', 'up build:/srv/site'],
     load: () => import('./commands/up.ts'),
   },
   {
@@ -110,6 +111,7 @@ export const commands: readonly CommandSpec[] = [
       'chat --yes "run: npm test"',
       'chat --plan "Split the parser"',
       'chat --workspace ~/projects/site "What is here?"',
+      'chat --workspace build:/srv/site',
     ],
     load: () => import('./commands/chat.ts'),
   },
@@ -131,8 +133,8 @@ export const commands: readonly CommandSpec[] = [
       'List all workspaces the Hub knows.',
       'On a terminal: a table that fits its width, with the problem of a workspace below its row. Elsewhere: tab-separated rows without a heading: name, state, agent, model, since, restarts, last turn, cost, page, trouble.',
     ],
-    options: [noStart, json],
-    examples: ['list', 'list --json'],
+    options: [{ name: 'host', value: 'name', describe: 'List only the workspaces of this host' }, noStart, json],
+    examples: ['list', 'list --json', 'list --host build'],
     load: () => import('./commands/list.ts'),
   },
   {
@@ -290,6 +292,17 @@ export const commands: readonly CommandSpec[] = [
     examples: ['hub stop', 'hub stop --detach'],
     load: () => import('./commands/hub-stop.ts'),
   },
+  {
+    name: 'hub address',
+    describe: [
+      'Print the address of the Hub.',
+      'With --json: also a scoped token for the Hub of another machine, which runs this command over ssh. Its output opens workspaces: keep it to yourself.',
+    ],
+    options: [{ name: 'start', describe: 'Start a Hub if none is running' }, json],
+    examples: ['hub address', 'hub address --json --start'],
+    load: () => import('./commands/hub-address.ts'),
+  },
+  ...hostCommands,
   {
     name: 'service install',
     describe: [

@@ -8,6 +8,7 @@ import {
   type ApprovalDecision,
   type AppServerState,
   type HealthState,
+  type HostRecord,
   HubLock,
   type LastTurn,
   QuestionForm,
@@ -163,6 +164,31 @@ export type PlaceStatusAnswer = v.InferOutput<typeof PlaceListAnswer>[number];
 
 export const RecordListAnswer = v.array(RecordAnswer);
 
+export const HostAnswer = v.looseObject({
+  name: text,
+  ssh: text,
+  program: v.optional(text, 'oratorio'),
+  state: open<HostRecord['state']>(),
+  phase: v.optional(text, ''),
+  reason: nullableText,
+  next: nullableText,
+  version: nullableText,
+  workspaces: v.optional(v.number(), 0),
+  waiting: v.optional(v.number(), 0),
+  since: v.optional(text, ''),
+  asOf: nullableText,
+});
+export type HostAnswer = v.InferOutput<typeof HostAnswer>;
+export const HostListAnswer = v.array(HostAnswer);
+
+const where = v.looseObject({ host: nullableText, asOf: nullableText });
+export const FleetListAnswer = v.looseObject({
+  appServers: v.array(v.intersect([RecordAnswer, where])),
+  hosts: HostListAnswer,
+  next: nullableText,
+});
+export type FleetListAnswer = v.InferOutput<typeof FleetListAnswer>;
+
 const RequestAnswer = v.looseObject({
   requestId: text,
   threadId: text,
@@ -190,6 +216,7 @@ const InboxItemAnswer = v.looseObject({
 });
 export type InboxItemAnswer = v.InferOutput<typeof InboxItemAnswer>;
 export const InboxListAnswer = v.array(InboxItemAnswer);
+export const FleetInboxListAnswer = v.array(v.looseObject({ ...InboxItemAnswer.entries, ...where.entries }));
 export const InboxDecisionAnswer = v.looseObject({
   decision: open<ApprovalDecision>(),
   decidedBy: text,
@@ -281,6 +308,7 @@ export const EventAnswer = v.looseObject({
   at: text,
   workspacePath: nullableText,
   data: v.optional(v.nullable(v.record(v.string(), v.unknown())), null),
+  host: nullableText,
 });
 
 export const ErrorAnswer = v.looseObject({

@@ -8,6 +8,10 @@ export interface HubAddress {
   readonly apiBaseUrl: string;
   /** Absent: only `GET /v1/status` is possible. */
   readonly token?: string;
+  /** Unix socket that leads to this address, as the end of a tunnel. */
+  readonly socketPath?: string;
+  /** Longest answer in bytes; a longer one counts as invalid. Absent: no limit. */
+  readonly maxAnswerBytes?: number;
 }
 
 export interface HubRequest {
@@ -50,7 +54,7 @@ function send(address: HubAddress, request: HubRequest): Promise<HttpAnswer> {
       ...request.headers,
     },
     ...(request.body !== undefined && { body: JSON.stringify(request.body) }),
-    signal: request.signal,
+    ...{ signal: request.signal, socketPath: address.socketPath },
   });
 }
 
@@ -96,7 +100,7 @@ export async function callHubJson<S extends v.GenericSchema>(
   const response = await callHub(address, request);
   let document: unknown;
   try {
-    document = await response.json();
+    document = JSON.parse(await response.text(address.maxAnswerBytes));
   } catch (error) {
     request.signal?.throwIfAborted();
     throw new HubInvalidResponseError(`The answer to ${request.path} is not JSON.`, { cause: error });

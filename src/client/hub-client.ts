@@ -6,6 +6,7 @@ import {
   type DelegatedRequest,
   defaults,
   type EnsureInput,
+  type HostInput,
   type HubEventData,
   type HubEventKind,
   hubEventKinds,
@@ -22,6 +23,10 @@ import {
   EventAnswer,
   type ExitAnswer,
   ExitListAnswer,
+  FleetInboxListAnswer,
+  FleetListAnswer,
+  HostAnswer,
+  HostListAnswer,
   HubThreadListAnswer,
   InboxDecisionAnswer,
   type InboxHistoryAnswer,
@@ -62,11 +67,15 @@ export interface ReceivedEvent {
   readonly at: string;
   readonly workspacePath: string | null;
   readonly data: Readonly<Record<string, unknown>>;
+  /** Name of its host, with `allHosts`; absent for this machine. */
+  readonly host?: string;
 }
 
 export type EventsOptions = Pick<StreamOptions, 'signal' | 'lastEventId' | 'onOpen' | 'onLost'> & {
   /** True: wait for the next Hub after a shutdown. False (default): the stream ends with its Hub. */
   readonly acrossRestarts?: boolean;
+  /** True: events of all hosts as well. */
+  readonly allHosts?: boolean;
 };
 
 export interface LogsOptions extends CallOptions {
@@ -257,6 +266,90 @@ export class HubClient {
   }
 
   /**
+   * Other machines with their own Hub, by name.
+   *
+   * @example for (const { name, state } of await hub.hosts()) console.log(name, state);
+   */
+  hosts({ signal }: CallOptions = {}): Promise<HostAnswer[]> {
+    return this.#get({ path: '/v1/hosts', signal }, HostListAnswer);
+  }
+
+  /**
+   * Adds a host to the user's settings and connects it. The same name again replaces it.
+   *
+   * @example await hub.addHost({ name: 'build', ssh: 'ssh://me@build-box' });
+   */
+  addHost(host: HostInput, { signal }: CallOptions = {}): Promise<HostAnswer> {
+    return this.#post('/v1/hosts', host, HostAnswer, signal, false);
+  }
+
+  /**
+   * Enables, disables or removes a host.
+   *
+   * @example await hub.changeHost('build', 'disable');
+   */
+  changeHost(name: string, action: 'enable' | 'disable' | 'remove', { signal }: CallOptions = {}): Promise<HostAnswer> {
+    return this.#post(`/v1/hosts/${encodeURIComponent(name)}/${action}`, {}, HostAnswer, signal, false);
+  }
+
+  /**
+   * Starts or stops a workspace of a host. Throws `HubRequestError` with `hostUnreachable` while the host is not connected.
+   *
+   * @example const record = await hub.onHost('build', 'ensure', '/srv/site');
+   */
+  onHost(
+    name: string,
+    action: 'ensure' | 'stop',
+    workspacePath: string,
+    { signal }: CallOptions = {},
+  ): Promise<RecordAnswer> {
+    return this.#post(
+      `/v1/hosts/${encodeURIComponent(name)}/${action}`,
+      { workspacePath },
+      RecordAnswer,
+      signal,
+      false,
+    );
+  }
+
+  /**
+   * A page of the workspaces of all machines. Those of an unreachable host keep their last state.
+   *
+   * @example const { appServers } = await hub.fleet({ host: 'build' });
+   */
+  fleet({
+    signal,
+    ...query
+  }: CallOptions & { readonly host?: string; readonly after?: string } = {}): Promise<FleetListAnswer> {
+    return this.#get({ path: '/v1/fleet/appservers', query: { ...query, limit: '1000' }, signal }, FleetListAnswer);
+  }
+
+  /**
+   * Approvals and questions of all machines that wait for a user.
+   *
+   * @example for (const { host, request } of await hub.fleetInbox()) console.log(host, request.target);
+   */
+  fleetInbox({ signal }: CallOptions = {}): Promise<v.InferOutput<typeof FleetInboxListAnswer>> {
+    return this.#get({ path: '/v1/fleet/inbox', signal }, FleetInboxListAnswer);
+  }
+
+  /**
+   * Has the Hub of a host decide an item of its inbox.
+   *
+   * @example await hub.answerOnHost('build', item.workspaceId, item.request.requestId, { decision: 'accept' });
+   */
+  answerOnHost(
+    host: string,
+    workspaceId: string,
+    requestId: string,
+    answer: InboxAnswer,
+    { signal }: CallOptions = {},
+  ): Promise<InboxDecisionAnswer> {
+    const path = ['/v1/fleet/inbox', ...[host, workspaceId, requestId].map(encodeURIComponent)].join('/');
+    return this.#post(path, answer, InboxDecisionAnswer, signal, false);
+  }
+
+  /**
    * Conversations of all workspaces, the most recently active first.
    *
    * @example const { threads } = await hub.threads({ q: 'tests', limit: 20 });
@@ -338,17 +431,18 @@ export class HubClient {
    * @example for await (const { kind } of hub.events()) console.log(kind);
    */
   async *events(options: EventsOptions = {}): AsyncGenerator<ReceivedEvent, void, undefined> {
-    const { acrossRestarts = false, ...stream } = options;
+    const { acrossRestarts = false, allHosts = false, ...stream } = options;
     const messages = readStream(this.address, {
       ...stream,
-      path: '/v1/events',
+      path: allHosts ? '/v1/fleet/events' : '/v1/events',
       relocate: this.#options.relocate,
       prove: this.#prove,
-      isLast: ({ event }) => !acrossRestarts && event === 'hub.stopping',
+      // With all hosts, the stream's own end follows that of this Hub.
+      isLast: ({ event, data }) => !acrossRestarts && event === 'hub.stopping' && !(allHosts && hasHost(data)),
     });
     for await (const { data, lastEventId } of messages) {
-      const { kind, at, workspacePath, data: payload } = parse(EventAnswer, parseJson(data), 'an event');
-      yield { id: lastEventId, kind, at, workspacePath, data: payload ?? {} };
+      const { kind, at, workspacePath, data: payload, host } = parse(EventAnswer, parseJson(data), 'an event');
+      yield { id: lastEventId, kind, at, workspacePath, data: payload ?? {}, ...(host !== null && { host }) };
     }
   }
 
@@ -393,12 +487,12 @@ export class HubClient {
 
   /** @throws HubUnavailableError when the Hub does not prove itself; the reason of `signal` when it aborts */
   readonly #prove = async (address: HubAddress, signal?: AbortSignal): Promise<void> => {
-    const { apiBaseUrl, token } = address;
+    const { apiBaseUrl, token, socketPath } = address;
     if (token === undefined) return;
     if (!isLoopbackHttp(apiBaseUrl)) throw new HubUnavailableError(`${apiBaseUrl} is not a loopback HTTP address.`);
     try {
       if (this.#options.prove) await this.#options.prove(address, signal);
-      else await proveServer({ role: 'hub', url: apiBaseUrl, token, signal });
+      else await proveServer({ role: 'hub', url: apiBaseUrl, token, socketPath, signal });
     } catch (error) {
       if (!(error instanceof ServerNotProvenError)) throw error;
       throw new HubUnavailableError(error.message, { cause: error });
@@ -419,6 +513,9 @@ export class HubClient {
     return this.#json({ method: 'POST', path, body, signal, idempotent }, schema);
   }
 }
+
+/** Whether an event of all hosts is that of another machine. */
+const hasHost = (data: string): boolean => parse(EventAnswer, parseJson(data), 'an event').host !== null;
 
 function parseJson(text: string): unknown {
   try {

@@ -7,6 +7,8 @@
 export { JsonRpcError } from '../rpc/index.ts';
 export type {
   ExitAnswer,
+  FleetListAnswer,
+  HostAnswer,
   HubThreadListAnswer,
   InboxDecisionAnswer,
   InboxHistoryAnswer,

@@ -20,6 +20,8 @@ export interface ProofRequest {
   /** Base address of the server. */
   readonly url: string;
   readonly token: string;
+  /** Unix socket that leads to that address. */
+  readonly socketPath?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds for the whole exchange. */
   readonly timeoutMs?: number | undefined;
@@ -38,7 +40,7 @@ const maxAnswerBytes = 4_096;
  * @example await proveServer({ role: 'dashboard', url: 'http://127.0.0.1:41235', token });
  */
 export async function proveServer(request: ProofRequest): Promise<void> {
-  const { role, token, signal, timeoutMs = defaults.client.statusTimeoutMs } = request;
+  const { role, token, socketPath, signal, timeoutMs = defaults.client.statusTimeoutMs } = request;
   const url = new URL(`${request.url.replace(/(?<!\/)\/+$/, '')}${proofPaths[role]}`);
   if (url.protocol === 'https:') return;
   const authority = authorityOf(url);
@@ -55,7 +57,7 @@ export async function proveServer(request: ProofRequest): Promise<void> {
   url.searchParams.set('key', keyId.slice(0, keyIdLength));
   const timeout = AbortSignal.timeout(timeoutMs);
   const ending = signal ? AbortSignal.any([signal, timeout]) : timeout;
-  const answer = await askLocal(url, { signal: ending })
+  const answer = await askLocal(url, { signal: ending, socketPath })
     .then(async (head) => ({ status: head.status, text: await head.text(maxAnswerBytes) }))
     .catch((error: unknown) => {
       signal?.throwIfAborted();

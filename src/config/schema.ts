@@ -1,6 +1,15 @@
 import * as v from 'valibot';
 import { isHttpUrl, isLoopback } from '../lib/index.ts';
-import { approvalPolicies, defaults, McpServerName, McpServerSettings } from '../protocol/index.ts';
+import {
+  approvalPolicies,
+  defaults,
+  HostName,
+  McpServerName,
+  McpServerSettings,
+  maxHosts,
+  RemoteProgram,
+  SshTarget,
+} from '../protocol/index.ts';
 import { HookSettings } from './hook-settings.ts';
 import { HttpUrlOrEmpty, modelSettings } from './model-settings.ts';
 import { PermissionRules } from './rule-settings.ts';
@@ -381,6 +390,12 @@ const Hub = v.object({
   ),
 });
 
+const Host = v.object({
+  Ssh: v.pipe(SshTarget, v.description('Address for ssh, as ssh://me@box; host names of its configuration count.')),
+  Program: v.pipe(v.optional(RemoteProgram, 'oratorio'), v.description('Program on that machine.')),
+  Enabled: flag(true, 'Connects the host.'),
+});
+
 const WebSocketListener = v.object({
   Host: hostName('127.0.0.1', 'Listen address of an agent server that no Hub manages.'),
   Port: port(0, 'Listen port; 0 takes a free one.'),
@@ -523,6 +538,16 @@ export const Config = v.object({
   Telemetry: v.optional(Telemetry, {}),
   Notifications: v.optional(Notifications, {}),
   Hub: v.optional(Hub, {}),
+  Hosts: v.pipe(
+    v.optional(
+      v.pipe(
+        v.record(HostName, Host),
+        v.check((hosts) => Object.keys(hosts).length <= maxHosts, `at most ${maxHosts} hosts`),
+      ),
+      {},
+    ),
+    v.description('Other machines with their own Hub, by name; see `oratorio hosts`.'),
+  ),
   AppServer: v.optional(v.object({ WebSocket: v.optional(WebSocketListener, {}) }), {}),
   Supervision: v.optional(Supervision, {}),
   Place: v.optional(Place, {}),

@@ -233,6 +233,7 @@ export const settingsTable: readonly SettingRule[] = [
   { path: 'Telemetry', why: 'sends conversations to an address', combine: isUsersAlone },
   { path: 'Notifications', why: 'sends notices to an address', combine: isUsersAlone },
   { path: 'Hub', why: 'opens a listener', combine: isUsersAlone },
+  { path: 'Hosts', why: 'starts programs and reaches other machines', combine: isUsersAlone },
 ];
 
 /** A key and the settings that decide where it is sent. */

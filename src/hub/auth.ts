@@ -10,9 +10,10 @@ import {
   secretTest,
 } from '../http/index.ts';
 import type { Credentials } from './credentials.ts';
+import type { ScopedTokens } from './scoped-tokens.ts';
 
-/** Sender of a request: the holder of the Hub token in `hub.lock`, or a page with the page token. */
-export type HubCaller = 'owner' | 'page';
+/** Sender of a request: the holder of the Hub token in `hub.lock`, a page with the page token, or the Hub of another machine. */
+export type HubCaller = 'owner' | 'page' | 'host';
 
 /** Accepts the Hub token, and the page token where a page may ask. Refuses with 401 like `bearer`. */
 export function hubAuth(ownerToken: string, pageToken: () => string): Authenticate<HubCaller> {
@@ -25,6 +26,15 @@ export function hubAuth(ownerToken: string, pageToken: () => string): Authentica
     if (given !== undefined && !isOwner(given) && isPage(given)) return 'page';
     ownerAuth(request);
     return 'owner';
+  };
+}
+
+/** Accepts like `auth`, and the scoped token of another Hub. Refuses a revoked one with 403 `tokenRevoked`. */
+export function hostsToo(auth: Authenticate<HubCaller>, tokens: ScopedTokens): Authenticate<HubCaller> {
+  return (request) => {
+    if (!tokens.isHosts(bearerToken(request.header('authorization')))) return auth(request);
+    tokens.auth(request);
+    return 'host';
   };
 }
 
@@ -44,13 +54,19 @@ export function notifierAuth(hubAuth: ReturnType<typeof bearer>, credentials: Cr
   };
 }
 
-/** Makes the handler that proves to clients that this Hub holds its token, and to pages that it holds theirs. */
-export function hubProver(token: string, pageToken: () => string, authorities: AuthorityOptions): Handler {
+/** Makes the handler that proves to clients that this Hub holds its token, and to pages and other Hubs that it holds theirs. */
+export function hubProver(
+  token: string,
+  pageToken: () => string,
+  tokens: Pick<ScopedTokens, 'ofHost'>,
+  authorities: AuthorityOptions,
+): Handler {
   const own = keyIdOf(token);
   const find = (key: string) => {
     if (key === own) return { token, use: 'token' } as const;
     const page = pageToken();
-    return key === keyIdOf(page) ? ({ token: page, use: 'token' } as const) : undefined;
+    const found = key === keyIdOf(page) ? page : tokens.ofHost(key);
+    return found === undefined ? undefined : ({ token: found, use: 'token' } as const);
   };
   return createProver({ role: 'hub', find, isOwn: ownAuthorities(authorities) }).handler;
 }

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { basename, join } from 'node:path';
 import type { Config } from '../config/index.ts';
+import { Fleet, type HostSettings } from '../hosts/index.ts';
 import type { HttpServer } from '../http/index.ts';
 import type { Logger } from '../log/index.ts';
-import { defaults } from '../protocol/index.ts';
+import { defaults, type HubEventData } from '../protocol/index.ts';
 import { ownIdentity, PortAllocator } from '../supervise/index.ts';
 import type { HubTelemetry } from '../telemetry/index.ts';
 import { createAddress, type PublishedAddress } from './address.ts';
@@ -49,6 +50,7 @@ export interface ClaimedHub {
   readonly notices: Notices;
   readonly push: WebPush;
   readonly tokens: ScopedTokens;
+  readonly fleet: Fleet;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
@@ -72,7 +74,7 @@ export function createClaimedHub(
 ): ClaimedHub {
   const { home, logger, policy = {} } = options;
   const statePath = join(home, 'hub');
-  const events = createEvents(logger);
+  const events = createEvents(logger, (id, event) => fleet.log.append('', id, event));
   const store: WorkspaceStore = createStore(statePath, () =>
     [...registry.workspaces.values()].map(({ facts }) => facts.stored),
   );
@@ -85,6 +87,13 @@ export function createClaimedHub(
     save: store.save,
   };
   const seed = () => randomBytes(4).readInt32LE();
+  const fleet = new Fleet({
+    ...{ home, env: environment, logger, seed },
+    observe: inspection.observeHost,
+    onState(host, { type, ...more }) {
+      events.publish(type, null, { host, ...more } as HubEventData<typeof type>);
+    },
+  });
   const decisions = new DecisionLog(statePath, logger);
   const notices = new Notices({
     pageUrl: () => options.config.Notifications.PageUrl || hub.apiBaseUrl,
@@ -132,7 +141,21 @@ export function createClaimedHub(
     },
   });
   const hub: ClaimedHub = {
-    ...{ lock, credentials, events, inbox, decisions, notices, push, inspection, telemetry, registry, services, store },
+    ...{
+      lock,
+      credentials,
+      events,
+      fleet,
+      inbox,
+      decisions,
+      notices,
+      push,
+      inspection,
+      telemetry,
+      registry,
+      services,
+      store,
+    },
     token: createToken(),
     startedAt: new Date().toISOString(),
     tokens: new ScopedTokens(statePath, credentials, logger),
@@ -152,6 +175,12 @@ function openChannels(notices: Notices, { config, environment, logger }: HubOpti
   if (Desktop)
     notices.open({ name: 'desktop', deliver: (notice, signal) => showOnDesktop(notice, environment, signal) });
 }
+
+/** The user's hosts. */
+export const hostsOf = ({ Hosts }: Config): HostSettings[] =>
+  Object.entries(Hosts).map(([name, { Ssh: ssh, Program: program, Enabled: isEnabled }]) => ({
+    ...{ name, ssh, program, isEnabled },
+  }));
 
 /** Address to publish in `hub.lock`. */
 export function addressOf(
@@ -176,10 +205,12 @@ export function ownedFiles({ credentials, store, tokens, push, apiBaseUrl, servi
 /** Ends streams after their last event, withdraws the address if it is still ours, and releases the lock last. */
 export async function closeHub(hub: ClaimedHub): Promise<void> {
   hub.registry.releaseAll();
+  const hosts = hub.fleet.close();
   hub.events.end();
   hub.notices.closeAll();
   hub.inspection.end();
   await hub.server?.close(defaults.http.closeGraceMs);
+  await hosts;
   await hub.store.end();
   await hub.registry.flush();
   await hub.decisions.flush();

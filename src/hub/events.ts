@@ -30,7 +30,8 @@ type AnyRecord = {
   readonly data: unknown;
 };
 
-export function createEvents(logger: Logger): HubEvents {
+/** @param onEvent called with every event and its id, after it is stored */
+export function createEvents(logger: Logger, onEvent?: (id: string, event: AnyHubEvent) => void): HubEvents {
   const counts = new Map<string, number>();
   /** Events before `hub.started`: agent servers are adopted while the Hub still opens its address. */
   let early: (() => void)[] | null = [];
@@ -45,7 +46,8 @@ export function createEvents(logger: Logger): HubEvents {
   });
   function append<K extends HubEventKind>(kind: K, workspacePath: string | null, data: HubEventData<K>): void {
     const record = { kind, at: new Date().toISOString(), workspacePath, data } as HubEvent;
-    log.append(record);
+    const id = log.append(record);
+    onEvent?.(id, record);
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
   }
 

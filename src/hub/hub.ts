@@ -8,7 +8,15 @@ import { ensurePrivateDirectory, lockHolder, lostList, readJson, removeStaleTemp
 import { startHubTelemetry } from '../telemetry/index.ts';
 import { watchAddress } from './actors/watch-address.ts';
 import { claimHome } from './claim.ts';
-import { addressOf, type ClaimedHub, closeHub, createClaimedHub, type HubOptions, ownedFiles } from './claimed-hub.ts';
+import {
+  addressOf,
+  type ClaimedHub,
+  closeHub,
+  createClaimedHub,
+  type HubOptions,
+  hostsOf,
+  ownedFiles,
+} from './claimed-hub.ts';
 import { createInspection } from './inspection.ts';
 import { policyOf } from './policy.ts';
 import { restoreKnown, resumeWorkspaces } from './recovery.ts';
@@ -126,10 +134,24 @@ async function listen(
   { home, config, version, logger }: HubOptions,
   control: Pick<Parameters<typeof openServer>[0], 'status' | 'isStopping' | 'shutdown'>,
 ): Promise<void> {
-  const { token, credentials, registry, events, inbox, decisions, push, tokens, inspection, telemetry } = hub;
+  const { token, credentials, registry, events, fleet, inbox, decisions, push, tokens, inspection, telemetry } = hub;
   hub.recoveries = restoreKnown(hub, logger);
   hub.server = await openServer({
-    ...{ home, token, credentials, registry, events, inbox, decisions, push, tokens, inspection, telemetry, logger },
+    ...{
+      home,
+      token,
+      credentials,
+      registry,
+      events,
+      fleet,
+      inbox,
+      decisions,
+      push,
+      tokens,
+      inspection,
+      telemetry,
+      logger,
+    },
     ...control,
     environment: hub.services.environment,
     host: config.Hub.Host,
@@ -141,6 +163,7 @@ async function listen(
   });
   hub.address = addressOf(hub, version);
   await hub.address.publish();
+  fleet.open(hostsOf(config));
 }
 
 function statusOf(

@@ -22,6 +22,8 @@ export interface Inspection {
   observeInboxFeed(actor: AnyActorRef, path: string): void;
   /** One request of that inbox. Called before it starts. */
   observeInboxRequest(actor: AnyActorRef, path: string, requestId: string, title: string): void;
+  /** The connection to another machine. Called before it starts. */
+  observeHost(actor: AnyActorRef, name: string): void;
   /** One way to notify the user. Called before it starts. */
   observeChannel(actor: AnyActorRef, name: string): void;
   /** A WebSocket for Stately's tools. */
@@ -40,6 +42,7 @@ export function createInspection(logger: Logger): Inspection {
   const recorder = createRecorder({ projections, onFault });
   let stately: Promise<SseSource> | undefined;
   let channels = 0;
+  let hosts = 0;
   return {
     source: createInspectionSource(recorder),
     stately() {
@@ -57,6 +60,10 @@ export function createInspection(logger: Logger): Inspection {
         ...{ id: `${path}#${requestId}`, parent: `${path}#inbox` },
         ...{ machine: 'inbox-request', title },
       }),
+    observeHost: (actor, name) => {
+      hosts += 1;
+      recorder.observe(actor, { id: `hosts/${hosts}`, parent: hubId, machine: 'host', title: `Host: ${name}` });
+    },
     observeChannel: (actor, name) => {
       channels += 1;
       recorder.observe(actor, {

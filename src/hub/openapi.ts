@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import {
   type AppServerRecord,
   type EnsureInput,
+  type HostRecord,
   type HubErrorCode,
   type HubStatus,
   type HubThreadList,
@@ -203,6 +204,8 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   ModelLoginInput: { provider: 'openai', apiKey: '<key>', model: 'gpt-6-sol' },
   ModelTestInput: { workspacePath: '/home/me/project' },
   TrustAnswer: { workspacePath: '/home/me/project', revision: 'Yk1…' },
+  HostInput: { name: 'build', ssh: 'ssh://me@build-box' },
+  HostActionInput: {},
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
   ApiProxyRequest: {
     enabled: true,
@@ -279,6 +282,12 @@ const exampleItem: v.InferInput<typeof InboxItem> = {
     ...{ createdAt: startedAt, expiresAt: '2026-01-01T12:05:00.000Z' },
   },
 };
+const exampleHost: HostRecord = {
+  ...{ name: 'build', ssh: 'ssh://me@build-box', program: 'oratorio' },
+  ...{ state: 'connected', phase: 'connected.current', reason: null, next: null, version: '0.1.0' },
+  ...{ workspaces: 3, waiting: 1, since: startedAt, asOf: startedAt },
+};
+const exampleWhere = { host: 'build', asOf: null };
 /** By operation. The tests hold every example against its schema. */
 const responseExamples: Readonly<Record<string, unknown>> = {
   getStatus: exampleStatus,
@@ -355,6 +364,13 @@ const responseExamples: Readonly<Record<string, unknown>> = {
     ],
   } satisfies HubThreadList,
   changeThread: { workspaceId: 'k3v7q2xw5m4ajd4e', threadId: 'thread_1' },
+  listHosts: [exampleHost],
+  addHost: exampleHost,
+  changeHost: exampleHost,
+  listFleet: { appServers: [{ ...exampleRecord, ...exampleWhere }], hosts: [exampleHost], next: null },
+  listFleetInbox: [{ ...exampleItem, ...exampleWhere }],
+  answerFleetInbox: { decision: 'accept', decidedBy: 'page', decidedAt: startedAt, reason: 'answered' },
+  listFleetThreads: { threads: [], hasMore: false, workspaces: [], missing: [] },
   issueToken: { ...exampleToken, token: 'scp.…' },
   listTokens: [exampleToken],
   revokeToken: exampleToken,

@@ -12,10 +12,17 @@ import {
   DelegatedRequest,
   defaults,
   EnsureInput,
+  FleetInboxItem,
+  FleetList,
+  FleetThreadList,
+  HostActionInput,
+  HostInput,
+  HostRecord,
   HubErrorBody,
   type HubErrorCode,
   HubStatus,
   HubThreadList,
+  hostActions,
   InboxAnswer,
   InboxDecision,
   InboxHistoryEntry,
@@ -74,6 +81,8 @@ export const hubRequestSchemas = {
   ModelLoginInput,
   ModelTestInput,
   TrustAnswer,
+  HostInput,
+  HostActionInput,
 } as const;
 export const hubResponseSchemas = {
   HubStatus,
@@ -105,6 +114,10 @@ export const hubResponseSchemas = {
   TrustRequest,
   Chart,
   InspectionRecord,
+  HostRecord,
+  FleetList,
+  FleetInboxItem,
+  FleetThreadList,
   HubError: HubErrorBody,
 } as const;
 
@@ -132,6 +145,8 @@ export interface HubRoute {
   readonly auth: boolean;
   /** The page token opens it, too. */
   readonly isForPage?: true;
+  /** The scoped token of another Hub opens it, too. */
+  readonly isForHost?: true;
   readonly summary: string;
   /** Parameters for the names in braces in the path. */
   readonly params?: readonly HubQueryParameter[];
@@ -217,6 +232,7 @@ export const hubRoutes = {
     path: '/v1/appservers',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary: 'All live and known workspaces, sorted by canonical path.',
     response: { kind: 'json', schema: 'AppServerRecord', array: true },
     errors: [],
@@ -227,6 +243,7 @@ export const hubRoutes = {
     path: '/v1/appservers/ensure',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary: 'Finds or starts the agent server of a workspace and answers when it is ready. At most one ever exists.',
     request: 'EnsureInput',
     response: record,
@@ -251,6 +268,7 @@ export const hubRoutes = {
     path: '/v1/appservers/by-workspace',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary: 'One workspace, inspected. Never starts a process.',
     query: [path],
     response: record,
@@ -262,6 +280,7 @@ export const hubRoutes = {
     path: '/v1/appservers/stop',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary:
       'Stops the agent server of a workspace and answers when its process group is gone. A workspace whose directory is gone is not listed afterwards.',
     request: 'StopInput',
@@ -427,6 +446,7 @@ export const hubRoutes = {
     path: '/w/{workspaceId}/dashboard/{path}',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary:
       'The Dashboard API of a workspace, passed on to its agent server. Other methods and its WebSockets pass as well; the page is at `/w/{workspaceId}/`.',
     params: [
@@ -443,6 +463,7 @@ export const hubRoutes = {
     path: '/v1/inbox',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary: 'Approvals and questions of all workspaces that wait for a user, oldest first.',
     response: { kind: 'json', schema: 'InboxItem', array: true },
     errors: [],
@@ -464,6 +485,7 @@ export const hubRoutes = {
     path: '/v1/inbox/{workspaceId}/{requestId}',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary: 'Decides one of them. The first answer counts, wherever it comes from; a later one is `alreadyDecided`.',
     params: [workspaceId, { name: 'requestId', required: true, description: 'Id of the request.' }],
     request: 'InboxAnswer',
@@ -508,6 +530,7 @@ export const hubRoutes = {
     path: '/v1/threads',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary:
       'Conversations of all workspaces, the most recently active first. A stopped workspace is listed like one that serves.',
     query: [
@@ -595,11 +618,144 @@ export const hubRoutes = {
     ],
     deadlineMs: longRequestDeadlineMs,
   },
+  listHosts: {
+    method: 'GET',
+    path: '/v1/hosts',
+    auth: true,
+    isForPage: true,
+    summary: 'The other machines with their own Hub, and the state of the connection to each.',
+    response: { kind: 'json', schema: 'HostRecord', array: true },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  addHost: {
+    method: 'POST',
+    path: '/v1/hosts',
+    auth: true,
+    summary: "Adds a host to the user's settings and connects it by `ssh`. The same name again replaces it.",
+    request: 'HostInput',
+    response: { kind: 'json', schema: 'HostRecord' },
+    errors: ['invalidRequest', 'invalidConfig'],
+    deadlineMs: requestDeadlineMs,
+  },
+  changeHost: {
+    method: 'POST',
+    path: '/v1/hosts/{name}/{action}',
+    auth: true,
+    summary:
+      'Enables (which also connects again at once), disables or removes a host, or starts (`ensure`) or stops one of its workspaces.',
+    params: [
+      { name: 'name', required: true, description: 'Name of the host.' },
+      { name: 'action', required: true, description: 'Action on the host.', values: hostActions },
+    ],
+    request: 'HostActionInput',
+    response: { kind: 'document', description: 'The record of the host; that of the workspace for ensure and stop.' },
+    errors: ['invalidRequest', 'invalidConfig', 'hostUnknown', 'hostUnreachable', 'workspaceNotFound', 'badGateway'],
+    deadlineMs: handOverDeadlineMs,
+  },
+  listFleet: {
+    method: 'GET',
+    path: '/v1/fleet/appservers',
+    auth: true,
+    isForPage: true,
+    summary:
+      'Workspaces of this machine and of all hosts, in pages. Those of an unreachable host keep their last state.',
+    query: [
+      { name: 'host', required: false, description: 'Only this host.' },
+      { name: 'state', required: false, description: 'Only workspaces in this state.' },
+      { name: 'q', required: false, description: 'Part of a path, in any case.' },
+      { name: 'after', required: false, description: 'Continues after this value of `next`.' },
+      { name: 'limit', required: false, description: 'How many at most, 1 to 1000; 200 when absent.' },
+    ],
+    response: { kind: 'json', schema: 'FleetList' },
+    errors: ['invalidRequest', 'hostUnknown'],
+    deadlineMs: requestDeadlineMs,
+  },
+  listFleetInbox: {
+    method: 'GET',
+    path: '/v1/fleet/inbox',
+    auth: true,
+    isForPage: true,
+    summary: 'Approvals and questions of this machine and of all hosts that wait for a user.',
+    response: { kind: 'json', schema: 'FleetInboxItem', array: true },
+    errors: [],
+    deadlineMs: requestDeadlineMs,
+  },
+  answerFleetInbox: {
+    method: 'POST',
+    path: '/v1/fleet/inbox/{host}/{workspaceId}/{requestId}',
+    auth: true,
+    isForPage: true,
+    summary:
+      'Passes an answer to the Hub of a host, which decides once. Refused while the host is not connected; never sent later.',
+    params: [
+      { name: 'host', required: true, description: 'Name of the host.' },
+      workspaceId,
+      { name: 'requestId', required: true, description: 'Id of the request.' },
+    ],
+    request: 'InboxAnswer',
+    response: { kind: 'json', schema: 'InboxDecision' },
+    errors: [
+      'invalidRequest',
+      'alreadyDecided',
+      'notFound',
+      'workspaceUnavailable',
+      'hostUnknown',
+      'hostUnreachable',
+      'badGateway',
+    ],
+    deadlineMs: requestDeadlineMs,
+  },
+  listFleetThreads: {
+    method: 'GET',
+    path: '/v1/fleet/threads',
+    auth: true,
+    isForPage: true,
+    summary: 'Conversations of this machine and of all connected hosts, the most recently active first.',
+    query: [
+      { name: 'q', required: false, description: 'As for `GET /v1/threads`.' },
+      { name: 'limit', required: false, description: 'How many at most, 1 to 200; 100 when absent.' },
+    ],
+    response: { kind: 'json', schema: 'FleetThreadList' },
+    errors: ['invalidRequest'],
+    deadlineMs: requestDeadlineMs,
+  },
+  streamFleetEvents: {
+    method: 'GET',
+    path: '/v1/fleet/events',
+    auth: true,
+    isForPage: true,
+    summary:
+      'Events of this Hub and of all hosts. `data` has `host` and the id `<host>~<id>`; `id:` lists the last id of each Hub and resumes all of them.',
+    query: [lastEventId],
+    headers: [lastEventIdHeader],
+    response: { kind: 'events', of: 'hub' },
+    errors: [],
+    deadlineMs: 0,
+  },
+  readHostPage: {
+    method: 'GET',
+    path: '/h/{host}/w/{workspaceId}/dashboard/{path}',
+    auth: true,
+    isForPage: true,
+    summary:
+      'The Dashboard API of a workspace of a host, passed on to its Hub, like `/w/{workspaceId}/dashboard/{path}`.',
+    params: [
+      { name: 'host', required: true, description: 'Name of the host.' },
+      workspaceId,
+      { name: 'path', required: true, description: 'The rest of a path of the Dashboard; may hold slashes.' },
+    ],
+    headers: [lastEventIdHeader],
+    response: { kind: 'document', description: 'The answer of the Dashboard, or its event stream.' },
+    errors: ['notFound', 'hostUnknown', 'hostUnreachable', 'workspaceUnavailable', 'badGateway', 'originNotAllowed'],
+    deadlineMs: longRequestDeadlineMs,
+  },
   streamEvents: {
     method: 'GET',
     path: '/v1/events',
     auth: true,
     isForPage: true,
+    isForHost: true,
     summary: 'Lifecycle events and notifications as they happen, resumable by id.',
     query: [lastEventId],
     headers: [lastEventIdHeader],

@@ -1,21 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { type Authenticate, bearerToken, HttpError } from '../http/index.ts';
+import { type Authenticate, bearerToken, HttpError, keyIdOf, type SseSource } from '../http/index.ts';
 import { AtomicFile, readJson } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import {
   type DelegationScope,
-  delegationScopes,
   type IssuedToken,
   ScopedToken,
   type TokenRequest,
+  TokenScope,
 } from '../protocol/index.ts';
 import type { Credentials, OwnedFile } from './credentials.ts';
 import { hubError } from './errors.ts';
 
 /** Life of a token. */
 const lifeMs = 7 * 86_400_000;
+/** A host token with more than this left is handed out again: a Hub that reconnects adds none to the list. */
+const reissuedMs = 2 * 86_400_000;
 /** Tokens on record. One more ends the oldest: its holder asks for another one. */
 const maxTokens = 1_000;
 
@@ -25,7 +27,7 @@ const Facts = v.pipe(
   v.object({
     tokenId: v.string(),
     name: v.string(),
-    scopes: v.array(v.picklist(delegationScopes)),
+    scopes: v.array(TokenScope),
     ownWorkspaceIds: v.array(v.string()),
     expiresAt: v.string(),
   }),
@@ -47,6 +49,10 @@ export class ScopedTokens implements OwnedFile {
   readonly #credentials: Credentials;
   readonly #file: AtomicFile;
   readonly #known = new Map<string, Entry>();
+  /** Key ids of host tokens: the route that asks for them is open to everybody. */
+  readonly #keyIds = new Map<string, string>();
+  /** Streams that end with a token. */
+  readonly #revocations = new Set<(tokenId: string) => void>();
 
   constructor(statePath: string, credentials: Credentials, logger: Logger) {
     this.#credentials = credentials;
@@ -74,15 +80,18 @@ export class ScopedTokens implements OwnedFile {
   ): Promise<IssuedToken> {
     const now = Date.now();
     const scopes = [...new Set(asked)];
+    this.#forgetExpired();
+    const kept = isHosts(scopes) ? [] : own;
+    const known = isHosts(scopes) ? this.#ofHost(name, now + reissuedMs) : undefined;
+    if (known) return { ...known, token: this.#sealHost(known) };
     const entry: ScopedToken = {
       tokenId: `token_${randomBytes(8).toString('hex')}`,
-      ...{ name, scopes, ownWorkspaces: own.map(({ path }) => path) },
+      ...{ name, scopes, ownWorkspaces: kept.map(({ path }) => path) },
       ...{ issuedAt: new Date(now).toISOString(), expiresAt: new Date(now + lifeMs).toISOString() },
     };
     const { tokenId, expiresAt } = entry;
-    const facts: Delegate = { tokenId, name, scopes, ownWorkspaceIds: own.map(({ id }) => id), expiresAt };
-    this.#forgetExpired();
-    for (const oldest of this.#known.keys()) if (this.#known.size >= maxTokens) this.#known.delete(oldest);
+    const facts: Delegate = { tokenId, name, scopes, ownWorkspaceIds: kept.map(({ id }) => id), expiresAt };
+    for (const oldest of this.#known.keys()) if (this.#known.size >= maxTokens) this.#forget(oldest);
     this.#known.set(tokenId, { ...entry, isRevoked: false });
     try {
       await this.save();
@@ -91,6 +100,49 @@ export class ScopedTokens implements OwnedFile {
       throw error;
     }
     return { ...entry, token: this.#credentials.sealScoped(JSON.stringify(facts)) };
+  }
+
+  /**
+   * The token of another Hub with this key id: this Hub proves to hold it. A revoked one is among them, so that its holder learns
+   * of that by its next request.
+   */
+  ofHost(keyId: string): string | undefined {
+    this.#forgetExpired();
+    const found = [...this.#known.values()].find((entry) => isHosts(entry.scopes) && this.#keyIdOf(entry) === keyId);
+    return found && this.#sealHost(found);
+  }
+
+  /** Whether this token was issued for another Hub; it may have expired or been revoked. */
+  isHosts(token: string | undefined): boolean {
+    const parsed = v.safeParse(Facts, token === undefined ? null : this.#credentials.openScoped(token));
+    return parsed.success && isHosts(parsed.output.scopes);
+  }
+
+  /** Whether this is the valid token of another Hub. */
+  isHost(token: string): boolean {
+    const facts = this.#credentials.openScoped(token);
+    const parsed = v.safeParse(Facts, facts);
+    return parsed.success && this.#hostTokens().some(({ tokenId }) => tokenId === parsed.output.tokenId);
+  }
+
+  #keyIdOf(entry: ScopedToken): string {
+    const known = this.#keyIds.get(entry.tokenId) ?? keyIdOf(this.#sealHost(entry));
+    this.#keyIds.set(entry.tokenId, known);
+    return known;
+  }
+
+  #hostTokens(): ScopedToken[] {
+    return this.list().filter(({ scopes }) => isHosts(scopes));
+  }
+
+  #ofHost(holder: string, validUntil: number): ScopedToken | undefined {
+    return this.#hostTokens().find(({ name, expiresAt }) => name === holder && Date.parse(expiresAt) > validUntil);
+  }
+
+  /** A host token again, with the same characters as when it was issued. */
+  #sealHost({ tokenId, name, scopes, expiresAt }: ScopedToken): string {
+    const facts: Delegate = { tokenId, name, scopes, ownWorkspaceIds: [], expiresAt };
+    return this.#credentials.sealScoped(JSON.stringify(facts));
   }
 
   /** Tokens that open something, the latest first. */
@@ -108,7 +160,26 @@ export class ScopedTokens implements OwnedFile {
     const { isRevoked, ...token } = found;
     this.#known.set(tokenId, { ...token, isRevoked: true });
     await this.save();
+    for (const revoked of [...this.#revocations]) revoked(tokenId);
     return token;
+  }
+
+  /** Ends a stream of the token's holder when the token is revoked. */
+  untilRevoked(tokenId: string, source: SseSource): SseSource {
+    return {
+      replay: (lastEventId) => source.replay(lastEventId),
+      subscribe: (listener, onEnd) => {
+        const leave = source.subscribe(listener, onEnd);
+        const revoked = (id: string) => {
+          if (id === tokenId) onEnd();
+        };
+        this.#revocations.add(revoked);
+        return () => {
+          this.#revocations.delete(revoked);
+          leave();
+        };
+      },
+    };
   }
 
   /** Accepts scoped tokens only: the Hub's own token opens the routes of a user. */
@@ -126,9 +197,14 @@ export class ScopedTokens implements OwnedFile {
     ]);
   };
 
+  #forget(tokenId: string): void {
+    this.#known.delete(tokenId);
+    this.#keyIds.delete(tokenId);
+  }
+
   #forgetExpired(): void {
     const now = Date.now();
-    for (const [tokenId, { expiresAt }] of this.#known) if (Date.parse(expiresAt) <= now) this.#known.delete(tokenId);
+    for (const [tokenId, { expiresAt }] of this.#known) if (Date.parse(expiresAt) <= now) this.#forget(tokenId);
   }
 
   /** Resolves when the record is on disk. */
@@ -136,6 +212,9 @@ export class ScopedTokens implements OwnedFile {
     return this.#file.write(`${JSON.stringify({ version: 1, tokens: [...this.#known.values()] })}\n`);
   }
 }
+
+/** Whether a token is for the Hub of another machine, and for nothing else. */
+const isHosts = (scopes: Delegate['scopes']): boolean => scopes.length === 1 && scopes[0] === 'host';
 
 /** @throws HttpError 403 `scopeMissing` */
 export function requireScope({ name, scopes }: Delegate, scope: DelegationScope): void {

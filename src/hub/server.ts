@@ -1,11 +1,12 @@
-import { type Authenticate, bearer, createServer, type HttpServer, knownHosts } from '../http/index.ts';
+import type { Fleet } from '../hosts/index.ts';
+import { type Authenticate, bearer, createServer, type HttpServer, knownHosts, sameSecret } from '../http/index.ts';
 import { loadCharts, pageRoutes } from '../inspect/index.ts';
 import { httpBase } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
 import { dashboardToken, watchedPageToken } from '../supervise/index.ts';
 import type { HubTelemetry } from '../telemetry/index.ts';
-import { hubAuth, hubProver, notifierAuth } from './auth.ts';
+import { hostsToo, hubAuth, hubProver, notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
 import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
@@ -13,7 +14,7 @@ import type { DecisionLog, Inbox } from './inbox/index.ts';
 import type { Inspection } from './inspection.ts';
 import type { WebPush } from './notices/index.ts';
 import { normaliseNotification } from './notifications.ts';
-import { createTargets, Readers, workspacePages } from './pages/index.ts';
+import { createTargets, hostTarget, Readers, workspacePages } from './pages/index.ts';
 import { listenAtStablePort } from './port.ts';
 import type { Registry } from './registry.ts';
 import { bindRoutes } from './routes/index.ts';
@@ -35,6 +36,7 @@ export interface ServerOptions {
   readonly registry: Registry;
   readonly events: HubEvents;
   readonly inbox: Inbox;
+  readonly fleet: Fleet;
   readonly decisions: DecisionLog;
   readonly push: WebPush;
   readonly inspection: Inspection;
@@ -48,16 +50,19 @@ export interface ServerOptions {
 
 /** Makes and binds the Hub's HTTP server. */
 export async function openServer(options: ServerOptions): Promise<HttpServer> {
-  const { logger, registry, events, inspection, telemetry } = options;
+  const { logger, registry, events, inspection, telemetry, fleet } = options;
   const pageToken = watchedPageToken(options.home);
   const ownerAuth = bearer(options.token);
   const auth = hubAuth(options.token, pageToken);
+  const hostAuth = hostsToo(auth, options.tokens);
   const readers = new Readers({ home: options.home, environment: options.environment, logger });
+  const targetOf = createTargets({ home: options.home, registry, readers });
   const pages = workspacePages({
-    auth,
-    pageToken,
-    isKnown: (id) => registry.byId(id) !== undefined,
-    targetOf: createTargets({ home: options.home, registry, readers }),
+    auth: hostAuth,
+    isToken: (token) => sameSecret(token, pageToken()) || options.tokens.isHost(token),
+    isKnown: ({ host, id }) => (host === null ? registry.byId(id) !== undefined : fleet.has(host)),
+    targetOf: (asked, signal) =>
+      asked.host === null ? targetOf(asked.id, signal) : hostTarget(fleet, asked.host, asked.id),
   });
   const routes = bindRoutes({
     registry,
@@ -76,8 +81,13 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     stately: inspection.stately,
     dashboardToken: (path) => dashboardToken(options.home, path),
     auth,
+    hostAuth,
+    fleet,
     notifierAuth: notifierAuth(ownerAuth, options.credentials),
-    prove: hubProver(options.token, pageToken, { bound: () => server.bound, names: options.allowedHosts }),
+    prove: hubProver(options.token, pageToken, options.tokens, {
+      bound: () => server.bound,
+      names: options.allowedHosts,
+    }),
     isStopping: options.isStopping,
     notify(request, workspacePath) {
       const notification = normaliseNotification(request, workspacePath);
@@ -104,7 +114,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
           logger.warn('the inspector page has not been built; run: npm run build', { directory }),
         ),
       ],
-      webSockets: [inspection.statelySocket('/v1/inspect/stately', byAddress(auth)), pages.webSocket],
+      webSockets: [inspection.statelySocket('/v1/inspect/stately', byAddress(auth)), ...pages.webSockets],
       hostAllowed: knownHosts({ isPublic: false, names: options.allowedHosts }),
       guard(request) {
         pages.guard(request);

@@ -8,6 +8,7 @@ import type {
   ConversationContext,
   DatabaseOutageContext,
   ExternalAgentContext,
+  HostContext,
   HubContext,
   InboxFeedContext,
   InboxRequestContext,
@@ -190,6 +191,12 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     turnId: context.turnId,
     stopReason: context.stopReason,
     lastError: withoutCredentials(context.lastError),
+  }),
+  host: (context: HostContext) => ({
+    failures: context.failures,
+    delayMs: context.delayMs,
+    connections: context.connections,
+    reason: withoutCredentials(context.reason),
   }),
   'inbox-feed': (context: InboxFeedContext) => ({
     failures: context.failures,

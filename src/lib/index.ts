@@ -74,3 +74,4 @@ export { userHome } from './user-home.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';
 export { strictJson, strictValue, WellFormedStream, wellFormed, wellFormedJson } from './well-formed.ts';
+export { withoutTokens } from './without-tokens.ts';

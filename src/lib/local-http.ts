@@ -12,6 +12,8 @@ export interface HttpQuestion {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Unix socket to connect to instead of the host and port of the address, which stay in the header `Host`. */
+  readonly socketPath?: string | undefined;
   /** Milliseconds for the whole answer. */
   readonly deadlineMs?: number | undefined;
   /** Longest silence of the server, in milliseconds. */
@@ -99,7 +101,7 @@ class Ending {
  * @throws the error of the connection, one for a redirect, for the deadline or for silence, or the reason of the signal
  */
 export function askLocal(url: URL | string, question: HttpQuestion = {}): Promise<HttpAnswer> {
-  const { method = 'GET', headers, body, silenceMs, connection, takesRedirect = false } = question;
+  const { method = 'GET', headers, body, socketPath, silenceMs, connection, takesRedirect = false } = question;
   kept ??= new http.Agent({ keepAlive: true, timeout: idleMs });
   const agent = connection === false ? false : ((connection as Agent | undefined) ?? kept);
   return new Promise((resolve, reject) => {
@@ -111,7 +113,10 @@ export function askLocal(url: URL | string, question: HttpQuestion = {}): Promis
     try {
       const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
       const { signal } = ending;
-      const outgoing = http.request(url, { method, agent, signal, headers: { accept: '*/*', ...headers, ...length } });
+      const outgoing = http.request(url, {
+        ...{ method, agent, signal, headers: { accept: '*/*', ...headers, ...length } },
+        ...(socketPath !== undefined && { socketPath }),
+      });
       if (silenceMs !== undefined) {
         outgoing.setTimeout(silenceMs, () => ending.stop(new Error('the server is silent')));
       }

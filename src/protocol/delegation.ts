@@ -7,6 +7,10 @@ const text = (description: string) => v.pipe(v.string(), v.nonEmpty(), v.maxLeng
 export const delegationScopes = ['list', 'read', 'start', 'prompt', 'approve'] as const;
 export type DelegationScope = (typeof delegationScopes)[number];
 
+/** Rights that a token can have. `host`: list, events, inbox, threads, ensure and stop, for the Hub of another machine of the user. */
+const tokenScopes = [...delegationScopes, 'host'] as const;
+export const TokenScope = v.picklist(tokenScopes);
+
 /** Body of `POST /v1/tokens`. */
 export const TokenRequest = v.object({
   name: v.pipe(
@@ -14,7 +18,7 @@ export const TokenRequest = v.object({
     v.regex(/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}$/),
     v.description('Name of the holder, for the record of decisions: 1 to 40 letters, digits, spaces, dots, _ or -.'),
   ),
-  scopes: v.pipe(v.array(v.picklist(delegationScopes)), v.minLength(1), v.description('Rights of the token.')),
+  scopes: v.pipe(v.array(TokenScope), v.minLength(1), v.description('Rights of the token.')),
   cwd: v.optional(text('Directory of the holder: it decides nothing in a workspace that contains it.')),
   marker: v.optional(text('Mark of the agent server that started the holder: it decides nothing of its workspace.')),
 });
@@ -24,7 +28,7 @@ export type TokenRequest = v.InferOutput<typeof TokenRequest>;
 export const ScopedToken = v.object({
   tokenId: text('Id of the token; it opens nothing.'),
   name: text('Name of the holder.'),
-  scopes: v.array(v.picklist(delegationScopes)),
+  scopes: v.array(TokenScope),
   issuedAt: text('When it was issued, as ISO 8601.'),
   expiresAt: text('When it ends, as ISO 8601.'),
   ownWorkspaces: v.pipe(v.array(v.string()), v.description('Workspaces whose requests the holder can never decide.')),

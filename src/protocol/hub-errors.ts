@@ -52,6 +52,11 @@ export const hubErrors = {
     status: 502,
     when: 'The agent server of a workspace page broke off, or gave an answer that is not passed on.',
   },
+  hostUnknown: { status: 404, when: 'There is no host of this name; `oratorio hosts` lists them.' },
+  hostUnreachable: {
+    status: 503,
+    when: 'The host is not connected, so nothing was sent to it and nothing is sent later; details name its state and reason.',
+  },
   deadlineExceeded: { status: 503, when: 'The request was not finished in time; the work that it started continues.' },
 } as const satisfies Record<string, { status: number; when: string }>;
 

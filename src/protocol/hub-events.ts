@@ -136,6 +136,22 @@ export const hubEventKinds = {
       decidedAt: textOrNull('When the agent server took the decision, as ISO 8601; null when it has ended.'),
     }),
   },
+  'host.connected': {
+    meaning: 'The Hub of another machine is connected.',
+    data: v.object({ host: text('Name of the host.') }),
+  },
+  'host.unreachable': {
+    meaning: 'The line to another machine is lost; its agents continue.',
+    data: v.object({ host: text('Name of the host.'), reason: text('Why, in a sentence.') }),
+  },
+  'host.refused': {
+    meaning: 'Another machine cannot be reached until the user acts.',
+    data: v.object({
+      host: text('Name of the host.'),
+      refusal: text('hostKey, authentication, noProgram, version or notProven.'),
+      reason: text('Why, in a sentence.'),
+    }),
+  },
   'notification.requested': {
     meaning: 'A local notification awaits display.',
     data: v.object({

@@ -13,6 +13,7 @@ export * from './delegation.ts';
 export * from './elicitation.ts';
 export * from './exits.ts';
 export * from './health.ts';
+export * from './hosts.ts';
 export * from './hub.ts';
 export * from './hub-errors.ts';
 export * from './hub-events.ts';

@@ -206,8 +206,8 @@ async function withStandIn(t: Test) {
     if (url === '/v1/status') return sendJson(response, 200, statusOf(hub.baseUrl));
     if (url === '/v1/appservers') return sendJson(response, 200, [record]);
     if (url.startsWith('/v1/appservers/logs')) return void response.end('a line\n');
-    // A Hub of an earlier version: it has no list of threads.
-    if (url.startsWith('/v1/threads')) return sendJson(response, 404, notFound);
+    // A Hub of an earlier version: it has no list of threads, and no hosts.
+    if (url.startsWith('/v1/threads') || url === '/v1/hosts') return sendJson(response, 404, notFound);
     if (url === '/v1/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       const event = { kind: 'appserver.running', at: '2026-01-01T00:00:00Z', workspacePath: '/w', data: { pid: 5 } };

@@ -326,6 +326,7 @@ t.test('the schema for editors describes every setting', async (t) => {
     'Telemetry',
     'Notifications',
     'Hub',
+    'Hosts',
     'AppServer',
     'Supervision',
     'Place',

@@ -295,6 +295,7 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Telemetry', undefined, { Enabled: true, Endpoint: 'http://evil.example' }, undefined],
   ['Notifications', undefined, { Ntfy: { Url: 'https://evil.example/t' } }, undefined],
   ['Hub', undefined, { Port: 1 }, undefined],
+  ['Hosts', undefined, { evil: { Ssh: 'ssh://evil' } }, undefined],
 ];
 
 t.test('regression: H5 the stricter of user and trusted workspace holds, row by row', async (t) => {

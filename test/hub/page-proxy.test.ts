@@ -71,9 +71,9 @@ async function scene(t: Test, adapter: Adapter) {
   const doubts: string[] = [];
   const pages = workspacePages({
     auth: hubAuth(ownerToken, () => pageToken),
-    pageToken: () => pageToken,
-    isKnown: (id) => id in inners,
-    async targetOf(id) {
+    isToken: (token) => token === pageToken,
+    isKnown: ({ host, id }) => host === null && id in inners,
+    async targetOf({ id }) {
       const inner = inners[id];
       if (!inner) throw hubError('notFound', 'There is no such workspace.');
       const { hostname, port } = new URL(inner.origin);
@@ -91,7 +91,7 @@ async function scene(t: Test, adapter: Adapter) {
   t.teardown(() => pages.close());
   const { port, bugs, server } = await start(t, adapter, {
     routes: pages.routes,
-    webSockets: [pages.webSocket],
+    webSockets: pages.webSockets,
     guard: pages.guard,
     headers: pages.headers,
     errorBody: hubErrorBody,
@@ -404,7 +404,16 @@ function tunnel(t: Test, adapter: Adapter): void {
 }
 
 t.test('paths of pages', async (t) => {
-  t.same(pagePathOf(`/w/${ids.a}/x`), { id: ids.a, rest: '/x' });
+  t.same(pagePathOf(`/w/${ids.a}/x`), { host: null, id: ids.a, rest: '/x' });
+  t.same(pagePathOf(`/h/build/w/${ids.a}/x`), { host: 'build', id: ids.a, rest: '/x' });
+  for (const none of [
+    `/h/Build/w/${ids.a}/`,
+    `/h/../w/${ids.a}/`,
+    `/h//w/${ids.a}/`,
+    `/h/build/x/w/${ids.a}/`,
+    '/h/build/w/',
+  ])
+    t.equal(pagePathOf(none), undefined, none);
   for (const none of ['/w/', '/w/AAAAAAAAAAAAAAAA/', `/w/${ids.a}x/`, `/W/${ids.a}/`, `/w/${ids.a}%2f`])
     t.equal(pagePathOf(none), undefined, none);
   t.equal(

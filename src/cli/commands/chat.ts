@@ -14,10 +14,13 @@ import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
 import { withHub } from '../hub.ts';
 import { offerLogin } from '../login/offer.ts';
+import { remoteWorkspace } from '../remote.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
 
 /** `oratorio chat [prompt]` */
 export async function run(given: CommandContext): Promise<number> {
+  const remote = remoteWorkspace(given.options['workspace']);
+  if (remote) return (await import('../remote-chat.ts')).chatOnHost(given, remote);
   const prompt = await promptOf(given);
   const context = await inChosenWorkspace(given, { mayOffer: true });
   return prompt === undefined ? talk(context) : once(context, prompt);

@@ -16,6 +16,7 @@ import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { clientInfo, withHub } from '../hub.ts';
 import { askFields, fieldLines, questionLines } from '../questions.ts';
+import { hostsOf } from '../remote.ts';
 import { eventLine, inLine } from '../render.ts';
 
 /** `oratorio inbox` */
@@ -24,7 +25,7 @@ export async function list(context: CommandContext): Promise<number> {
   return withHub(context, async ({ hub }) => {
     if (options['history'] === true) return history(context, hub);
     if (options['watch'] === true) return watch(context, hub);
-    const items = await hub.inbox({ signal });
+    const items = await itemsOf(hub, signal);
     if (output.json) output.document(items);
     else if (items.length === 0) output.line('Nothing waits for you.');
     else for (const item of items) for (const line of linesOf(item, context)) output.line(line);
@@ -32,11 +33,23 @@ export async function list(context: CommandContext): Promise<number> {
   });
 }
 
+type ListedItem = InboxItemAnswer & { readonly host?: string | null; readonly asOf?: string | null };
+
+/** Requests of this machine, or of all once there are hosts. */
+async function itemsOf(hub: HubClient, signal: AbortSignal): Promise<ListedItem[]> {
+  return (await hostsOf(hub, signal)).length === 0 ? hub.inbox({ signal }) : hub.fleetInbox({ signal });
+}
+
+/** Name of a workspace, after that of its machine: an answer counts there. */
+const placeOfItem = ({ host, displayName }: ListedItem): string =>
+  typeof host === 'string' ? `${host}:${displayName}` : displayName;
+
 /** Prints the present requests first; a request that arrives in between may be printed twice. */
 async function watch({ output, signal }: CommandContext, hub: HubClient): Promise<number> {
-  const events = hub.events({ signal });
+  const allHosts = (await hostsOf(hub, signal)).length > 0;
+  const events = hub.events({ signal, allHosts });
   const show = async (requestId?: string) => {
-    for (const item of await hub.inbox({ signal })) {
+    for (const item of await itemsOf(hub, signal)) {
       if (requestId !== undefined && item.request.requestId !== requestId) continue;
       if (!output.json) for (const line of linesOf(item, { output })) output.line(line);
     }
@@ -80,7 +93,9 @@ function decisionLine(entry: InboxHistoryAnswer, { bold, dim }: CommandContext['
   return `${dim(inLine(at))}  ${bold(what)}  ${inLine(basename(workspacePath))}  ${inLine(`${tool}: ${operation} ${target}`)}`;
 }
 
-function linesOf({ displayName, request }: InboxItemAnswer, { output }: Pick<CommandContext, 'output'>): string[] {
+function linesOf(item: ListedItem, { output }: Pick<CommandContext, 'output'>): string[] {
+  const { request } = item;
+  const displayName = placeOfItem(item);
   const { bold, dim } = output.colors;
   const { requestId, tool, operation, target, workingDirectory, covers, reason, diff, proposedRule, expiresAt } =
     request;
@@ -99,6 +114,7 @@ function linesOf({ displayName, request }: InboxItemAnswer, { output }: Pick<Com
     ...(proposedRule ? [`--for always: commands that begin with ${inLine(proposedRule.prefix.join(' '))}`] : []),
     ...(reason === undefined ? [] : [inLine(reason)]),
     `declined at ${expiresAt}`,
+    ...(typeof item.asOf === 'string' ? [`${item.host} is not connected, as of ${inLine(item.asOf)}`] : []),
   ];
   // Every line of a target is indented, so that none passes for a line of ours.
   const change = diff === undefined ? [] : changeLines(diff, output.colors);
@@ -164,18 +180,18 @@ async function send(context: CommandContext, given: (item: InboxItemAnswer) => P
   const { argument, output, signal } = context;
   if (argument === undefined) throw usageError('It needs the id of a request; see: oratorio inbox', 'inbox');
   return withHub(context, async ({ hub }) => {
-    const item = one(await hub.inbox({ signal }), argument) ?? (await refuseDecided(context, hub, argument));
+    const item: ListedItem = one(await itemsOf(hub, signal), argument) ?? (await refuseDecided(context, hub, argument));
     const { workspaceId, request } = item;
     const { requestId, question, operation, target } = request;
-    const made = await hub.answerInbox(
-      workspaceId,
-      requestId,
-      { ...(await given(item)), client: clientInfo.name },
-      { signal },
-    );
+    const { host } = item;
+    const decided = { ...(await given(item)), client: clientInfo.name };
+    const made =
+      typeof host === 'string'
+        ? await hub.answerOnHost(host, workspaceId, requestId, decided, { signal })
+        : await hub.answerInbox(workspaceId, requestId, decided, { signal });
     const word = isAllowed(made.decision) ? (question ? 'Answered' : 'Allowed') : 'Declined';
     if (output.json) output.document({ requestId, ...made });
-    else output.line(`${word}: ${inLine(`${operation} ${target}`)}`);
+    else output.line(`${word}: ${inLine(`${typeof host === 'string' ? `${host}: ` : ''}${operation} ${target}`)}`);
     return exitCodes.ok.code;
   });
 }
@@ -184,7 +200,7 @@ async function send(context: CommandContext, given: (item: InboxItemAnswer) => P
  * @returns undefined when no request waits under this id
  * @throws CliError when the id is the beginning of several
  */
-function one(items: readonly InboxItemAnswer[], id: string): InboxItemAnswer | undefined {
+function one(items: readonly ListedItem[], id: string): ListedItem | undefined {
   const exact = items.filter(({ request }) => request.requestId === id);
   const found = exact.length > 0 ? exact : items.filter(({ request }) => request.requestId.startsWith(id));
   const [only] = found;

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { endByHand, isHeld, noteEnd, runsByHand } from '../by-hand.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { during, withHubOf } from '../hub.ts';
+import { during, withHub, withHubOf } from '../hub.ts';
+import { hostNamed, remoteWorkspace } from '../remote.ts';
 import { inLine, recordLines } from '../render.ts';
 import { workspacePath } from '../workspace.ts';
 
@@ -10,6 +11,16 @@ import { workspacePath } from '../workspace.ts';
 export async function run(context: CommandContext): Promise<number> {
   const { options, output, signal } = context;
   const endTurns = options['end-turns'] === true;
+  const remote = remoteWorkspace(context.argument);
+  if (remote) {
+    const stopped = await withHub(context, async ({ hub }) => {
+      await hostNamed(hub, remote.host, context);
+      return hub.onHost(remote.host, 'stop', remote.path, { signal });
+    });
+    if (output.json) output.document(stopped);
+    else for (const line of recordLines(stopped, output.colors)) output.line(line);
+    return exitCodes.ok.code;
+  }
   const path = workspacePath(context, context.argument);
   const record = await withHubOf(context, path, ({ hub }) =>
     during(context, `Stopping the agent server of ${path}`, async () => {

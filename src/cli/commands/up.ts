@@ -5,12 +5,13 @@ import { knownPageToken } from '../../supervise/index.ts';
 import { agentNamed, chooseAgent } from '../choose-agent.ts';
 import type { CommandContext } from '../command.ts';
 import { canConfirm, confirm } from '../confirm.ts';
-import { CliError, quoted } from '../errors.ts';
+import { CliError, quoted, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { type Fork, forkState, forksByWorkspace } from '../forks.ts';
 import { clientInfo, during, withHub } from '../hub.ts';
 import { pageFor, pageUrl } from '../page.ts';
 import { placeOption } from '../place-options.ts';
+import { hostNamed, type RemoteWorkspace, remoteWorkspace } from '../remote.ts';
 import { eventLine, inLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
 import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
@@ -19,6 +20,8 @@ import { initialise, newAndRestricted } from './init.ts';
 /** `oratorio up [workspace]` */
 export async function run(context: CommandContext): Promise<number> {
   const { output, options } = context;
+  const remote = remoteWorkspace(context.argument);
+  if (remote) return upOnHost(context, remote);
   const path = workspacePath(context, context.argument);
   const name = typeof options['agent'] === 'string' ? options['agent'] : undefined;
   const agent = name === undefined ? undefined : await agentNamed(context, name);
@@ -53,6 +56,28 @@ export async function run(context: CommandContext): Promise<number> {
   } finally {
     watch.close();
   }
+}
+
+/** Starts a workspace of another machine, which its own Hub supervises. */
+async function upOnHost(context: CommandContext, { host, path }: RemoteWorkspace): Promise<number> {
+  const { output, options, signal } = context;
+  if (options['init'] === true || options['agent'] !== undefined || options['in'] !== undefined)
+    throw usageError(
+      '--init, --agent and --in are for workspaces of this machine. Run the command there over ssh.',
+      'up',
+    );
+  return withHub(context, async ({ hub }) => {
+    await hostNamed(hub, host, context);
+    const record = await during(context, `Starting the agent server on ${host}`, () =>
+      hub.onHost(host, 'ensure', path, { signal }),
+    );
+    if (output.json) output.document(record);
+    else {
+      for (const line of recordLines(record, output.colors)) output.line(line);
+      output.line(`  ${output.colors.dim('talk to it ')}  oratorio chat --workspace ${quoted(`${host}:${path}`)}`);
+    }
+    return exitCodes.ok.code;
+  });
 }
 
 /** Makes a directory a workspace only with its owner's consent: `--init`, or an answer on a terminal. */

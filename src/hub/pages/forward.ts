@@ -72,10 +72,10 @@ async function ask(context: RequestContext<never>, question: Question): Promise<
 
 function send(context: RequestContext<never>, { agent, target, path, body }: Question) {
   const { method, signal } = context;
-  const { host, port, confirm } = target;
+  const { host, port, socketPath, confirm } = target;
   const headers = innerHeaders(context, target.token);
   if (body) headers['content-length'] = String(body.byteLength);
-  const asked: Asked = { agent, host, port, method, path, headers, confirm };
+  const asked: Asked = { agent, host, port, socketPath, method, path, headers, confirm };
   const outgoing = request(asked);
   const answer = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve);

@@ -1,5 +1,5 @@
 /**
- * The pages of workspaces on the Hub's own origin, below `/w/<id>/`: one address, one token and one tunnel reach everything. The
+ * The pages of workspaces on the Hub's own origin, below `/w/<id>/` and, for those of other machines, below `/h/<host>/w/<id>/`: one address, one token and one tunnel reach everything. The
  * page is the Hub's; its Dashboard API, streams and WebSockets are passed on to the agent server, whose tokens never come out.
  */
 import {
@@ -21,28 +21,30 @@ import type { HubCaller } from '../auth.ts';
 import { hubError } from '../errors.ts';
 import { pageDocument } from './document.ts';
 import { createForwarder } from './forward.ts';
-import { innerPathOf, pagePathOf } from './inner-path.ts';
+import { innerPathOf, type PagePath, pagePathOf } from './inner-path.ts';
 import type { Target } from './target.ts';
 import { tunnelRoute } from './tunnel.ts';
 
+export { hostTarget, onHost } from './host-target.ts';
 export { Readers } from './readers.ts';
 export { createTargets, unavailable } from './target.ts';
 
-const pattern = '/w/*';
+const patterns = ['/w/*', '/h/*'];
 const methods: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
-const isBelow = (path: string): boolean => path.startsWith('/w/');
+const isBelow = (path: string): boolean => path.startsWith('/w/') || path.startsWith('/h/');
 
 export interface PagesOptions {
   readonly auth: Authenticate<HubCaller>;
-  readonly pageToken: () => string;
-  readonly isKnown: (id: string) => boolean;
+  /** Whether this token opens a WebSocket: that of the pages, or of another Hub. */
+  readonly isToken: (token: string) => boolean;
+  readonly isKnown: (asked: PagePath) => boolean;
   /** See `createTargets`. */
-  readonly targetOf: (id: string, signal: AbortSignal) => Promise<Target>;
+  readonly targetOf: (asked: PagePath, signal: AbortSignal) => Promise<Target>;
 }
 
 export interface Pages {
   readonly routes: readonly AnyRoute[];
-  readonly webSocket: AnyWebSocketRoute;
+  readonly webSockets: readonly AnyWebSocketRoute[];
   /** Refuses requests of other pages below `/w/`, before they are routed. A link to a page may be anywhere. */
   readonly guard: Guard;
   readonly headers: (path: string | undefined) => readonly Header[];
@@ -50,39 +52,39 @@ export interface Pages {
 }
 
 export function workspacePages(options: PagesOptions): Pages {
-  const { auth, pageToken, isKnown, targetOf } = options;
+  const { auth, isToken, isKnown, targetOf } = options;
   const forwarder = createForwarder();
   const document = pageDocument();
 
   /** The page itself, open to everybody: there is no data in it and no token. */
-  function page(context: RequestContext<never>, id: string, rest: string): Reply {
-    if (!isKnown(id)) throw hubError('notFound', 'There is no such workspace.');
-    return rest === '/' ? document(context) : empty(308, [['location', `/w/${id}/`]]);
+  function page(context: RequestContext<never>, asked: PagePath): Reply {
+    if (!isKnown(asked)) throw hubError('notFound', 'There is no such workspace.');
+    return asked.rest === '/' ? document(context) : empty(308, [['location', `${context.path}/`]]);
   }
 
   function serve(context: RequestContext<never>): Reply | Promise<Reply> {
     const asked = pagePathOf(context.path);
-    if (context.method === 'GET' && asked && isRoot(asked.rest)) return page(context, asked.id, asked.rest);
+    if (context.method === 'GET' && asked && isRoot(asked.rest)) return page(context, asked);
     auth(context);
     if (asked === undefined) throw hubError('notFound', 'There is no such workspace.');
-    const { id, rest } = asked;
-    const inner = innerPathOf(rest);
+    const inner = innerPathOf(asked.rest);
     if (inner === undefined) throw hubError('notFound', 'There is no such route.');
-    return pass(context, id, inner);
+    return pass(context, asked, inner);
   }
 
-  async function pass(context: RequestContext<never>, id: string, inner: string): Promise<Reply> {
-    return forwarder.forward(context, await targetOf(id, context.signal), `${inner}${searchOf(context.query)}`);
+  async function pass(context: RequestContext<never>, asked: PagePath, inner: string): Promise<Reply> {
+    const target = await targetOf(asked, context.signal);
+    return forwarder.forward(context, target, `${target.prefix ?? ''}${inner}${searchOf(context.query)}`);
   }
 
   return {
-    routes: methods.map((method) => ({
-      method,
-      path: pattern,
-      deadlineMs: defaults.http.longRequestDeadlineMs,
-      handler: serve,
-    })),
-    webSocket: tunnelRoute({ path: pattern, pageToken, targetOf }) as AnyWebSocketRoute,
+    routes: patterns.flatMap((path) =>
+      methods.map((method) => ({
+        ...{ method, path, handler: serve },
+        deadlineMs: defaults.http.longRequestDeadlineMs,
+      })),
+    ),
+    webSockets: patterns.map((path) => tunnelRoute({ path, isToken, targetOf }) as AnyWebSocketRoute),
     guard(request) {
       if (!isBelow(request.path)) return;
       const host = request.header('host') ?? '';

@@ -1,7 +1,9 @@
-import { dashboardPaths, exchangePath, proofPaths, workspacePageShape } from '../../protocol/index.ts';
+import { dashboardPaths, exchangePath, hostPageShape, proofPaths, workspacePageShape } from '../../protocol/index.ts';
 
-/** A path below `/w/<id>/`. */
+/** A path below `/w/<id>/`, or below `/h/<host>/w/<id>/`. */
 export interface PagePath {
+  /** Name of the host; null for a workspace of this machine. */
+  readonly host: string | null;
   readonly id: string;
   /** Rest after the id, as the client wrote it: `` for `/w/<id>`, `/` for the page. */
   readonly rest: string;
@@ -9,8 +11,10 @@ export interface PagePath {
 
 /** Parses the raw path of a request; undefined for one that no workspace can have. Nothing is decoded. */
 export function pagePathOf(path: string): PagePath | undefined {
-  const [whole, id] = workspacePageShape.exec(path) ?? [];
-  return whole === undefined || id === undefined ? undefined : { id, rest: path.slice(whole.length) };
+  const [prefix = '', host = null] = hostPageShape.exec(path) ?? [];
+  const [whole, id] = workspacePageShape.exec(path.slice(prefix.length)) ?? [];
+  if (whole === undefined || id === undefined) return undefined;
+  return { host, id, rest: path.slice(prefix.length + whole.length) };
 }
 
 /** Printable ASCII without `?` and `#`, which end a path, and without a backslash, which some programs take for a slash. */

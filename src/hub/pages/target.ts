@@ -14,6 +14,10 @@ export interface Target {
   /** Host of `origin` as a socket takes it: an IPv6 address without its brackets. */
   readonly host: string;
   readonly port: number;
+  /** Unix socket that leads to this address, for the Hub of another machine. */
+  readonly socketPath?: string | undefined;
+  /** Path at which that Hub has the page; absent: the target is the Dashboard itself. */
+  readonly prefix?: string;
   readonly token: string;
   /**
    * Called before a connection is opened. An open connection does not need it: at its other end is the process that

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import type { WebSocket } from 'ws';
 import {
   type Authenticate,
@@ -6,13 +7,12 @@ import {
   HttpError,
   offeredSubprotocols,
   type Socket,
-  sameSecret,
   type WebSocketRoute,
 } from '../../http/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import { defaults, pageSubprotocol } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
-import { innerPathOf, pagePathOf } from './inner-path.ts';
+import { innerPathOf, type PagePath, pagePathOf } from './inner-path.ts';
 import type { Target } from './target.ts';
 
 const { tunnelPauseBytes, tunnelResumeBytes, tunnelUpBytes, tunnelOpenMs } = defaults.hub;
@@ -23,8 +23,9 @@ const brokenCode = 1006;
 
 export interface TunnelOptions {
   readonly path: string;
-  readonly pageToken: () => string;
-  readonly targetOf: (id: string, signal: AbortSignal) => Promise<Target>;
+  /** Whether this token opens a page: that of the pages, or of another Hub. */
+  readonly isToken: (token: string) => boolean;
+  readonly targetOf: (asked: PagePath, signal: AbortSignal) => Promise<Target>;
 }
 
 /**
@@ -91,18 +92,18 @@ class Tunnel {
 }
 
 /** The WebSockets of the pages of all workspaces. */
-export function tunnelRoute({ path, pageToken, targetOf }: TunnelOptions): WebSocketRoute<Tunnel> {
+export function tunnelRoute({ path, isToken, targetOf }: TunnelOptions): WebSocketRoute<Tunnel> {
   async function prepare(request: Handshake): Promise<{ principal: Tunnel; close(): void }> {
     const asked = pagePathOf(request.path);
     const inner = asked && innerPathOf(asked.rest);
     if (asked === undefined || inner === undefined) throw hubError('notFound', 'There is no such route.');
-    const target = await targetOf(asked.id, request.signal);
-    const tunnel = await dial(target, inner, request.signal);
+    const target = await targetOf(asked, request.signal);
+    const tunnel = await dial(target, `${target.prefix ?? ''}${inner}`, request.signal);
     return { principal: tunnel, close: () => tunnel.close() };
   }
   return {
     path,
-    auth: bySubprotocol(pageToken) as Authenticate<never>,
+    auth: bySubprotocol(isToken) as Authenticate<never>,
     subprotocol: pageSubprotocol,
     prepare,
     maxPayloadBytes: frameBytes,
@@ -115,10 +116,10 @@ export function tunnelRoute({ path, pageToken, targetOf }: TunnelOptions): WebSo
 }
 
 /** A browser sends no headers with a WebSocket: the token is the second of two subprotocols. Not in the address, which is logged. */
-function bySubprotocol(pageToken: () => string): Authenticate<undefined> {
+function bySubprotocol(isToken: TunnelOptions['isToken']): Authenticate<undefined> {
   return (request) => {
     const [name, token, ...more] = offeredSubprotocols(request.header('sec-websocket-protocol'));
-    if (name === pageSubprotocol && token !== undefined && more.length === 0 && sameSecret(token, pageToken())) return;
+    if (name === pageSubprotocol && token !== undefined && more.length === 0 && isToken(token)) return;
     throw new HttpError(401, 'unauthorized', 'The page token is missing or wrong.');
   };
 }
@@ -127,12 +128,14 @@ function bySubprotocol(pageToken: () => string): Authenticate<undefined> {
 async function dial(target: Target, path: string, signal: AbortSignal): Promise<Tunnel> {
   const { WebSocket } = await import('ws');
   target.confirm();
+  const { socketPath } = target;
   const url = new URL(path, target.origin.replace(/^http/, 'ws'));
   const inner = new WebSocket(url, [pageSubprotocol, target.token], {
     handshakeTimeout: tunnelOpenMs,
     maxPayload: bufferedBytes,
     perMessageDeflate: false,
     followRedirects: false,
+    ...(socketPath !== undefined && { createConnection: () => connect(socketPath) }),
     headers: { authorization: `Bearer ${target.token}` },
   });
   const tunnel = new Tunnel(inner);

@@ -13,16 +13,16 @@ function answer(result: Workspace | AppServerRecord, requested: string): Reply {
 }
 
 /** A sidecar is any program of the user: only the holder of the Hub token starts one. @throws HttpError 403 `scopeMissing` */
-function refuseProgramOfPage(caller: HubCaller, apiProxy: unknown): void {
-  if (caller !== 'page' || apiProxy === undefined || apiProxy === null) return;
-  throw hubError('scopeMissing', 'The page token has no right to request an apiProxy. Use the token of the Hub.', {
+function refuseProgramOfOthers(caller: HubCaller, apiProxy: unknown): void {
+  if (caller === 'owner' || apiProxy === undefined || apiProxy === null) return;
+  throw hubError('scopeMissing', 'Only the token of the Hub may request an apiProxy.', {
     scope: 'apiProxy',
   });
 }
 
 /** A place decides whether a sandbox contains the agent server. @throws HttpError 403 `scopeMissing` */
-function refusePlaceOfPage(caller: HubCaller, place: unknown): void {
-  if (caller !== 'page' || place === undefined) return;
+function refusePlaceOfOthers(caller: HubCaller, place: unknown): void {
+  if (caller === 'owner' || place === undefined) return;
   throw hubError('scopeMissing', 'The page token has no right to choose a place. Use the token of the Hub.', {
     scope: 'place',
   });
@@ -36,8 +36,8 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
 
   async function ensure(context: RequestContext<never>): Promise<Reply> {
     const { workspacePath, startIfMissing: starts, apiProxy, place } = await context.json(EnsureRequest);
-    refuseProgramOfPage(context.principal, apiProxy);
-    refusePlaceOfPage(context.principal, place);
+    refuseProgramOfOthers(context.principal, apiProxy);
+    refusePlaceOfOthers(context.principal, place);
     if (starts) refuseWhenStopping();
     // A disconnect does not cancel the start: other callers may wait for it.
     const result = await registry.ensure({ workspacePath, startIfMissing: starts, apiProxy, place });
@@ -46,7 +46,7 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
 
   async function restart(context: RequestContext<never>): Promise<Reply> {
     const { workspacePath, apiProxy } = await context.json(RestartRequest);
-    refuseProgramOfPage(context.principal, apiProxy);
+    refuseProgramOfOthers(context.principal, apiProxy);
     refuseWhenStopping();
     return json(200, await registry.restart(workspacePath, apiProxy));
   }

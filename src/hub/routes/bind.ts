@@ -16,17 +16,20 @@ export const ownersOnly =
     ]);
   };
 
-/** Makes the binder of a Hub whose protected routes ask for `auth`. Answers to pages carry no token of another server. */
-export function binder(auth: Authenticate<HubCaller>): Bind {
-  return ({ method, path, deadlineMs, auth: isProtected, isForPage }, handler) => ({
+/**
+ * Makes the binder of a Hub whose protected routes ask for `auth`, or for `hostAuth` where another Hub may ask. Answers to pages and
+ * other Hubs carry no token of another server.
+ */
+export function binder(auth: Authenticate<HubCaller>, hostAuth: Authenticate<HubCaller>): Bind {
+  return ({ method, path, deadlineMs, auth: isProtected, isForPage, isForHost }, handler) => ({
     method,
     path: path.replace(/\{(\w+)\}/g, ':$1'),
     deadlineMs,
-    ...(isProtected && { auth: isForPage ? auth : ownersOnly(auth) }),
+    ...(isProtected && { auth: isForHost ? hostAuth : isForPage ? auth : ownersOnly(auth) }),
     handler(context) {
       const caller: HubCaller | undefined = context.principal;
       const reply = handler(context);
-      if (caller !== 'page') return reply;
+      if (caller !== 'page' && caller !== 'host') return reply;
       return reply instanceof Promise ? reply.then(withoutTokensOf) : withoutTokensOf(reply);
     },
   });

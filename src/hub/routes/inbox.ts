@@ -21,10 +21,10 @@ export interface InboxRoutesOptions {
 }
 
 /** Programs by the token they have, where a client does not name itself. */
-const clients: Readonly<Record<HubCaller, string>> = { owner: 'api', page: 'oratorio-page' };
+const clients: Readonly<Record<HubCaller, string>> = { owner: 'api', page: 'oratorio-page', host: 'host' };
 
 /** Names of the tokens in the record of decisions. */
-const tokens: Readonly<Record<HubCaller, string>> = { owner: 'hub', page: 'page' };
+const tokens: Readonly<Record<HubCaller, string>> = { owner: 'hub', page: 'page', host: 'host' };
 
 /** Whether the agent server is away and the next one follows, or is being looked for. */
 function isStartingAgain(workspace: Workspace): boolean {

@@ -10,6 +10,8 @@ import { hubRoutes } from '../route-table.ts';
 import { appServerRoutes } from './appservers.ts';
 import { binder } from './bind.ts';
 import { type DelegatedRoutesOptions, delegatedRoutes } from './delegated.ts';
+import { type FleetRoutesOptions, fleetRoutes } from './fleet.ts';
+import { type HostRoutesOptions, hostRoutes } from './hosts.ts';
 import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
 import { exitsRoute, logRoute } from './logs.ts';
 import { type ModelRoutesOptions, modelRoutes } from './model.ts';
@@ -24,6 +26,8 @@ export interface RoutesOptions
     PushRoutesOptions,
     ThreadRoutesOptions,
     DelegatedRoutesOptions,
+    HostRoutesOptions,
+    FleetRoutesOptions,
     ModelRoutesOptions,
     WorkspaceRoutesOptions {
   readonly registry: Registry;
@@ -33,6 +37,8 @@ export interface RoutesOptions
   readonly recentEvents: () => readonly RecentEvent[];
   /** Accepts the Hub token and the page token. */
   readonly auth: Authenticate<HubCaller>;
+  /** Also accepts the token of another Hub. */
+  readonly hostAuth: Authenticate<HubCaller>;
   /** Accepts the Hub token or the scoped token of an agent server. */
   readonly notifierAuth: Authenticate<Principal>;
   /** Proves that this Hub holds its token. */
@@ -48,6 +54,12 @@ export interface RoutesOptions
 /** `Last-Event-ID` of a reconnecting reader; the query parameter serves those that cannot send headers (design §4). */
 function lastEventId(context: RequestContext<never>): string | undefined {
   return context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
+}
+
+/** The events, for another Hub until its token is revoked. */
+function eventsFor({ events, tokens }: RoutesOptions, context: RequestContext<never>): SseSource {
+  const caller: HubCaller = context.principal;
+  return caller === 'host' ? tokens.untilRevoked(tokens.auth(context).tokenId, events) : events;
 }
 
 /** Makes an answer that never changes once, at the first request. */
@@ -90,7 +102,7 @@ function canonicalOr(registry: Registry, path: string): string {
 /** Every route of the Hub API (specification §4.2, design §5). */
 export function bindRoutes(options: RoutesOptions): AnyRoute[] {
   const { registry } = options;
-  const bind = binder(options.auth);
+  const bind = binder(options.auth, options.hostAuth);
   let status: Reply | undefined;
   const readStatus = (): Reply => {
     const found = options.status();
@@ -119,8 +131,10 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     ...inboxRoutes(bind, options),
     ...pushRoutes(bind, options),
     ...threadRoutes(bind, options),
+    ...hostRoutes(bind, options),
+    ...fleetRoutes(bind, options, lastEventId),
     ...delegatedRoutes(bind, options),
-    bind(hubRoutes.streamEvents, (context) => sse(options.events, lastEventId(context))),
+    bind(hubRoutes.streamEvents, (context) => sse(eventsFor(options, context), lastEventId(context))),
     bind(hubRoutes.recentEvents, ({ query }) => json(200, recentEvents(options, query.get('path'), query.get('kind')))),
     ...pageApiRoutes(bind, options, lastEventId),
     {

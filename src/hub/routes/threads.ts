@@ -15,7 +15,7 @@ export interface ThreadRoutesOptions {
   readonly logger: Logger;
 }
 
-const clients: Readonly<Record<HubCaller, string>> = { owner: 'api', page: 'oratorio-page' };
+const clients: Readonly<Record<HubCaller, string>> = { owner: 'api', page: 'oratorio-page', host: 'host' };
 
 const defaultLimit = 100;
 const maxLimit = 200;

@@ -1,0 +1,66 @@
+/** Commands for other machines with their own Hub. */
+import type { ArgumentSpec, CommandSpec } from './command.ts';
+import { json, noStart } from './shared-options.ts';
+
+const host: ArgumentSpec = { name: 'host', completes: 'nothing' };
+
+export const hostCommands: readonly CommandSpec[] = [
+  {
+    name: 'hosts',
+    describe: [
+      'List the other machines that this Hub reaches by ssh.',
+      'With the state of each connection, the version there, and the next step where one is needed. Agents continue while a machine is unreachable.',
+    ],
+    options: [noStart, json],
+    examples: ['hosts', 'hosts --json'],
+    load: async () => ({ run: (await import('./commands/hosts.ts')).list }),
+  },
+  {
+    name: 'hosts add',
+    describe: [
+      'Add a machine with its own Hub.',
+      'Asks ssh for its key and passphrase at a terminal, starts the Hub there, and stores the host in your settings. Later connections use only keys that need no prompt.',
+    ],
+    argument: { name: 'ssh', completes: 'nothing' },
+    options: [
+      { name: 'name', value: 'name', describe: 'Use this name; default: that of the machine' },
+      { name: 'program', value: 'path', describe: 'Run this program there; default: oratorio' },
+      noStart,
+      json,
+    ],
+    examples: ['hosts add ssh://me@build-box', 'hosts add ssh://box --name build --program /opt/oratorio/bin/oratorio'],
+    load: async () => ({ run: (await import('./commands/hosts.ts')).add }),
+  },
+  {
+    name: 'hosts remove',
+    describe: ['Remove a machine from your settings.', 'Its Hub and its agents keep running.'],
+    argument: host,
+    options: [noStart, json],
+    examples: ['hosts remove build'],
+    load: async () => ({ run: (await import('./commands/hosts.ts')).remove }),
+  },
+  {
+    name: 'hosts enable',
+    describe: ['Connect a machine, again after a refusal.'],
+    argument: host,
+    options: [noStart, json],
+    examples: ['hosts enable build'],
+    load: async () => ({ run: (await import('./commands/hosts.ts')).enable }),
+  },
+  {
+    name: 'hosts disable',
+    describe: ['End the connection to a machine and keep its settings.'],
+    argument: host,
+    options: [noStart, json],
+    examples: ['hosts disable build'],
+    load: async () => ({ run: (await import('./commands/hosts.ts')).disable }),
+  },
+  {
+    name: 'hosts doctor',
+    describe: ['Check each step to a machine: ssh, program, version.', 'Exit code 9 when a check fails.'],
+    argument: host,
+    options: [noStart, json],
+    examples: ['hosts doctor build'],
+    load: async () => ({ run: (await import('./commands/hosts.ts')).doctor }),
+  },
+];

@@ -1,0 +1,221 @@
+import * as v from 'valibot';
+import type { HostAnswer, HubClient } from '../../client/index.ts';
+import {
+  addressCommand,
+  HostFailure,
+  nextStep,
+  remoteAddressIn,
+  requireVersion,
+  sshEnvironment,
+} from '../../hosts/index.ts';
+import { messageOf } from '../../lib/index.ts';
+import { HostName, RemoteProgram, SshTarget, version } from '../../protocol/index.ts';
+import { runProgram } from '../../supervise/index.ts';
+import type { CommandContext } from '../command.ts';
+import { CliError, usageError } from '../errors.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { during, withHub } from '../hub.ts';
+import { hostNamed, notConnected } from '../remote.ts';
+import { columns, inLine } from '../render.ts';
+import { ageOf } from '../workspace-table.ts';
+
+const heading = ['NAME', 'STATE', 'VERSION', 'WORKSPACES', 'WAITING', 'SINCE', 'SSH'];
+const nothing = '–';
+/** Longest wait of `add` and `enable` for the connection. */
+const connectMs = 60_000;
+const answerBytes = 65_536;
+
+/** `oratorio hosts` */
+export async function list(context: CommandContext): Promise<number> {
+  const { output, signal } = context;
+  return withHub(context, async ({ hub }) => {
+    const hosts = await hub.hosts({ signal });
+    if (output.json) output.document(hosts);
+    else if (hosts.length === 0)
+      output.note('There is no other machine yet. Begin with: oratorio hosts add ssh://me@box');
+    else show(hosts, context);
+    return exitCodes.ok.code;
+  });
+}
+
+function show(hosts: readonly HostAnswer[], { output }: CommandContext): void {
+  const now = Date.now();
+  const rows = hosts.map((host) => [
+    ...[host.name, stateOf(host), host.version ?? nothing, String(host.workspaces), String(host.waiting)].map(inLine),
+    ...[ageOf(host.since, now), inLine(host.ssh)],
+  ]);
+  if (!output.isTTY) {
+    for (const row of rows) output.line(row.join('\t'));
+    return;
+  }
+  for (const line of columns(heading, rows, output)) output.line(line);
+  for (const host of hosts) for (const line of troubleOf(host)) output.line(output.colors.dim(line));
+}
+
+/** `refused (hostKey)` */
+const stateOf = ({ state, phase }: HostAnswer): string =>
+  state === 'refused' ? `${state} (${phase.split('.')[1] ?? ''})` : state;
+
+function troubleOf({ name, state, reason, next, asOf }: HostAnswer): string[] {
+  if (state !== 'refused' && state !== 'unreachable') return [];
+  const seen = asOf === null ? '' : ` Workspaces as of ${asOf}.`;
+  return [`  ${name}: ${inLine(reason ?? '')}${seen}`, ...(next === null ? [] : [`  → ${inLine(next)}`])];
+}
+
+/** Name of a host by the machine in its address; undefined for one that gives no name. */
+function nameIn(ssh: string): string | undefined {
+  const machine = new URL(ssh).hostname.toLowerCase().split('.')[0] ?? '';
+  const name = machine.replace(/[^a-z0-9-]+/g, '-').slice(0, 32);
+  return v.is(HostName, name) ? name : undefined;
+}
+
+/** `oratorio hosts add` */
+export async function add(context: CommandContext): Promise<number> {
+  const { argument, options } = context;
+  const ssh = v.safeParse(SshTarget, argument);
+  if (!ssh.success) throw usageError('It needs an address such as ssh://me@box or ssh://box:2222', 'hosts add');
+  const name = v.safeParse(HostName, options['name'] ?? nameIn(ssh.output));
+  if (!name.success) throw usageError(`--name must be ${name.issues[0].message}.`, 'hosts add');
+  const program = v.safeParse(RemoteProgram, options['program'] ?? 'oratorio');
+  if (!program.success) throw usageError(`--program must be ${program.issues[0].message}.`, 'hosts add');
+  const host = { name: name.output, ssh: ssh.output, program: program.output };
+  const checked = await during(context, `Asking ${host.ssh}`, () => check(context, host));
+  if (checked instanceof HostFailure) throw refused(checked, host);
+  return withHub(context, async ({ hub }) => settled(context, hub, host.name, () => hub.addHost(host)));
+}
+
+interface Asked {
+  readonly name: string;
+  readonly ssh: string;
+  readonly program: string;
+}
+
+function refused({ refusal, message }: HostFailure, host: Asked): CliError {
+  const hint = refusal === null ? `Test: ssh ${host.ssh} true` : nextStep(refusal, host);
+  const words = message.replace(/\.?$/, '.');
+  return new CliError('precondition', `${host.name}: ${words}`, hint, refusal ?? 'hostUnreachable', {
+    host: host.name,
+  });
+}
+
+/** Asks the machine once, with prompts at a terminal. @returns the failure, or the version there */
+async function check({ env, signal, output }: CommandContext, { ssh, program }: Asked): Promise<HostFailure | string> {
+  const canPrompt = process.stdin.isTTY === true && output.isTTY;
+  let stdout = '';
+  let stderr = '';
+  try {
+    const end = await runProgram({
+      program: 'ssh',
+      args: [
+        ...['-T', '-a', '-x', '-o', 'RemoteCommand=none', '-o', 'ClearAllForwardings=yes', '-o', 'ConnectTimeout=30'],
+        ...['-o', 'LogLevel=ERROR', ...(canPrompt ? [] : ['-o', 'BatchMode=yes']), '--', ssh, addressCommand(program)],
+      ],
+      ...{ env: sshEnvironment(env), signal, group: 'callers', timeoutMs: canPrompt ? undefined : connectMs },
+      ...(canPrompt && { stdin: 'inherit' as const }),
+      stdout: (chunk) => {
+        stdout = (stdout + chunk.toString()).slice(0, answerBytes);
+      },
+      stderr: (chunk) => {
+        stderr = (stderr + chunk.toString()).slice(-answerBytes);
+      },
+    });
+    signal.throwIfAborted();
+    const { version: remote } = remoteAddressIn({ exitCode: end.exitCode, stdout, stderr });
+    requireVersion(remote);
+    return remote;
+  } catch (error) {
+    signal.throwIfAborted();
+    return error instanceof HostFailure ? error : new HostFailure(null, `ssh cannot be run: ${messageOf(error)}`);
+  }
+}
+
+/** Changes a host and waits until its connection is made or has failed. */
+async function settled(
+  context: CommandContext,
+  hub: HubClient,
+  name: string,
+  change: () => Promise<HostAnswer>,
+): Promise<number> {
+  const { output, signal } = context;
+  const over = AbortSignal.any([signal, AbortSignal.timeout(connectMs)]);
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const decided = (async () => {
+    for await (const { kind, data } of hub.events({ signal: over, onOpen: open }))
+      if (kind.startsWith('host.') && data['host'] === name) return;
+  })();
+  await Promise.race([opened, decided]);
+  await change();
+  await during(context, `Connecting ${name}`, () => decided);
+  const host = await hostNamed(hub, name, context);
+  if (host.state !== 'connected') throw notConnected(host);
+  if (output.json) output.document(host);
+  else
+    output.line(
+      `${output.colors.green('✔')} ${name} connected: version ${inLine(host.version ?? '')}, ${host.workspaces} workspaces`,
+    );
+  return exitCodes.ok.code;
+}
+
+const named = ({ argument }: CommandContext, command: string): string => {
+  if (argument !== undefined) return argument;
+  throw usageError('It needs the name of a host; see: oratorio hosts', command);
+};
+
+/** `oratorio hosts remove` */
+export const remove = (context: CommandContext): Promise<number> => change(context, 'remove', 'Removed');
+
+/** `oratorio hosts disable` */
+export const disable = (context: CommandContext): Promise<number> => change(context, 'disable', 'Disabled');
+
+async function change(context: CommandContext, action: 'remove' | 'disable', word: string): Promise<number> {
+  const { output, signal } = context;
+  const name = named(context, `hosts ${action}`);
+  return withHub(context, async ({ hub }) => {
+    await hostNamed(hub, name, context);
+    const host = await hub.changeHost(name, action, { signal });
+    if (output.json) output.document(host);
+    else output.line(`${word}: ${name}. Its agents keep running there.`);
+    return exitCodes.ok.code;
+  });
+}
+
+/** `oratorio hosts enable` */
+export async function enable(context: CommandContext): Promise<number> {
+  const name = named(context, 'hosts enable');
+  return withHub(context, async ({ hub }) => {
+    await hostNamed(hub, name, context);
+    return settled(context, hub, name, () => hub.changeHost(name, 'enable'));
+  });
+}
+
+/** `oratorio hosts doctor` */
+export async function doctor(context: CommandContext): Promise<number> {
+  const { output } = context;
+  const name = named(context, 'hosts doctor');
+  return withHub(context, async ({ hub }) => {
+    const host = await hostNamed(hub, name, context);
+    const found = await during(context, `Asking ${host.ssh}`, () => check(context, host));
+    const isFailure = found instanceof HostFailure;
+    const problem = isFailure ? { refusal: found.refusal, message: found.message } : null;
+    const next = isFailure && found.refusal !== null ? nextStep(found.refusal, host) : host.next;
+    const isWell = !isFailure && host.state === 'connected';
+    if (output.json) output.document({ host, problem, next });
+    else {
+      const { green, red } = output.colors;
+      const line = (isRight: boolean, text: string) =>
+        output.line(`${isRight ? green('✔') : red('✖')} ${inLine(text)}`);
+      line(
+        !isFailure,
+        isFailure
+          ? found.message
+          : `ssh reaches ${host.ssh}; ${host.program} is version ${found} there, ${version} here`,
+      );
+      line(host.state === 'connected', `The Hub is ${host.state}${host.reason === null ? '' : `: ${host.reason}`}`);
+      if (!isWell) output.line(`→ ${inLine(next ?? `Connect again: oratorio hosts enable ${name}`)}`);
+    }
+    return isWell ? exitCodes.ok.code : exitCodes.unhealthy.code;
+  });
+}

@@ -1,0 +1,44 @@
+import { hostFiles, overControl, sshEnvironment } from '../hosts/index.ts';
+import { shellWord } from '../lib/index.ts';
+import { runProgram } from '../supervise/index.ts';
+import type { CommandContext } from './command.ts';
+import { withHub } from './hub.ts';
+import { hostNamed, notConnected, type RemoteWorkspace } from './remote.ts';
+
+/** Options of `chat` that are passed on with their values. */
+const passed = ['thread', 'model', 'effort'] as const;
+const switches = ['plan', 'yes'] as const;
+
+/** The command line of the same conversation on its own machine, for the shell there. */
+export function remoteChatCommand(
+  program: string,
+  path: string,
+  { options, argument }: Pick<CommandContext, 'options' | 'argument'>,
+): string {
+  const words = [
+    ...[program, 'chat', '--workspace', path],
+    ...passed.flatMap((name) => (typeof options[name] === 'string' ? [`--${name}`, options[name]] : [])),
+    ...switches.flatMap((name) => (options[name] === true ? [`--${name}`] : [])),
+    ...(argument === undefined ? [] : ['--', argument]),
+  ];
+  return words.map(shellWord).join(' ');
+}
+
+/**
+ * Talks to a workspace of another machine: the program there runs at this terminal, over the connection of the Hub. When the line is
+ * lost, its turn goes on.
+ */
+export async function chatOnHost(context: CommandContext, { host: name, path }: RemoteWorkspace): Promise<number> {
+  const { home, env, signal } = context;
+  const host = await withHub(context, ({ hub }) => hostNamed(hub, name, context));
+  if (host.state !== 'connected') throw notConnected(host);
+  const command = remoteChatCommand(host.program, path, context);
+  const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  const { control } = hostFiles(home, name);
+  const { exitCode } = await runProgram({
+    program: 'ssh',
+    args: [...overControl(control), isTerminal ? '-t' : '-T', '--', host.ssh, command],
+    ...{ env: sshEnvironment(env), signal, stdin: 'inherit', stdout: 1, stderr: 2, group: 'callers' },
+  });
+  return exitCode ?? 1;
+}

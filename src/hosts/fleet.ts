@@ -1,0 +1,139 @@
+import { messageOf } from '../lib/index.ts';
+import { type AnyHubEvent, type HostRecord, maxHosts } from '../protocol/index.ts';
+import { clean } from './clean.ts';
+import { endLeftHosts } from './directory.ts';
+import { FleetLog } from './fleet-log.ts';
+import { type Connected, Host, type HostOptions, type HostSettings } from './host.ts';
+
+export type FleetOptions = Omit<HostOptions, 'onEvent'>;
+
+/** A host that cannot be asked now, or at all. */
+export class HostAbsentError extends Error {
+  override readonly name = 'HostAbsentError';
+  readonly code: 'hostUnknown' | 'hostUnreachable' | 'invalidRequest';
+  readonly details: Readonly<Record<string, unknown>> | null;
+
+  constructor(code: HostAbsentError['code'], message: string, details: HostAbsentError['details'] = null) {
+    super(message);
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** Conversations of one host. */
+export interface HostThreads {
+  readonly host: string;
+  readonly list: Awaited<ReturnType<Connected['hub']['threads']>> | null;
+}
+
+const threadsMs = 8_000;
+
+/** All hosts of a Hub. Nothing is started before `open`. */
+export class Fleet {
+  readonly log = new FleetLog();
+  readonly #options: FleetOptions;
+  readonly #hosts = new Map<string, Host>();
+  #ended: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+  }
+
+  /** Ends the processes that a killed Hub has left, then connects the enabled hosts. */
+  open(settings: readonly HostSettings[]): void {
+    const { home, logger } = this.#options;
+    this.#ended = endLeftHosts(home).then(
+      (count) => count > 0 && logger.warn('ended the ssh processes of an earlier Hub', { count }),
+      (error: unknown) => logger.warn('the ssh processes of an earlier Hub cannot be searched', { error }),
+    );
+    if (settings.length > 0) void this.#ended.then(() => this.#addAll(settings));
+  }
+
+  /** @throws HostAbsentError for one host too many */
+  requireRoom(name: string): void {
+    if (!this.#hosts.has(name) && this.#hosts.size >= maxHosts)
+      throw new HostAbsentError('invalidRequest', `There are ${maxHosts} hosts already: remove one first.`);
+  }
+
+  /** Adds a host, or replaces the one of this name. */
+  async put(settings: HostSettings): Promise<Host> {
+    await this.#ended;
+    await this.#hosts.get(settings.name)?.close();
+    return this.#add(settings);
+  }
+
+  /** Resolves when its `ssh` has ended. @throws HostAbsentError */
+  async remove(name: string): Promise<HostRecord> {
+    const host = this.byName(name);
+    this.#hosts.delete(name);
+    this.log.forget(name);
+    await host.close();
+    return host.record();
+  }
+
+  /** @throws HostAbsentError `hostUnknown` */
+  byName(name: string): Host {
+    const host = this.#hosts.get(name);
+    if (host) return host;
+    throw new HostAbsentError('hostUnknown', `There is no host ${name.slice(0, 40)}. See: oratorio hosts`);
+  }
+
+  has(name: string): boolean {
+    return this.#hosts.has(name);
+  }
+
+  hosts(): readonly Host[] {
+    return [...this.#hosts.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The Hub of a host. A request of the user hurries the next attempt. @throws HostAbsentError */
+  connected(name: string): Connected {
+    const host = this.byName(name);
+    if (host.connected) return host.connected;
+    const { state, reason, asOf } = host.record();
+    host.retry();
+    const why = reason === null ? '' : `: ${reason}`;
+    throw new HostAbsentError('hostUnreachable', `The host ${name} is ${state}${why}. Nothing was sent to it.`, {
+      ...{ host: name, state, reason, asOf },
+    });
+  }
+
+  /** Conversations of every connected host; null for one that does not answer in time. */
+  threads(query: { readonly q?: string; readonly limit: number }): Promise<HostThreads[]> {
+    return Promise.all(
+      this.hosts().map(async ({ name, connected }) => ({
+        host: name,
+        list: connected
+          ? await connected.hub.threads({ ...query, signal: AbortSignal.timeout(threadsMs) }).then(clean, (error) => {
+              this.#options.logger.info('a host did not list its conversations', {
+                host: name,
+                reason: messageOf(error),
+              });
+              return null;
+            })
+          : null,
+      })),
+    );
+  }
+
+  /** Ends the stream and every `ssh`. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.log.end();
+    await this.#ended;
+    await Promise.all([...this.#hosts.values()].map((host) => host.close()));
+  }
+
+  #addAll(settings: readonly HostSettings[]): void {
+    if (this.#isClosed) return;
+    for (const each of settings) this.#add(each);
+  }
+
+  #add(settings: HostSettings): Host {
+    const onEvent = (name: string, id: string, event: AnyHubEvent) => this.log.append(name, id, event);
+    const host = new Host(settings, { ...this.#options, onEvent });
+    this.#hosts.set(settings.name, host);
+    return host;
+  }
+}

@@ -1,0 +1,299 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ActorRefFrom, createActor, fromCallback } from 'xstate';
+import { type HostDriverEvent, type HostEmitted, type HostRefusal, hostMachine } from '../../machines/index.ts';
+import type { HubAddress, HubClient, InboxItemAnswer, RecordAnswer } from '../client/index.ts';
+import type { Logger } from '../log/index.ts';
+import type { AnyHubEvent, HostRecord } from '../protocol/index.ts';
+import { clean } from './clean.ts';
+import { clientOf, failureOf, openTunnel, prove } from './dial.ts';
+import { hostFiles } from './directory.ts';
+import { HostFailure, nextStep } from './failure.ts';
+import { SshLine } from './ssh.ts';
+
+export interface HostSettings {
+  readonly name: string;
+  readonly ssh: string;
+  readonly program: string;
+  readonly isEnabled: boolean;
+}
+
+export interface HostOptions {
+  readonly home: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly logger: Logger;
+  readonly seed: () => number;
+  readonly observe: (actor: ActorRefFrom<typeof hostMachine>, name: string) => void;
+  /** Takes every event of the remote Hub, with its id. */
+  readonly onEvent: (name: string, id: string, event: AnyHubEvent) => void;
+  readonly onState: (name: string, event: HostEmitted) => void;
+}
+
+/** Last state that was read of a remote Hub. */
+interface Seen {
+  readonly records: readonly RecordAnswer[];
+  readonly inbox: readonly InboxItemAnswer[];
+  readonly at: string;
+}
+
+/** Client and address of a connected remote Hub. */
+export interface Connected {
+  readonly hub: HubClient;
+  readonly address: HubAddress & { readonly token: string };
+}
+
+/** Longest wait for one answer while the state is read. */
+const readMs = 20_000;
+/** Shortest time between two readings of the list: events in between are one change. */
+const betweenReadsMs = 500;
+/** Longest wait for the cause of a lost stream. */
+const causeMs = 2_000;
+/** Events of one second; a host that sends more is read more slowly. */
+const maxEventsPerSecond = 1_000;
+
+/** Kinds of events after which list or inbox differ. */
+const changing = /^(?:appserver|apiProxy|inbox|hub)\./;
+
+/** One other machine: its settings, its actor, and the last state of its Hub. Make it with `Host.open`. */
+export class Host {
+  readonly settings: HostSettings;
+  readonly #options: HostOptions;
+  readonly #actor: ActorRefFrom<typeof hostMachine>;
+  #seen: Seen | null = null;
+  #connected: Connected | null = null;
+  #version: string | null = null;
+  #since = new Date().toISOString();
+  #state = '';
+  /** Last event that was read: the next connection resumes after it. */
+  #lastEventId: string | undefined;
+  /** Ends of links that are under way. */
+  #closing: Promise<unknown> = Promise.resolve();
+
+  constructor(settings: HostSettings, options: HostOptions) {
+    this.settings = settings;
+    this.#options = options;
+    const link = fromCallback<{ readonly type: 'NONE' }, { readonly name: string }>(({ sendBack }) => {
+      const cut = new AbortController();
+      const before = this.#closing;
+      const run = before.then(() => this.#link(cut.signal, sendBack));
+      this.#closing = run;
+      return () => cut.abort();
+    });
+    this.#actor = createActor(hostMachine.provide({ actors: { link } }), {
+      id: 'host',
+      input: { name: settings.name, seed: options.seed() },
+    });
+    this.#actor.on('*', (event) => options.onState(settings.name, event));
+    this.#actor.subscribe({
+      next: ({ value }) => {
+        const state = typeof value === 'string' ? value : (Object.keys(value)[0] ?? '');
+        if (state === this.#state) return;
+        this.#state = state;
+        this.#since = new Date().toISOString();
+      },
+      error: (error) => options.logger.error('the actor of a host failed', { host: settings.name, error }),
+    });
+    options.observe(this.#actor, settings.name);
+    this.#actor.start();
+    if (settings.isEnabled) this.#actor.send({ type: 'HOST.ENABLE' });
+  }
+
+  get name(): string {
+    return this.settings.name;
+  }
+
+  get seen(): Seen | null {
+    return this.#seen;
+  }
+
+  /** When the shown state was read; null while it is current. */
+  get asOf(): string | null {
+    return this.#connected === null ? (this.#seen?.at ?? this.#since) : null;
+  }
+
+  /** The remote Hub; null while it is not connected. */
+  get connected(): Connected | null {
+    return this.#connected;
+  }
+
+  /** Connects again at once, unless the host is connected or being connected. */
+  retry(): void {
+    this.#actor.send({ type: 'HOST.RETRY' });
+  }
+
+  record(): HostRecord {
+    const { name, ssh, program } = this.settings;
+    const { value, context } = this.#actor.getSnapshot();
+    const [state = '', child] = typeof value === 'string' ? [value] : (Object.entries(value)[0] ?? []);
+    const inner = typeof child === 'string' ? child : null;
+    const refusal = state === 'refused' ? (inner as HostRefusal) : null;
+    return {
+      ...{ name, ssh, program },
+      state: (state === 'released' ? 'disabled' : state) as HostRecord['state'],
+      phase: inner === null ? state : `${state}.${inner}`,
+      reason: context.reason,
+      next: refusal === null ? null : nextStep(refusal, this.settings),
+      version: this.#version,
+      workspaces: this.#seen?.records.length ?? 0,
+      waiting: this.#seen?.inbox.length ?? 0,
+      since: this.#since,
+      asOf: this.#seen?.at ?? null,
+    };
+  }
+
+  /** Resolves when its `ssh` has ended. */
+  async close(): Promise<void> {
+    this.#actor.send({ type: 'HOST.RELEASE' });
+    await this.#closing;
+  }
+
+  /** One connection, from `ssh` to its end. Never rejects. */
+  async #link(signal: AbortSignal, report: (event: HostDriverEvent) => void): Promise<void> {
+    const { ssh: target, program, name } = this.settings;
+    const { home, env, logger } = this.#options;
+    let line: SshLine | null = null;
+    const ending = new AbortController();
+    const both = AbortSignal.any([signal, ending.signal]);
+    try {
+      both.throwIfAborted();
+      const files = hostFiles(home, name);
+      const onProblem = (error: unknown) =>
+        logger.warn('the record of an ssh cannot be written', { host: name, error });
+      line = await SshLine.dial({ target, files, env, onProblem }, both);
+      void line.ended.then((failure) => ending.abort(failure));
+      const { address, version } = await openTunnel(line, program, files.socket, both);
+      report({ type: 'HOST.DIALLED' });
+      await prove(address, both);
+      logger.protect(address.token);
+      this.#version = version;
+      report({ type: 'HOST.PROVED' });
+      await this.#follow(address, both, report);
+      throw new HostFailure(null, 'The remote Hub has ended the connection.');
+    } catch (error) {
+      if (!signal.aborted) this.#report(ending.signal.aborted ? ending.signal.reason : error, report);
+    } finally {
+      this.#connected = null;
+      ending.abort();
+      await line?.close().catch((error: unknown) => logger.warn('an ssh did not end', { host: name, error }));
+    }
+  }
+
+  #report(error: unknown, report: (event: HostDriverEvent) => void): void {
+    const { refusal, message: reason } = failureOf(error);
+    const { name } = this.settings;
+    this.#options.logger.info('a host is not connected', { host: name, reason, refusal });
+    report(refusal === null ? { type: 'HOST.LOST', reason } : { type: 'HOST.REFUSED', refusal, reason });
+  }
+
+  /** Follows the events, and reads list and inbox again after each change. Resolves when the stream ends. */
+  async #follow(address: Connected['address'], signal: AbortSignal, report: (event: HostDriverEvent) => void) {
+    const over = new AbortController();
+    const both = AbortSignal.any([signal, over.signal]);
+    const hub = clientOf(address);
+    let failure: unknown;
+    const fail = (error: unknown) => {
+      failure ??= error;
+      over.abort();
+    };
+    const reading = new Reading(async () => {
+      await this.#read(hub, both);
+      this.#connected ??= { hub, address };
+      report({ type: 'HOST.LISTED' });
+    }, both);
+    const events = hub.events({
+      signal: both,
+      lastEventId: this.#lastEventId,
+      acrossRestarts: true,
+      // The list is read after the stream is open: no change between the two is missed.
+      onOpen: () => void reading.soon().catch(fail),
+      onLost: (reason) => void causeOf(hub, reason, both).then(fail),
+    });
+    const pace = new Pace(both);
+    try {
+      for await (const { id, ...event } of events) {
+        this.#lastEventId = id;
+        this.#options.onEvent(this.name, id, clean(event));
+        if (changing.test(event.kind)) {
+          report({ type: 'HOST.CHANGED' });
+          void reading.soon().catch(fail);
+        }
+        await pace.next();
+      }
+    } catch (error) {
+      fail(error);
+    } finally {
+      over.abort();
+    }
+    signal.throwIfAborted();
+    if (failure !== undefined) throw failure;
+  }
+
+  async #read(hub: HubClient, signal: AbortSignal): Promise<void> {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(readMs)]);
+    const at = new Date().toISOString();
+    const [records, inbox] = await Promise.all([hub.list({ signal: limited }), hub.inbox({ signal: limited })]);
+    this.#seen = { records: clean(records), inbox: clean(inbox), at };
+  }
+}
+
+/** Cause of the end of a stream: a Hub that has revoked the token says so to the next request. */
+async function causeOf(hub: HubClient, reason: string, signal: AbortSignal): Promise<unknown> {
+  const lost = new HostFailure(null, reason);
+  try {
+    await hub.inbox({ signal: AbortSignal.any([signal, AbortSignal.timeout(causeMs)]) });
+    return lost;
+  } catch (error) {
+    return failureOf(error).refusal === null ? lost : error;
+  }
+}
+
+/** Reads again after a change; changes during a reading are one more reading. */
+class Reading {
+  readonly #read: () => Promise<void>;
+  readonly #signal: AbortSignal;
+  #running: Promise<void> | null = null;
+  #isDue = false;
+
+  constructor(read: () => Promise<void>, signal: AbortSignal) {
+    this.#read = read;
+    this.#signal = signal;
+  }
+
+  soon(): Promise<void> {
+    this.#isDue = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isDue && !this.#signal.aborted) {
+      this.#isDue = false;
+      await this.#read();
+      if (!this.#signal.aborted) await sleep(betweenReadsMs, undefined, { signal: this.#signal }).catch(() => {});
+    }
+  }
+}
+
+/** Slows down the reader of a flood: the rest waits at the sender. */
+class Pace {
+  readonly #signal: AbortSignal;
+  #second = 0;
+  #count = 0;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  async next(): Promise<void> {
+    const now = performance.now();
+    if (now - this.#second >= 1_000) {
+      this.#second = now;
+      this.#count = 0;
+    }
+    this.#count += 1;
+    if (this.#count < maxEventsPerSecond) return;
+    const left = this.#second + 1_000 - now;
+    await sleep(left, undefined, { signal: this.#signal }).catch(() => {});
+  }
+}

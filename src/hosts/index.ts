@@ -1,0 +1,12 @@
+/**
+ * Other machines with their own Hub, each over one `ssh` of the user: dialling, proof, list, inbox and events. Called by the Hub. The
+ * states are in `machines/host.ts`. Never here: routes, settings, decisions about remote workspaces; those are their own Hub's.
+ */
+export { clean } from './clean.ts';
+export { remoteAddressIn, requireVersion } from './dial.ts';
+export { hostFiles } from './directory.ts';
+export { HostFailure, nextStep, sshFailure } from './failure.ts';
+export { Fleet, type FleetOptions, HostAbsentError } from './fleet.ts';
+export { FleetLog } from './fleet-log.ts';
+export type { Connected, Host, HostSettings } from './host.ts';
+export { addressCommand, overControl, type RemoteEnd, sshEnvironment } from './ssh.ts';

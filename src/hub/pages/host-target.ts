@@ -1,0 +1,31 @@
+import { type Fleet, HostAbsentError } from '../../hosts/index.ts';
+import { plainHost } from '../../lib/index.ts';
+import { hubError } from '../errors.ts';
+import type { Target } from './target.ts';
+
+/** Runs work on a host. @throws HttpError `hostUnknown` or `hostUnreachable` */
+export function onHost<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof HostAbsentError) throw hubError(error.code, error.message, error.details);
+    throw error;
+  }
+}
+
+/** Target behind `/h/<host>/w/<id>/`: the page proxy of the Hub there. Never async in fact: a tunnel is open or it is not. */
+export async function hostTarget(fleet: Fleet, host: string, id: string): Promise<Target> {
+  const { address } = onHost(() => fleet.connected(host));
+  const { apiBaseUrl, socketPath, token } = address;
+  const { origin, hostname, port } = new URL(apiBaseUrl);
+  return {
+    ...{ origin, host: plainHost(hostname), port: Number(port), socketPath, token },
+    prefix: `/w/${id}`,
+    confirm() {
+      // Another tunnel may lead to another program: it has proved itself, but this token may be another one.
+      if (onHost(() => fleet.connected(host)).address !== address)
+        throw hubError('hostUnreachable', `The host ${host} was connected again. Try again.`, { host });
+    },
+    doubt() {},
+  };
+}

@@ -1,0 +1,79 @@
+import * as v from 'valibot';
+import { planUserChange } from '../../config/index.ts';
+import type { Fleet } from '../../hosts/index.ts';
+import { type AnyRoute, json, type Reply, type RequestContext } from '../../http/index.ts';
+import type { Logger } from '../../log/index.ts';
+import { HostActionInput, HostInput, hostActions } from '../../protocol/index.ts';
+import { hubError } from '../errors.ts';
+import { onHost } from '../pages/index.ts';
+import { hubRoutes } from '../route-table.ts';
+import type { Bind } from './bind.ts';
+import { onRemote } from './remote.ts';
+import { refusing } from './workspaces.ts';
+
+export interface HostRoutesOptions {
+  readonly fleet: Fleet;
+  readonly home: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly logger: Logger;
+}
+
+/** Routes of other machines. They change the user's own settings file, so only the owner's token opens those that write. */
+export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }: HostRoutesOptions): AnyRoute[] {
+  function store(name: string, setting: 'Enabled' | null, value: unknown): void {
+    const path = setting === null ? (['Hosts', name] as const) : (['Hosts', name, setting] as const);
+    refusing(() => planUserChange({ home, env, set: [{ path: [...path], value }] }).apply());
+  }
+
+  async function add(context: RequestContext<never>): Promise<Reply> {
+    const { name, ssh, program = 'oratorio' } = await context.json(HostInput);
+    onHost(() => fleet.requireRoom(name));
+    store(name, null, { Ssh: ssh, ...(program !== 'oratorio' && { Program: program }) });
+    const host = await fleet.put({ name, ssh, program, isEnabled: true });
+    logger.info('a host was added', { host: name, ssh });
+    return json(200, host.record());
+  }
+
+  async function change(context: RequestContext<never>): Promise<Reply> {
+    const { name = '', action = '' } = context.params;
+    const { workspacePath } = await context.json(HostActionInput);
+    const host = onHost(() => fleet.byName(name));
+    switch (v.is(v.picklist(hostActions), action) ? action : null) {
+      case 'ensure':
+      case 'stop': {
+        if (workspacePath === undefined) throw hubError('invalidRequest', 'workspacePath must be given.');
+        const { hub } = onHost(() => fleet.connected(name));
+        const { signal } = context;
+        const work = () =>
+          action === 'stop' ? hub.stop(workspacePath, { signal }) : hub.ensure({ workspacePath }, { signal });
+        return json(200, { ...(await onRemote(name, work, signal)), host: name, asOf: null });
+      }
+      case 'remove': {
+        store(name, null, undefined);
+        const record = await fleet.remove(name);
+        logger.info('a host was removed', { host: name });
+        return json(200, record);
+      }
+      case 'enable':
+      case 'disable': {
+        const isEnabled = action === 'enable';
+        store(name, 'Enabled', isEnabled);
+        const changed = await fleet.put({ ...host.settings, isEnabled });
+        return json(200, changed.record());
+      }
+      default:
+        throw hubError('notFound', `There is no such action. There are: ${hostActions.join(', ')}`);
+    }
+  }
+
+  return [
+    bind(hubRoutes.listHosts, () =>
+      json(
+        200,
+        fleet.hosts().map((host) => host.record()),
+      ),
+    ),
+    bind(hubRoutes.addHost, add),
+    bind(hubRoutes.changeHost, change),
+  ];
+}

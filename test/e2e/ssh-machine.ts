@@ -1,0 +1,149 @@
+/**
+ * A second machine on loopback: an `sshd` of the test's own, as this user, with its own host key and user key, and a home with its own
+ * Hub. Its line is cut by ending `sshd` and its sessions.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { eventually, killIfThere } from '../hub/harness.ts';
+import { unusedPort } from '../ports.ts';
+import { command, makePlace, type Place, processesUnder, type Teardown } from './harness.ts';
+
+const sshd = ['/usr/sbin/sshd', '/usr/local/sbin/sshd'].find((path) => existsSync(path));
+const ssh = ['/usr/bin/ssh', '/usr/local/bin/ssh'].find((path) => existsSync(path));
+
+/** Two machines: the user's own, and the one behind `ssh://box`. */
+export interface Machines {
+  readonly here: Place;
+  readonly there: Place;
+  /** Program on the second machine, for `--program`. */
+  readonly program: string;
+  /** File with the host keys that `ssh` accepts. */
+  readonly knownHosts: string;
+  readonly authorizedKeys: string;
+  /** Ends `sshd` and every session. */
+  cut(): Promise<void>;
+  /** Starts `sshd` again at the same port. */
+  mend(): Promise<void>;
+  /** Processes of `ssh` of this user's Hub. */
+  sshProcesses(): number[];
+  /** Writes the program of the second machine. @param script lines of a shell script; default: the product */
+  install(script?: string): void;
+}
+
+function script(path: string, lines: string): void {
+  writeFileSync(path, `#!/bin/sh\n${lines}\n`, { mode: 0o755 });
+}
+
+const quotedWords = (values: Readonly<Record<string, string>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${name}='${value}'`)
+    .join(' ');
+
+/** Makes both machines and waits until `sshd` listens. Nothing is left of them after the test. */
+export async function makeMachines(t: Teardown): Promise<Machines> {
+  if (!sshd || !ssh) throw new Error('There is no sshd or ssh: apt-get install openssh-server openssh-client');
+  const there = makePlace(t, 'oratorio-box-');
+  const place = makePlace(t, 'oratorio-me-');
+  const { root } = there;
+  const port = await unusedPort();
+  for (const name of ['hostkey', 'userkey'])
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', name, '-f', join(root, name)]);
+  const authorizedKeys = join(root, 'authorized_keys');
+  const knownHosts = join(root, 'known_hosts');
+  writeFileSync(authorizedKeys, readFileSync(join(root, 'userkey.pub')));
+  writeFileSync(knownHosts, `[127.0.0.1]:${port} ${readFileSync(join(root, 'hostkey.pub'), 'utf8')}`);
+  const user = userInfo().username;
+  writeFileSync(
+    join(root, 'sshd_config'),
+    [
+      `Port ${port}`,
+      'ListenAddress 127.0.0.1',
+      `HostKey ${join(root, 'hostkey')}`,
+      `PidFile ${join(root, 'sshd.pid')}`,
+      `AuthorizedKeysFile ${authorizedKeys}`,
+      ...['StrictModes no', 'UsePAM no', 'PasswordAuthentication no', 'KbdInteractiveAuthentication no'],
+      ...['PermitRootLogin prohibit-password', 'AllowTcpForwarding yes', 'UseDNS no', 'LogLevel ERROR'],
+    ].join('\n'),
+  );
+  writeFileSync(
+    join(root, 'ssh_config'),
+    [
+      'Host box',
+      ...['HostName 127.0.0.1', `Port ${port}`, `User ${user}`, `IdentityFile ${join(root, 'userkey')}`],
+      ...['IdentitiesOnly yes', 'IdentityAgent none', 'StrictHostKeyChecking yes', 'HostKeyAlgorithms ssh-ed25519'],
+      ...[`UserKnownHostsFile ${knownHosts}`, 'GlobalKnownHostsFile /dev/null'],
+    ].join('\n'),
+  );
+  const bin = join(place.root, 'bin');
+  mkdirSync(bin);
+  // Calls over the control path name another configuration, which comes later and counts.
+  script(join(bin, 'ssh'), `exec ${ssh} -F ${join(root, 'ssh_config')} "$@"`);
+  const here: Place = { ...place, env: { ...place.env, PATH: `${bin}:${place.env['PATH'] ?? process.env['PATH']}` } };
+  const program = join(root, 'oratorio');
+  // Needed by an sshd that runs as root.
+  if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
+
+  let server: ChildProcess | undefined;
+  async function mend(): Promise<void> {
+    const child = spawn(sshd ?? '', ['-D', '-e', '-f', join(root, 'sshd_config')], {
+      cwd: root,
+      env: { PATH: process.env['PATH'] },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    server = child;
+    await eventually(async () => {
+      if (child.exitCode !== null) throw new Error(`sshd ended with ${child.exitCode}`);
+      const socket = connect(port, '127.0.0.1');
+      const isOpen = await Promise.race([
+        once(socket, 'connect').then(() => true),
+        once(socket, 'error').then(() => false),
+      ]).catch(() => false);
+      socket.destroy();
+      return isOpen || undefined;
+    }, 'sshd listens');
+  }
+
+  /** Sessions name the program in their own words: `sshd: me [priv]`. Their parent was the server. */
+  function sessions(): number[] {
+    const pids = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/));
+    const below = (parents: readonly string[]): string[] => {
+      const children = pids.filter(([, parent = '', name = '']) => parents.includes(parent) && name.startsWith('sshd'));
+      const found = children.map(([pid = '']) => pid);
+      return found.length === 0 ? [] : [...found, ...below(found)];
+    };
+    return below([String(server?.pid ?? -1)]).map(Number);
+  }
+
+  async function cut(): Promise<void> {
+    const child = server;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    const left = sessions();
+    child.kill('SIGKILL');
+    for (const pid of left) killIfThere(pid);
+    await ended;
+  }
+  t.teardown(cut);
+
+  const machines: Machines = {
+    ...{ here, there, program, knownHosts, authorizedKeys, cut, mend },
+    sshProcesses: () =>
+      processesUnder(join(here.home, 'hub'))
+        .filter(({ argv }) => argv.includes('-N'))
+        .map(({ pid }) => pid),
+    install(
+      lines = `exec env -i "SSH_CONNECTION=$SSH_CONNECTION" ${quotedWords(there.env)} '${process.execPath}' '${command}' "$@"`,
+    ) {
+      script(program, lines);
+    },
+  };
+  machines.install();
+  await mend();
+  return machines;
+}

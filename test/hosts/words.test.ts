@@ -1,0 +1,111 @@
+import t from 'tap';
+import * as v from 'valibot';
+import { hostRefusals } from '../../machines/index.ts';
+import { clean, HostFailure, nextStep, remoteAddressIn, requireVersion, sshFailure } from '../../src/hosts/index.ts';
+import { HostName, RemoteProgram, SshTarget } from '../../src/protocol/index.ts';
+
+const refusalOf = (work: () => unknown): unknown => {
+  try {
+    work();
+    return 'accepted';
+  } catch (error) {
+    return error instanceof HostFailure ? error.refusal : error;
+  }
+};
+
+t.test('words of ssh become the refusal that they mean', async (t) => {
+  const cases = {
+    'Host key verification failed.\n': 'hostKey',
+    'No ED25519 host key is known for box and you have requested strict checking.\nHost key verification failed.':
+      'hostKey',
+    '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nme@box: Permission denied (publickey).': 'hostKey',
+    'me@box: Permission denied (publickey,password).': 'authentication',
+    'Received disconnect: Too many authentication failures': 'authentication',
+    'ssh: connect to host box port 22: Connection refused': null,
+    'ssh: Could not resolve hostname box: Name or service not known': null,
+    'Timeout, server box not responding.': null,
+    '': null,
+  };
+  for (const [stderr, refusal] of Object.entries(cases)) t.equal(sshFailure(stderr).refusal, refusal, stderr);
+  t.equal(sshFailure('\u001b[2J\u202ebox gone\n').message, '␛[2J<U+202E>box gone', 'text is safe to show');
+  t.ok(sshFailure('x'.repeat(100_000)).message.length <= 300);
+});
+
+t.test('every refusal has words that name a command', async (t) => {
+  for (const refusal of hostRefusals)
+    t.match(nextStep(refusal, { name: 'build', ssh: 'ssh://me@box' }), /ssh |oratorio /, refusal);
+});
+
+t.test('the answer of hub address is found after the words of a login shell', async (t) => {
+  const address = { apiBaseUrl: 'http://127.0.0.1:7717', version: '0.1.0', tokenId: 't', token: 'x'.repeat(40) };
+  const end = (stdout: string, exitCode = 0, stderr = '') => ({ stdout, stderr, exitCode });
+  t.same(remoteAddressIn(end(`Welcome!\n{"motd":1}\n${JSON.stringify(address)}\n`)), address);
+  t.equal(
+    refusalOf(() => remoteAddressIn(end('', 127, 'sh: oratorio: not found'))),
+    'noProgram',
+  );
+  t.equal(
+    refusalOf(() => remoteAddressIn(end('', 126, 'Permission denied'))),
+    'noProgram',
+  );
+  t.equal(
+    refusalOf(() => remoteAddressIn(end('', 255, 'Permission denied (publickey)'))),
+    'authentication',
+  );
+  t.equal(
+    refusalOf(() => remoteAddressIn(end('hello'))),
+    'version',
+  );
+  for (const apiBaseUrl of [
+    'http://evil.example:80',
+    'https://127.0.0.1:1',
+    'http://127.0.0.1@evil.example:80',
+    'file:///x',
+  ])
+    t.equal(
+      refusalOf(() => remoteAddressIn(end(JSON.stringify({ ...address, apiBaseUrl })))),
+      'version',
+      apiBaseUrl,
+    );
+});
+
+t.test('a remote of the same or an earlier minor version is accepted', async (t) => {
+  const judge = (remote: string) => refusalOf(() => requireVersion(remote, '1.4.2'));
+  for (const remote of ['1.4.2', '1.4.9', '1.3.0', '1.0.0-rc.1']) t.equal(judge(remote), 'accepted', remote);
+  for (const remote of ['1.5.0', '2.0.0', '0.9.0', 'x', '']) t.equal(judge(remote), 'version', remote);
+});
+
+t.test('an address, a name and a program cannot become an option or a command of ssh', async (t) => {
+  for (const target of ['ssh://box', 'ssh://me@build-box.example:2222', 'ssh://root@[::1]:22'])
+    t.ok(v.is(SshTarget, target), target);
+  for (const target of [
+    'box',
+    '-oProxyCommand=x',
+    'ssh://-oProxyCommand=x',
+    'ssh://-x@box',
+    'ssh://box;id',
+    'ssh://$(id)',
+    'ssh://box/..',
+    'ssh://box\n',
+    'ssh://box:0',
+  ])
+    t.notOk(v.is(SshTarget, target), target);
+  for (const name of ['a', 'build-2']) t.ok(v.is(HostName, name), name);
+  for (const name of ['', 'Build', '../x', 'a~b', 'a/b', '-a', 'x'.repeat(33), '__proto__'])
+    t.notOk(v.is(HostName, name), name);
+  for (const program of ['oratorio', '/opt/o r/bin/oratorio']) t.ok(v.is(RemoteProgram, program), program);
+  for (const program of ['', '-x', 'a b', 'a;b', './x', '/a\nb']) t.notOk(v.is(RemoteProgram, program), program);
+});
+
+t.test('texts of a remote Hub are safe at any depth', async (t) => {
+  const hostile = {
+    a: ['\u001b[31mred', { b: 'ws://127.0.0.1:1/ws?token=secret&x=1' }],
+    c: 'two\nlines',
+    d: 1,
+    e: null,
+  };
+  t.same(clean(hostile), { a: ['␛[31mred', { b: 'ws://127.0.0.1:1/ws?token=…&x=1' }], c: 'two\nlines', d: 1, e: null });
+  let deep: unknown = '\u001b';
+  for (let depth = 0; depth < 1_000; depth += 1) deep = [deep];
+  t.notOk(JSON.stringify(clean(deep)).includes('u001b'));
+});
