@@ -240,6 +240,7 @@ const rights: Readonly<Record<string, unknown>> = {
   'Agent.Command': ['touch', '/tmp/x'],
   'Hub.Port': 1,
   'Turns.Resume': 'auto',
+  'Place.Container.Image': 'evil',
   'Quota.Wait': 'auto',
 };
 

@@ -1,10 +1,10 @@
 /** Agent servers in containers of a real engine: a life of one, its deaths, and the words for everything that is missing. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
-import { AppServerClient } from '../../src/client/index.ts';
+import { AppServerClient, undoTurns } from '../../src/client/index.ts';
 import type { AppServerRecord } from '../../src/protocol/index.ts';
 import { must } from '../deploy/must.ts';
 import { eventually, makeWorkspace, startTestHub, type TestHub, temporaryDirectory } from '../hub/harness.ts';
@@ -136,6 +136,61 @@ t.test(
     t.same(await containers(), []);
   },
 );
+
+t.test('an engine that stands still is reported, changes no state, and restarts nothing', async (t) => {
+  const hub = await hubOf(t, homeOf(t));
+  const workspace = makeWorkspace(t);
+  const { pid, incarnation } = await hub.ensure(workspace, { place });
+  const events = await hub.events();
+  const daemon = Number(readFileSync(join(variable('directory'), 'engine.pid'), 'utf8'));
+  t.teardown(() => process.kill(daemon, 'SIGCONT'));
+  process.kill(daemon, 'SIGSTOP');
+  await events.wait('place.lost');
+  const lost = await hub.record(workspace);
+  t.match(lost, { state: 'running', pid, incarnation, place: { state: 'lost' } });
+  t.match(output(await turn(lost, 'run: echo without engine')), /without engine/);
+  process.kill(daemon, 'SIGCONT');
+  await events.wait('place.back');
+  t.match(await hub.record(workspace), { state: 'running', pid, incarnation, place: { state: 'ready' } });
+  await hub.shutdown();
+  t.same(await containers(), []);
+});
+
+t.test('undo, a worktree and an answered question work in a container', async (t) => {
+  const hub = await hubOf(t, homeOf(t));
+  const workspace = makeWorkspace(t);
+  const git = (...words: string[]) => execFileSync('git', ['-C', workspace, ...words], { stdio: 'pipe' });
+  git('init', '-q');
+  git('-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '--allow-empty', '-m', 'one');
+  const worktree = join(temporaryDirectory(t, 'oratorio-wt-'), 'feature');
+  git('worktree', 'add', '-q', worktree);
+  mkdirSync(join(worktree, '.oratorio'));
+  writeFileSync(join(worktree, '.oratorio', 'config.json'), '{}');
+  const record = await hub.ensure(worktree, { place });
+  const log = 'git -c user.name=a -c user.email=a@b commit -q --allow-empty -m two && git log --oneline | wc -l';
+  t.match(output(await turn(record, `run: ${log}`)), /2/, 'commits in the common git directory');
+  const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
+  t.teardown(() => client.close());
+  const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
+  const input = [{ type: 'text', text: 'write "hello" to greeting.txt' }];
+  await client.request('turn/start', { threadId: thread.id, input });
+  const [asked] = await eventually(async () => {
+    const { body } = await hub.call('GET', '/v1/inbox');
+    return body.length > 0 && body;
+  }, 'the question is in the inbox');
+  const answered = await hub.call('POST', `/v1/inbox/${asked.workspaceId}/${asked.request.requestId}`, {
+    decision: 'accept',
+  });
+  t.equal(answered.status, 200);
+  await eventually(() => existsSync(join(worktree, 'greeting.txt')), 'the file is written');
+  await settled(hub, worktree, ({ lastTurn, pendingApprovals }) => lastTurn !== null && pendingApprovals === 0);
+  await eventually(async () => {
+    const undone = await undoTurns(client, thread.id).catch(() => undefined);
+    return undone !== undefined;
+  }, 'the turn is undone');
+  t.notOk(existsSync(join(worktree, 'greeting.txt')));
+  await hub.shutdown();
+});
 
 t.test('a missing image, an engine that is away and a Hub of root are refused in their own words', async (t) => {
   const workspace = makeWorkspace(t);
