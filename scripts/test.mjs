@@ -66,10 +66,14 @@ const notTested = 75;
 const stackEndMs = 90_000;
 let stackRun;
 
-/** Runs the story of a review server on a container engine of its own, where root can start one. Elsewhere warns. */
+/** Runs the stories of a review server and of containers on an engine of its own, where root can start one. Elsewhere warns. */
 async function runStack() {
   const main = join(root, 'test', 'stack', 'main.ts');
-  stackRun = start([quiet, '--conditions=development', main, 'test/stack/stack.stack.ts'], 'pipe', wordsBeforeTests);
+  stackRun = start(
+    [quiet, '--conditions=development', main, 'test/stack/stack.stack.ts', 'test/stack/places.stack.ts'],
+    'pipe',
+    wordsBeforeTests,
+  );
   let counts = { passed: 0, failed: 0 };
   for await (const line of createInterface({ input: stackRun.child.stdout })) {
     const [, passed, failed] = /^(\d+) passed, (\d+) failed$/.exec(line) ?? [];
