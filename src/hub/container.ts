@@ -1,12 +1,14 @@
 /** Agent servers in containers, as the Hub plans, finds and sweeps them. */
 import { join } from 'node:path';
-import { type Config, loadConfig, workspaceKey } from '../config/index.ts';
+import * as v from 'valibot';
+import { type LoadedConfig, loadConfig, workspaceConfigFile, workspaceKey } from '../config/index.ts';
 import { packageRoot } from '../lib/index.ts';
 import {
   ContainerPlace,
   type ContainerSettings,
   type ContainerStart,
   containerHandle,
+  devcontainerImage,
   EngineApi,
   engineSocket,
   type PlacedProcess,
@@ -28,13 +30,20 @@ import type { StoredContainer } from './store.ts';
 
 type Services = Pick<HubServices, 'home' | 'environment' | 'credentials'>;
 
-/** Container settings of a start; null: it runs beside the Hub. */
-export function containerSettings(config: Config, request: PlaceRequest | undefined): ContainerSettings | null {
-  const { Default, Container } = config.Place;
+/** Settings as far as they decide the place. */
+type PlaceConfig = Pick<LoadedConfig, 'config' | 'trust' | 'layers'>;
+
+/** Container settings of a start; null: it runs beside the Hub. @param workspacePath absent: those of the user alone */
+export function containerSettings(
+  loaded: PlaceConfig,
+  request: PlaceRequest | undefined,
+  workspacePath?: string,
+): ContainerSettings | null {
+  const { Default, Container } = loaded.config.Place;
   if ((request?.kind ?? Default) === 'local') return null;
   return {
     engine: Container.Engine,
-    image: request?.image ?? Container.Image,
+    image: request?.image ?? ownImage(loaded, workspacePath) ?? Container.Image,
     network: request?.network ?? Container.Network,
     memoryMiB: Container.MemoryMiB,
     cpus: Container.Cpus,
@@ -43,6 +52,21 @@ export function containerSettings(config: Config, request: PlaceRequest | undefi
     allowRoot: Container.AllowRoot,
   };
 }
+
+/** Image of the `devcontainer.json` of a trusted workspace. Its own settings come first. */
+function ownImage({ trust, layers }: PlaceConfig, workspacePath: string | undefined): string | undefined {
+  if (workspacePath === undefined || trust !== 'trusted') return undefined;
+  const own = layers.find(({ file }) => file === workspaceConfigFile(workspacePath));
+  const { Place } = v.parse(OwnImage, own?.settings ?? {});
+  return Place?.Container?.Image === undefined ? devcontainerImage(workspacePath) : undefined;
+}
+
+const OwnImage = v.object({
+  Place: v.fallback(
+    v.optional(v.object({ Container: v.optional(v.object({ Image: v.optional(v.unknown()) })) })),
+    undefined,
+  ),
+});
 
 /** @throws StartError with the kind of the place's problem */
 async function asStart<T>(work: Promise<T>): Promise<T> {
@@ -197,17 +221,17 @@ export function checkedDocument(document: LaunchDocument): string {
 
 /** `GET /v1/places`, by the settings of the user. @throws ConfigError */
 export async function placeStatuses(hub: Services & Pick<HubServices, 'home'>): Promise<PlaceStatus[]> {
-  const { config } = loadConfig({ home: hub.home, env: hub.environment });
-  const { Default } = config.Place;
+  const loaded = loadConfig({ home: hub.home, env: hub.environment });
+  const { Default } = loaded.config.Place;
   const nothing = { engine: null, image: null, version: null, problem: null };
   return [
     { kind: 'local', isDefault: Default === 'local', ...nothing },
-    { kind: 'container', isDefault: Default === 'container', ...nothing, ...(await containerStatus(hub, config)) },
+    { kind: 'container', isDefault: Default === 'container', ...nothing, ...(await containerStatus(hub, loaded)) },
   ];
 }
 
-async function containerStatus(hub: Services, config: Config): Promise<Partial<PlaceStatus>> {
-  const settings = containerSettings(config, { kind: 'container' });
+async function containerStatus(hub: Services, loaded: PlaceConfig): Promise<Partial<PlaceStatus>> {
+  const settings = containerSettings(loaded, { kind: 'container' });
   if (!settings) return {};
   try {
     const found = withEngine(settings, hub);

@@ -11,6 +11,7 @@ export {
   containerHandle,
 } from './container-place.ts';
 export { type ContainerSettings, checkedMount, commonGitDirectory, containerSpec } from './container-spec.ts';
+export { devcontainerImage } from './devcontainer.ts';
 export { EngineApi, type EngineFacts } from './engine-api.ts';
 export { engineSocket } from './engine-socket.ts';
 export { LocalPlace } from './local-place.ts';

@@ -8,6 +8,7 @@ import { must } from '../deploy/must.ts';
 import { makeWorkspace, startTestHub, temporaryDirectory } from '../hub/harness.ts';
 import { images, variable } from './variables.ts';
 
+const place = { kind: 'container' };
 const engine = join(variable('directory'), 'engine.sock');
 const containers = async () =>
   (await must('docker', ['ps', '--all', '--quiet', '--filter', 'label=dev.oratorio.home'], { timeoutMs: 60_000 }))
@@ -25,12 +26,16 @@ t.test('a Hub that is killed between create, start and attach leaves no second c
   const workspace = makeWorkspace(t);
   for (const delayMs of [50, 150, 300, 500, 800, 1_200]) {
     const hub = await startTestHub(t, { home, agentServer });
-    const started = hub.ensure(workspace, { place: { kind: 'container' } }).catch(() => undefined);
+    const started = hub.ensure(workspace, { place }).catch(() => undefined);
     await pause(delayMs);
     await hub.kill('SIGKILL');
     await started;
     const next = await startTestHub(t, { home, agentServer });
-    t.match(await next.ensure(workspace), { state: 'running', place: { state: 'ready' } }, `after ${delayMs} ms`);
+    t.match(
+      await next.ensure(workspace, { place }),
+      { state: 'running', place: { state: 'ready' } },
+      `after ${delayMs} ms`,
+    );
     t.equal((await containers()).length, 1, `one container after ${delayMs} ms`);
     await next.shutdown();
     t.same(await containers(), [], `none is left after ${delayMs} ms`);
@@ -75,7 +80,8 @@ t.test('a normal user runs a workspace in a container, and moves it back', async
   t.match(await oratorio('doctor', site, '--offline', '--json').catch(String), /machine\.containers/);
   t.notOk(JSON.parse(await oratorio('place', site, 'local', '--json')).place);
   t.same(await containers(), []);
-  t.match(JSON.parse(await oratorio('place', site, 'container', '--json')), { place: { image: /./ } }, 'moved again');
+  const back = ['--image', images.base, '--network', 'none', '--json'];
+  t.match(JSON.parse(await oratorio('place', site, 'container', ...back)), { place: { image: images.base } });
   await oratorio('hub', 'stop');
   t.same(await containers(), []);
   t.notOk(existsSync(join(user, '.oratorio/workspaces/run')));

@@ -222,6 +222,7 @@ t.test('a clone that asks for mounts, an image, privileges and a network gets no
   const Container = { Image: 'evil', Mounts: ['/etc'], Network: 'bridge', AllowRoot: true, Engine: '/evil.sock' };
   const settings = { Place: { Default: 'local', Container } };
   writeFileSync(join(workspace, '.oratorio', 'config.json'), JSON.stringify(settings));
+  writeFileSync(join(workspace, '.devcontainer.json'), '{"image": "evil", "runArgs": ["--privileged"]}');
   const record = await hub.ensure(workspace, { place });
   t.match(record, { state: 'running', place: { engine, image: images.base } });
   t.match(record.restrictedSettings.join(), /Place/);

@@ -93,7 +93,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   const workspacePath = facts.stored.canonicalWorkspacePath;
   const { loaded, passed } = readConfig(hub, workspacePath);
   const { config } = loaded;
-  const settings = containerSettings(config, facts.stored.place);
+  const settings = containerSettings(loaded, facts.stored.place, workspacePath);
   const container = settings && withEngine(settings, hub);
   // An ended Hub may have left one between its creation and its start.
   if (container) await endContainers(hub, container.engine, workspacePath);

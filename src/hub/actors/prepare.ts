@@ -62,7 +62,7 @@ function foundContainer(hub: HubServices, facts: WorkspaceFacts, lock: AppServer
   const { canonicalWorkspacePath: workspace, place } = facts.stored;
   const settings = () => {
     try {
-      return containerSettings(loadConfig({ home: hub.home, workspace, env: hub.environment }).config, place);
+      return containerSettings(loadConfig({ home: hub.home, workspace, env: hub.environment }), place, workspace);
     } catch (error) {
       if (error instanceof ConfigError) return null;
       throw error;
