@@ -1,7 +1,9 @@
 /** The face of this room for the page in the browser: drawing only, nothing that needs Node or a machine. */
 export { bundlesOf } from './bundles.ts';
+export { drawChart, wholeOf } from './chart.ts';
 export { fingerprintOf } from './fingerprint.ts';
-export { isOurs, transitionIds, transitionsOf } from './graph.ts';
+export { isOurs, type MachineGraph, transitionIds, transitionsOf } from './graph.ts';
+export { layOut } from './layout.ts';
 export { boxLines, causeOf, chartFont } from './measure.ts';
 export { mermaidOf } from './mermaid.ts';
 export { actionName, eventName, guardName, nodeId } from './names.ts';

@@ -1,69 +1,10 @@
-import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, InspectionEvent } from 'xstate';
+import type { AnyActorRef, AnyMachineSnapshot, InspectionEvent, Snapshot } from 'xstate';
 import { type ActorRecord, defaults, type InspectionRecord, type TransitionRecord } from '../protocol/index.ts';
-import { errorText, type Facts, type Projection } from './facts.ts';
+import { errorText, type Facts } from './facts.ts';
 import { Journal, type NumberedRecord, type RecorderClock, systemClock } from './journal.ts';
+import type { Observation, Recorder, RecorderOptions } from './recorder-types.ts';
 import { MachineKnowledge } from './steps.ts';
-import { type Past, Watched } from './watched.ts';
-
-export interface RecorderOptions {
-  readonly clock?: RecorderClock;
-  /** Records held for viewers that join or return; default `defaults.inspect.ringRecords`. */
-  readonly ringRecords?: number;
-  /** Transitions held of each actor, however busy the others are; default `defaults.inspect.actorRingRecords`. */
-  readonly actorRingRecords?: number;
-  /** Actors that have ended and are still shown; default `endedActors`. */
-  readonly endedActors?: number;
-  /** Machines by chart name, to find the chart of a child machine. Absent: the chart is named like the machine. */
-  readonly machines?: Readonly<Record<string, AnyStateMachine>>;
-  /** Visible part of the context, by chart name. A machine without a projection shows nothing of its context. */
-  readonly projections?: Readonly<Record<string, (context: never) => Projection>>;
-  /** A fault of the recorder, of a projection or of a listener. The actor that was watched is not affected. */
-  readonly onFault?: (error: unknown) => void;
-}
-
-export interface Observation {
-  /** Unique while the process lives. */
-  readonly id: string;
-  /** Id of the actor this one is shown under; null for the top. */
-  readonly parent: string | null;
-  /** Name of the machine's chart. */
-  readonly machine: string;
-  /** For people. */
-  readonly title: string;
-  /** Earlier transitions of this actor, in processes that have ended, and the end of the last one in milliseconds since the Unix epoch. */
-  readonly past?: Past | undefined;
-  /** Overrides the projection that `RecorderOptions.projections` has for the machine. */
-  readonly project?: (context: never) => Projection;
-}
-
-export interface Recorder {
-  /**
-   * Watches a root actor and every machine below it; its own record is made at once. Returns a function that ends the
-   * watch. Best called between `createActor` and `start`: transitions taken before are not in the history. Throws
-   * only TypeError, when the actor has no statechart. An observer of an actor's errors stops XState from throwing them in the
-   * process, and this is one: the code that creates a root must observe its errors too.
-   */
-  observe(actor: AnyActorRef, observation: Observation): () => void;
-  /** Calls `listener` with the records made from now on, gathered for 16 ms. Returns a function that ends it. */
-  subscribe(listener: (records: readonly NumberedRecord[]) => void, onEnd?: () => void): () => void;
-  /**
-   * Returns the records for a new viewer: the current state of every active actor and of those that ended lately, then their
-   * transitions, dead letters and ends that are still held, in order. Delivers pending records first, so `snapshot`
-   * followed by `subscribe` in the same turn misses and repeats nothing.
-   */
-  snapshot(): InspectionRecord[];
-  /** Records made after `sequence`; undefined when some of them are no longer held. Delivers pending records first. */
-  since(sequence: number): NumberedRecord[] | undefined;
-  /** Current or last state of one actor. */
-  actor(id: string): ActorRecord | undefined;
-  /** The last transitions of one actor, after a position, oldest first: why it is in the state it is in. */
-  history(id: string, after?: number): readonly TransitionRecord[];
-  /** Sequence number of the last record. */
-  readonly sequence: number;
-  readonly viewers: number;
-  /** Ends every watch and every subscription. */
-  close(): void;
-}
+import { Watched } from './watched.ts';
 
 /** Like XState's own function, which would load XState into a process that may not need it yet. */
 const isMachineSnapshot = (value: unknown): value is AnyMachineSnapshot =>
@@ -107,8 +48,8 @@ class InspectionRecorder implements Recorder {
   }
 
   observe(actor: AnyActorRef, observation: Observation): () => void {
-    const snapshot: unknown = actor.getSnapshot();
-    if (!isMachineSnapshot(snapshot)) throw new TypeError(`Actor ${observation.id} has no statechart.`);
+    const snapshot = this.#shown(actor, actor.getSnapshot());
+    if (!snapshot) throw new TypeError(`Actor ${observation.id} has no statechart.`);
     try {
       return this.#watch(actor, observation, snapshot);
     } catch (error) {
@@ -122,6 +63,7 @@ class InspectionRecorder implements Recorder {
     const inspection = actor.system.inspect((event: InspectionEvent) => {
       try {
         this.#inspect(event, root);
+        if (this.#options.foreign) checkSoon();
       } catch (error) {
         this.#fault(error);
       }
@@ -130,19 +72,30 @@ class InspectionRecorder implements Recorder {
       this.#watches.delete(end);
       this.#guarded(() => this.#dismiss(root, error));
     };
+    let isDue = false;
+    // A failed root of another program is found by its snapshot: XState reports an error only if nothing observes it.
+    const checkSoon = () => {
+      if (root.hasEnded) this.#watches.delete(end);
+      else if (!isDue) queueMicrotask(() => this.#guarded(check));
+      isDue = true;
+    };
+    const check = () => {
+      isDue = false;
+      const { status, error } = actor.getSnapshot();
+      if (status === 'error') finish(new Failure(error));
+    };
     const end = () => {
       inspection.unsubscribe();
-      subscription.unsubscribe();
+      subscription?.unsubscribe();
       finish();
       this.#known.set(actor, null);
     };
     this.#watches.add(end);
     // A root that fails announces no last snapshot; only its observers hear of it. The inspection of one that has ended
     // continues: only it notices an event that comes too late.
-    const subscription = actor.subscribe({
-      error: (error: unknown) => finish(new Failure(error)),
-      complete: () => finish(),
-    });
+    const subscription = this.#options.foreign
+      ? undefined
+      : actor.subscribe({ error: (error: unknown) => finish(new Failure(error)), complete: () => finish() });
     return end;
   }
 
@@ -164,6 +117,10 @@ class InspectionRecorder implements Recorder {
 
   actor(id: string): ActorRecord | undefined {
     return this.#journal.find(id)?.record();
+  }
+
+  context(id: string): unknown {
+    return this.#journal.find(id)?.context;
   }
 
   get sequence(): number {
@@ -214,6 +171,7 @@ class InspectionRecorder implements Recorder {
     if (former?.ref) this.#known.set(former.ref, null);
     if (former) this.#dismiss(former);
     const { machine } = snapshot;
+    const { foreign } = this.#options;
     const knowledge = this.#knowledge.get(machine.config) ?? new MachineKnowledge(machine);
     this.#knowledge.set(machine.config, knowledge);
     this.#admitted += 1;
@@ -225,10 +183,15 @@ class InspectionRecorder implements Recorder {
       title: about.title,
       knowledge,
       snapshot,
-      look: this.#readerOf(about.project ?? this.#options.projections?.[about.machine]),
+      look: this.#readerOf(
+        about.project ??
+          this.#options.projections?.[about.machine] ??
+          (foreign && ((context) => foreign.project(context, about.machine))),
+      ),
       history: this.#options.actorRingRecords ?? defaults.inspect.actorRingRecords,
       at: this.#clock.now(),
-      restarts: former ? former.restarts + 1 : 0,
+      // Another program begins an actor of the same id on purpose: an invoked promise at each visit of its state.
+      restarts: former && !foreign ? former.restarts + 1 : 0,
       position: this.#admitted,
     });
     this.#known.set(ref, watched);
@@ -249,13 +212,15 @@ class InspectionRecorder implements Recorder {
 
   /** A machine below a watched root is admitted when it first shows a snapshot. */
   #admitChild(ref: AnyActorRef, root: Watched): Watched | null {
-    const snapshot: unknown = ref.getSnapshot();
-    if (root.hasEnded || !isMachineSnapshot(snapshot)) {
+    const snapshot = root.hasEnded ? null : this.#shown(ref, ref.getSnapshot());
+    if (snapshot === null) {
       this.#known.set(ref, null);
       return null;
     }
     const parent = (ref._parent && this.#known.get(ref._parent)) || root;
-    const machine = this.#charts.get(snapshot.machine.config) ?? snapshot.machine.id;
+    const { foreign } = this.#options;
+    const machine =
+      this.#charts.get(snapshot.machine.config) ?? foreign?.nameOf(snapshot.machine) ?? snapshot.machine.id;
     return this.#admit(ref, { id: `${parent.id}/${ref.id}`, parent: parent.id, machine, title: ref.id }, snapshot);
   }
 
@@ -269,16 +234,27 @@ class InspectionRecorder implements Recorder {
       case '@xstate.snapshot': {
         const ref = event.actorRef as AnyActorRef;
         let watched = this.#known.get(ref);
+        // A microstep may come before the start; a started actor announces a snapshot first.
+        if (watched === undefined && this.#options.foreign && event.type === '@xstate.microstep') return;
         if (watched === undefined) watched = this.#admitChild(ref, root);
         if (watched === null || watched.hasEnded) return;
-        const snapshot: unknown = event.snapshot;
-        if (!isMachineSnapshot(snapshot)) return;
+        const snapshot = this.#shown(ref, event.snapshot);
+        if (!snapshot) return;
         if (event.type === '@xstate.microstep') this.#stepped(watched, snapshot, event);
-        else if (snapshot.status !== 'active') {
-          this.#dismiss(watched, snapshot.status === 'error' ? new Failure(snapshot.error) : undefined);
-        }
+        else this.#settled(watched, snapshot, event);
       }
     }
+  }
+
+  /** An actor has handled an event. */
+  #settled(
+    watched: Watched,
+    snapshot: AnyMachineSnapshot,
+    event: Extract<InspectionEvent, { type: '@xstate.snapshot' }>,
+  ): void {
+    if (snapshot !== event.snapshot) this.#stoodIn(watched, snapshot, event);
+    if (snapshot.status === 'active') return;
+    this.#dismiss(watched, snapshot.status === 'error' ? new Failure(snapshot.error) : undefined);
   }
 
   #stepped(
@@ -291,6 +267,25 @@ class InspectionRecorder implements Recorder {
     const transitions = Array.isArray(event._transitions) ? event._transitions : undefined;
     if (transitions ? transitions.length === 0 : !watched.hasMoved(snapshot)) return;
     this.#journal.appendStep(watched.take(snapshot, transitions, source, this.#clock.now()));
+  }
+
+  /** The snapshot of a machine, or of the statechart that stands for the logic of an actor without one; null: not reported. */
+  #shown(ref: AnyActorRef, snapshot: unknown): AnyMachineSnapshot | null {
+    if (isMachineSnapshot(snapshot)) return snapshot;
+    return this.#options.foreign?.standInOf(ref).snapshotOf(snapshot as Snapshot<unknown>) ?? null;
+  }
+
+  #stoodIn(
+    watched: Watched,
+    snapshot: AnyMachineSnapshot,
+    event: Extract<InspectionEvent, { type: '@xstate.snapshot' }>,
+  ): void {
+    const source = watched.senderOf(event.event);
+    const step = this.#options.foreign
+      ?.standInOf(event.actorRef as AnyActorRef)
+      .stepTo(event.snapshot, event.event.type);
+    if (!step) return;
+    this.#journal.appendStep(watched.take(snapshot, [step.transition], source, this.#clock.now(), step.event));
   }
 
   /** An event is on its way to an actor: its sender, and whether the actor can still receive it. */
@@ -306,7 +301,9 @@ class InspectionRecorder implements Recorder {
     }
     const watched = this.#known.get(target);
     if (!watched) return;
-    if (watched.hasEnded) {
+    // React's Strict Mode starts a stopped actor again.
+    if (watched.hasEnded && event.type === 'xstate.init') this.#known.delete(target);
+    else if (watched.hasEnded) {
       this.#journal.append(watched, {
         type: 'deadLetter',
         id: watched.id,

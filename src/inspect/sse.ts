@@ -3,7 +3,7 @@ import type { SseSource } from '../http/index.ts';
 import { type SseFields, sseFrame } from '../lib/index.ts';
 import type { InspectionRecord } from '../protocol/index.ts';
 import type { NumberedRecord } from './journal.ts';
-import type { Recorder } from './recorder.ts';
+import type { Recorder } from './recorder-types.ts';
 import { type StatelyOptions, statelyMessages } from './stately.ts';
 import { wireOf } from './wire.ts';
 

@@ -1,6 +1,6 @@
 import type { Authenticate, Socket, WebSocketRoute } from '../http/index.ts';
 import { defaults } from '../protocol/index.ts';
-import type { Recorder } from './recorder.ts';
+import type { Recorder } from './recorder-types.ts';
 import { type StatelyMessage, type StatelyOptions, statelyMessages } from './stately.ts';
 
 export interface StatelySocketOptions {

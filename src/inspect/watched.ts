@@ -92,6 +92,10 @@ export class Watched {
     return this.#endedAt !== undefined;
   }
 
+  get context(): unknown {
+    return this.#context;
+  }
+
   /** A context is never changed in place: the same one shows the same. */
   #see(context: unknown): void {
     if (context === this.#context) return;
@@ -141,12 +145,13 @@ export class Watched {
     return snapshot._nodes !== this.#nodes;
   }
 
-  /** Records a transition. `transitions` is undefined when XState did not report them. */
+  /** Records a transition. `transitions` is undefined when XState did not report them. `event` is a name that the machine does not have. */
   take(
     snapshot: AnyMachineSnapshot,
     transitions: Parameters<MachineKnowledge['stepOf']>[0] | undefined,
     source: string | null,
     at: number,
+    event?: string,
   ): RingEntry {
     const { knowledge } = this;
     const from = this.#configuration;
@@ -165,7 +170,7 @@ export class Watched {
     entry.number = this.#steps;
     entry.at = at;
     entry.source = source;
-    entry.step = step;
+    entry.step = event === undefined ? step : { ...step, event };
     entry.from = from;
     entry.to = to;
     entry.takeFacts(this.#facts.names, this.#facts.values);
