@@ -40,6 +40,6 @@ export {
 } from './proof.ts';
 export { bytes, empty, json, jsonBytes, pipe, sse, stream, text } from './reply.ts';
 export { closeCodes } from './sockets.ts';
-export { securityHeaders, staticDocument, staticFiles } from './static-files.ts';
+export { securityHeaders, staticAnswers, staticDocument, staticFiles } from './static-files.ts';
 export { offeredSubprotocols } from './subprotocols.ts';
 export type * from './types.ts';

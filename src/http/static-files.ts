@@ -42,6 +42,7 @@ export const securityHeaders: readonly Header[] = [
 const hashed = /\.\w+$(?<=[-.](?=[\w-]*\d)[\w-]{8,}\.\w+)/;
 
 type Coding = 'br' | 'gzip';
+type BytesReply = Extract<Reply, { kind: 'bytes' }>;
 
 class StaticFile {
   readonly #body: Buffer;
@@ -49,8 +50,8 @@ class StaticFile {
   readonly #headers: readonly Header[];
   readonly #etag: string;
   readonly #compressible: boolean;
-  readonly #replies = new Map<Coding | 'identity', Reply>();
-  readonly #unchanged: Reply;
+  readonly #replies = new Map<Coding | 'identity', BytesReply>();
+  readonly #unchanged: BytesReply;
 
   constructor(path: string, body: Buffer) {
     this.#body = body;
@@ -66,7 +67,7 @@ class StaticFile {
     this.#unchanged = empty(304, [['etag', `W/"${this.#etag}"`], ...this.#headers]);
   }
 
-  answer(context: Pick<RequestContext, 'header'>): Reply {
+  answer(context: Pick<RequestContext, 'header'>): BytesReply {
     const known = context.header('if-none-match');
     if (known !== undefined && (known === '*' || known.includes(`"${this.#etag}"`))) return this.#unchanged;
     const coding = this.#compressible ? acceptedCoding(context.header('accept-encoding') ?? '') : 'identity';
@@ -78,7 +79,7 @@ class StaticFile {
     return reply;
   }
 
-  #encoded(coding: Coding | 'identity'): Reply {
+  #encoded(coding: Coding | 'identity'): BytesReply {
     const headers: Header[] = [['etag', `W/"${this.#etag}"`], ...this.#headers];
     if (coding === 'identity') return bytes(200, this.#type, this.#body, headers);
     headers.push(['content-encoding', coding]);
@@ -122,19 +123,25 @@ export function staticDocument(path: string, body: Buffer): (context: Pick<Reque
 }
 
 /**
- * Routes for every regular file under `directory` (not through symbolic links), read now: every other file is 404,
+ * Answers by path for every regular file under `directory` (not through symbolic links), read now: every other file is missing,
  * so no request can name a path of the file system. `index.html` is also its directory. Throws when it cannot be read.
  */
-export function staticFiles(directory: string): Route<undefined>[] {
-  const routes: Route<undefined>[] = [];
+export function staticAnswers(
+  directory: string,
+): ReadonlyMap<string, (context: Pick<RequestContext, 'header'>) => BytesReply> {
+  const answers = new Map<string, (context: Pick<RequestContext, 'header'>) => BytesReply>();
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;
     const file = join(entry.parentPath, entry.name);
     const path = `/${relative(directory, file).split(sep).map(encodeURIComponent).join('/')}`;
     const content = new StaticFile(path, readFileSync(file));
-    const handler = (context: Pick<RequestContext, 'header'>) => content.answer(context);
-    routes.push({ method: 'GET', path, handler });
-    if (entry.name === 'index.html') routes.push({ method: 'GET', path: path.slice(0, -'index.html'.length), handler });
+    const answer = (context: Pick<RequestContext, 'header'>) => content.answer(context);
+    answers.set(path, answer);
+    if (entry.name === 'index.html') answers.set(path.slice(0, -'index.html'.length), answer);
   }
-  return routes;
+  return answers;
 }
+
+/** Routes of `staticAnswers`; every other path is 404. */
+export const staticFiles = (directory: string): Route<undefined>[] =>
+  [...staticAnswers(directory)].map(([path, handler]) => ({ method: 'GET', path, handler }));
