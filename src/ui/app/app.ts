@@ -249,7 +249,7 @@ class Access {
   }
 }
 
-function createToasts(): Pick<App, 'toasts' | 'toast'> {
+export function createToasts(): Pick<App, 'toasts' | 'toast'> {
   const toasts = signal<readonly Toast[]>([]);
   const drop = (toast: Toast) => {
     toasts.value = toasts.peek().filter((each) => each !== toast);

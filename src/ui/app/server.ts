@@ -15,7 +15,7 @@ export type ViewName = PageView | (typeof reviewViews)[number];
 
 /** Facts about the server that the page belongs to. */
 export interface Page extends Omit<PageInfo, 'kind' | 'views'> {
-  readonly kind: PageInfo['kind'] | 'review';
+  readonly kind: PageInfo['kind'] | 'review' | 'inspector';
   readonly views: readonly ViewName[];
 }
 
@@ -51,7 +51,7 @@ const ofWorkspace = 'In the workspace, this command opens the page with a valid 
 /** Streams of the Hub. */
 export const hubStreams = { events: '/v1/events', inspect: '/v1/inspect' };
 
-const servers: Readonly<Record<Page['kind'], Server>> = {
+const servers: Readonly<Record<Exclude<Page['kind'], 'inspector'>, Server>> = {
   hub: {
     kind: 'hub',
     base: '',

@@ -16,8 +16,10 @@ import { Header } from './header.tsx';
 import { KeySheet } from './key-sheet.tsx';
 import { useKeys } from './keys.ts';
 import { Outlet } from './outlet.tsx';
+import type { Overlay } from './page-commands.ts';
 import { Palette } from './palette.tsx';
-import { type Overlay, shellCommands, shellFinders } from './shell-commands.ts';
+import { shellCommands, shellFinders } from './shell-commands.ts';
+import { Toasts } from './toasts.tsx';
 import { views } from './views.ts';
 import { useWaiting } from './waiting.ts';
 
@@ -147,23 +149,4 @@ function useFocusOnArrival(view: string) {
     else main.current?.focus({ preventScroll: true });
   }, [view]);
   return main;
-}
-
-/** Notices that stay for a few seconds; read out without taking the focus. */
-export function Toasts({ app }: { readonly app: App }) {
-  return (
-    <div class="toasts" role="status" aria-live="polite">
-      {app.toasts.value.map((toast) => (
-        <div key={toast} class={toast.tone ?? 'neutral'}>
-          {toast.tone === 'danger' && <Glyph name="warning" />}
-          <span>{toast.text}</span>
-          {toast.undo && (
-            <button type="button" onClick={toast.undo}>
-              Undo
-            </button>
-          )}
-        </div>
-      ))}
-    </div>
-  );
 }

@@ -7,8 +7,8 @@ import { Glyph } from '../parts/glyphs.tsx';
 import { Logo } from '../parts/icons.tsx';
 import { clockTime } from '../parts/time.ts';
 import { modKey } from './keys.ts';
+import type { Overlay } from './page-commands.ts';
 import { PreferencesDialog } from './preferences-dialog.tsx';
-import type { Overlay } from './shell-commands.ts';
 
 /** Header of the page: its server or workspace, the state of the connection, search and preferences. */
 export function Header({

@@ -4,23 +4,15 @@ import { dashboardPaths, threadName } from '../../protocol/browser.ts';
 import type { AppServerRecord, FoundTexts, HubThreadList, ReviewItem, SessionPage } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
 import type { Command, Finder, Finding } from '../app/commands.ts';
-import { densities, themes } from '../app/preferences.ts';
 import type { Page } from '../app/server.ts';
-import { copyText } from '../parts/copy.tsx';
+import { type Overlay, pageCommands } from './page-commands.ts';
 import { views } from './views.ts';
 import { workspaceFindings } from './workspace-findings.ts';
-
-/** Overlay that the shell shows over the views. */
-export type Overlay = 'none' | 'palette' | 'keys';
 
 const findingsPerFinder = 8;
 
 /** Commands of every view. */
 export function shellCommands(app: App, page: Page, overlay: Signal<Overlay>): readonly Command[] {
-  const { preferences } = app;
-  const toggle = (which: Overlay) => () => {
-    overlay.value = overlay.peek() === which ? 'none' : which;
-  };
   return [
     ...page.views.map((view) => ({
       id: `go.${view}`,
@@ -29,45 +21,9 @@ export function shellCommands(app: App, page: Page, overlay: Signal<Overlay>): r
       keys: [views[view].keys],
       run: () => app.router.go({ view }),
     })),
-    { id: 'palette', title: 'Search and run commands', group: 'Page', keys: ['Mod+k'], run: toggle('palette') },
-    { id: 'keys', title: 'Show the keys', group: 'Page', keys: ['?'], run: toggle('keys') },
-    {
-      id: 'theme',
-      title: 'Switch the theme: system, light, dark',
-      group: 'Page',
-      run: () => {
-        preferences.theme.value = next(themes, preferences.theme.peek());
-        app.toast({ text: `Theme: ${preferences.theme.peek()}`, ms: 2_500 });
-      },
-    },
-    {
-      id: 'density',
-      title: 'Switch the density: compact, comfortable',
-      group: 'Page',
-      run: () => {
-        preferences.density.value = next(densities, preferences.density.peek());
-      },
-    },
-    {
-      id: 'letterKeys',
-      title: 'Switch single-letter shortcuts on or off',
-      group: 'Page',
-      run: () => {
-        preferences.letterKeys.value = !preferences.letterKeys.peek();
-        app.toast({ text: `Single-letter shortcuts are ${preferences.letterKeys.peek() ? 'on' : 'off'}.` });
-      },
-    },
-    {
-      id: 'copyLink',
-      title: 'Copy a link to this view',
-      group: 'Page',
-      run: () => copyText(app, location.href, 'Link'),
-    },
+    ...pageCommands(app, overlay),
   ];
 }
-
-const next = <T>(choices: readonly T[], present: T): T =>
-  choices[(choices.indexOf(present) + 1) % choices.length] ?? present;
 
 /** Finders of every view: one index of workspaces, conversations, messages and traces; pull requests of a review backend. */
 export function shellFinders(app: App, page: Page): readonly Finder[] {

@@ -134,13 +134,13 @@ function useSize(pane: { readonly current: HTMLDivElement | null }): Signal<Size
   return size;
 }
 
-/** Begins a simulation of an actor; undefined where its machine is not that of this page, or one runs. */
+/** Begins a simulation of an actor; undefined where its machine is not known, or one runs. */
 function simulateOf(store: Store, actor: Actor): (() => void) | undefined {
-  const { drawings, simulation } = store;
-  const made = drawings.value;
-  if (!made || simulation.simulated.value) return undefined;
+  const { simulation } = store;
+  const copy = store.copy.value;
+  if (!copy || simulation.simulated.value) return undefined;
   return () => {
-    simulation.start(actor, made.facts).catch((error: unknown) => {
+    simulation.start(actor, copy).catch((error: unknown) => {
       store.app.toast({ text: `The simulation cannot begin: ${messageOf(error)}`, tone: 'danger' });
     });
   };

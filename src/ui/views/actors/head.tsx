@@ -15,6 +15,7 @@ export function Head({ store, actor }: { readonly store: Store; readonly actor: 
   const { head, tail } = nameOf(actor);
   const leaf = store.chart.value?.nodes.findLast((node) => actor.states.includes(node.id) && node.description !== '');
   const parent = actor.parent === null ? undefined : store.travel.shown.value.byId.get(actor.parent);
+  const isOurs = store.app.server.kind !== 'inspector';
   const isPresent = store.travel.moment.value === null && store.opened.value === null;
   return (
     <header class="actor-head">
@@ -34,7 +35,7 @@ export function Head({ store, actor }: { readonly store: Store; readonly actor: 
             : age(store.clock.value - actor.since.getTime())}
         </span>
       </p>
-      {actor.machine === 'agent-server' && actor.ending === null && isPresent && (
+      {isPresent && actor.machine === 'agent-server' && actor.ending === null && isOurs && (
         <Actions key={actor.id} store={store} actor={actor} />
       )}
       <details class="menu" key={`facts of ${actor.id}`}>

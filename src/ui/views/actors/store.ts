@@ -4,12 +4,12 @@ import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import type { Action } from '../../parts/workspace-acts.ts';
-import { drawingsOf } from './drawings.ts';
 import { createFeed } from './feed.ts';
 import { type ActorsLink, followLink, type Picked, type Tab } from './link.ts';
 import type { Actor, Actors } from './model.ts';
 import { actorsOf, type Recording, readRecording, recordsOf, writeRecording } from './recording.ts';
 import { createSimulation, type SimulationSession } from './simulation/session.ts';
+import type { ActorSource, CreateSource, MachineCopy } from './source.ts';
 import { createTravel, type Travel } from './travel.ts';
 import { type Counts, countsOf, everything, type Filter, type TreeRow, TreeRows } from './tree-rows.ts';
 
@@ -44,6 +44,12 @@ export interface Store {
   /** Selected actor with its whole log. */
   readonly whole: ReadonlySignal<Actor | null>;
   readonly chart: ReadonlySignal<Chart | undefined>;
+  /** Whether the chart of a machine may still come. */
+  isPending(machine: string): boolean;
+  /** The selected machine for a simulation; undefined: it is not known. */
+  readonly copy: ReadonlySignal<MachineCopy | undefined>;
+  /** See `ActorSource`; absent: facts are complete. */
+  readonly readFact: ActorSource['readFact'];
   readonly simulation: SimulationSession;
   /** Drawings of the chart; undefined: not fetched yet, null: missing for this chart. */
   readonly drawings: ReadonlySignal<Drawings | null | undefined>;
@@ -87,12 +93,12 @@ export interface PanelProps {
 }
 
 /** @param link place of the choices; default: the address */
-export function createStore(app: App, link: ActorsLink = followLink(app.router)): Store {
+export function createStore(app: App, createSource: CreateSource, link: ActorsLink = followLink(app.router)): Store {
   const feed = createFeed(app.live);
   const opened = signal<Opened | null>(null);
   const busy = signal<Running | null>(null);
   const notice = signal<string | null>(null);
-  const fetched = fetchCharts(app, feed.isLoaded, notice);
+  const source = createSource(app, feed.isLoaded, notice);
   const closed = signal<ReadonlySet<string>>(new Set());
   const showsHeat = signal(false);
   const compared = signal<{ readonly a: number | null; readonly b: number | null }>({ a: null, b: null });
@@ -101,7 +107,7 @@ export function createStore(app: App, link: ActorsLink = followLink(app.router))
   const selectedId = computed(() => link.actor.value ?? firstOf(present.value));
   const travel = createTravel({ present, selectedId });
   const charts = computed(() =>
-    opened.value ? new Map(opened.value.recording.charts.map((chart) => [chart.name, chart])) : fetched.charts.value,
+    opened.value ? new Map(opened.value.recording.charts.map((chart) => [chart.name, chart])) : source.charts.value,
   );
   const isLoaded = computed(() => opened.value !== null || feed.isLoaded.value);
   const of = (actors: Actors) => (selectedId.value === null ? null : (actors.byId.get(selectedId.value) ?? null));
@@ -111,7 +117,7 @@ export function createStore(app: App, link: ActorsLink = followLink(app.router))
   const treeRows = new TreeRows();
 
   const chart = computed(() => charts.value.get(machine.value));
-  const { drawings, stop: stopDrawings } = followDrawings(chart);
+  const { drawings, stop: stopDrawings } = followDrawings(chart, source);
   const simulation = createSimulation();
   const stopSimulation = effect(() => {
     if (simulation.simulated.value?.actor.id !== selectedId.value) simulation.leave();
@@ -132,6 +138,9 @@ export function createStore(app: App, link: ActorsLink = followLink(app.router))
     selected,
     whole,
     chart,
+    isPending: (name) => source.isPending(name),
+    copy: computed(() => chart.value && source.copyOf(chart.value, drawings.value)),
+    readFact: source.readFact,
     drawings,
     simulation,
     tab: link.tab,
@@ -173,7 +182,7 @@ export function createStore(app: App, link: ActorsLink = followLink(app.router))
     close() {
       travel.pause();
       stopLink();
-      fetched.stop();
+      source.stop();
       stopDrawings();
       stopSimulation();
       feed.close();
@@ -181,32 +190,8 @@ export function createStore(app: App, link: ActorsLink = followLink(app.router))
   };
 }
 
-/** Fetches the charts at once, and again when the server comes back after it could not be reached. */
-function fetchCharts(app: App, isLoaded: ReadonlySignal<boolean>, notice: Signal<string | null>) {
-  const charts = signal<ReadonlyMap<string, Chart>>(new Map());
-  async function load(): Promise<void> {
-    try {
-      const list = await app.api.get<Chart[]>(app.server.machines);
-      charts.value = new Map(list.map((chart) => [chart.name, chart]));
-    } catch (error) {
-      // Before the start of the stream there is no notice: the start loads the charts again.
-      if (isLoaded.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
-    }
-  }
-  let isLoading = false;
-  const stop = effect(() => {
-    void isLoaded.value;
-    if (isLoading || charts.peek().size > 0) return;
-    isLoading = true;
-    void load().finally(() => {
-      isLoading = false;
-    });
-  });
-  return { charts, stop };
-}
-
 /** Fetches the drawings of the shown chart. */
-function followDrawings(chart: ReadonlySignal<Chart | undefined>) {
+function followDrawings(chart: ReadonlySignal<Chart | undefined>, { drawingsOf }: ActorSource) {
   const drawings = signal<Drawings | null | undefined>(undefined);
   const stop = effect(() => {
     const shown = chart.value;

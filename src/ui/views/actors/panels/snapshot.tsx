@@ -1,13 +1,16 @@
+import { useSignal } from '@preact/signals';
 import superjson from 'superjson';
+import { messageOf } from '../../../../lib/browser.ts';
 import { copyText } from '../../../parts/copy.tsx';
 import { humanName } from '../../../parts/format.ts';
 import { leavesOf } from '../../../parts/tone.ts';
 import { factText } from '../facts.ts';
-import type { PanelProps } from '../store.ts';
+import type { PanelProps, Store } from '../store.ts';
 
 /** Visible data of the actor: the machine's allow-listed projection, and its states. */
 export function SnapshotPanel({ store, actor }: PanelProps) {
   const facts = Object.entries(actor.projection);
+  const isPresent = store.travel.moment.value === null && store.opened.value === null && actor.ending === null;
   const copy = () => {
     const { id, machine, states, steps, since, projection } = actor;
     const snapshot = superjson.serialize({ id, machine, states, steps, since, projection });
@@ -17,7 +20,8 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
     <div class="snapshot">
       <div class="panel-tools">
         <p class="quiet grow">
-          After {actor.steps} transitions. Only what is on the machine's list leaves the process.
+          After {actor.steps} transitions.{' '}
+          {store.readFact ? 'Long values are shortened.' : "Only the machine's listed facts leave the process."}
         </p>
         <button type="button" onClick={copy}>
           Copy as JSON
@@ -53,7 +57,12 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
               <th scope="row" title={name}>
                 {humanName(name)}
               </th>
-              <td class="mono">{factText(name, value)}</td>
+              <td class="mono">
+                {factText(name, value)}
+                {isPresent && store.readFact && typeof value === 'string' && /[…)]/.test(value) && (
+                  <WholeFact key={actor.id} read={store.readFact} id={actor.id} name={name} />
+                )}
+              </td>
               <td class="quiet kind">{value === null ? 'nothing' : value instanceof Date ? 'time' : typeof value}</td>
             </tr>
           ))}
@@ -61,5 +70,35 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
       </table>
       {facts.length === 0 && <p class="quiet none">Nothing of it was recorded at this moment.</p>}
     </div>
+  );
+}
+
+interface WholeFactProps {
+  readonly read: NonNullable<Store['readFact']>;
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Reads a shortened fact from the program when it is asked for. */
+function WholeFact({ read, id, name }: WholeFactProps) {
+  const text = useSignal<string | null>(null);
+  const load = () => {
+    read(id, name).then(
+      (whole) => {
+        text.value = whole ?? '(the actor has ended)';
+      },
+      (error: unknown) => {
+        text.value = messageOf(error);
+      },
+    );
+  };
+  return (
+    <>
+      {' '}
+      <button type="button" class="link" aria-label={`Whole value of ${name}`} onClick={load}>
+        Whole
+      </button>
+      {text.value !== null && <pre class="whole-fact">{text.value}</pre>}
+    </>
   );
 }

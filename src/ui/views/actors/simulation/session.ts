@@ -2,6 +2,7 @@ import { type ReadonlySignal, signal } from '@preact/signals';
 import type { AnyStateMachine } from 'xstate';
 import { leavesOf } from '../../../parts/tone.ts';
 import type { Actor } from '../model.ts';
+import type { MachineCopy } from '../source.ts';
 import { advance, begin, choose, type Simulation, send, statesOf } from './engine.ts';
 
 /** A running simulation of one actor. */
@@ -16,7 +17,7 @@ export interface Simulated {
 export interface SimulationSession {
   readonly simulated: ReadonlySignal<Simulated | null>;
   /** Begins with the states and the visible facts of an actor; rejects when its machine cannot be fetched. */
-  start(actor: Actor, facts: readonly string[]): Promise<void>;
+  start(actor: Actor, copy: MachineCopy): Promise<void>;
   send(event: string): void;
   choose(id: string): void;
   advance(milliseconds: number): void;
@@ -38,11 +39,9 @@ export function createSimulation(): SimulationSession {
   };
   return {
     simulated,
-    async start(actor, known) {
-      const { catalogue } = await import('../../../../../machines/catalogue.ts');
-      const machine = catalogue[actor.machine];
-      if (!machine) throw new Error(`There is no machine ${actor.machine}.`);
-      facts = known;
+    async start(actor, copy) {
+      const machine = await copy.load();
+      facts = copy.facts;
       simulated.value = beginning(machine, actor);
     },
     send: (event) => change((machine, present) => send(machine, present, event)),

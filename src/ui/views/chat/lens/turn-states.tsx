@@ -7,6 +7,7 @@ import { fullState, lookOf } from '../../../parts/tone.ts';
 import '../../actors/actors.css';
 import { ChartView } from '../../actors/chart.tsx';
 import type { ActorsLink, Picked } from '../../actors/link.ts';
+import { createServerSource } from '../../actors/server-source.ts';
 import { createStore, type Store } from '../../actors/store.ts';
 import { everything } from '../../actors/tree-rows.ts';
 
@@ -23,7 +24,7 @@ interface TurnStatesProps {
 export default function TurnStates({ app, threadId, turn, at }: TurnStatesProps) {
   const [store, setStore] = useState<Store | null>(null);
   useEffect(() => {
-    const made = createStore(app, linkTo(threadId, turn, at));
+    const made = createStore(app, createServerSource, linkTo(threadId, turn, at));
     setStore(made);
     return () => made.close();
   }, [app, threadId, turn, at]);
