@@ -66,6 +66,7 @@ await Promise.all([
     await tool('vite', ['build', '-c', at('src/ui/vite.config.ts'), '--logLevel', 'warn']);
     await tool('scripts/page-budget.ts', []);
   }),
+  step('inspector', () => tool('vite', ['build', '-c', at('src/ui/inspector/vite.config.ts'), '--logLevel', 'warn'])),
   step('types', writeTypes),
 ]);
 markBuilt(hash);

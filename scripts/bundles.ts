@@ -29,6 +29,12 @@ const libraries = { 'client/index': 'src/client/index.ts', 'machines/index': 'ma
 /** Not for bundling: a native binary, and CommonJS that is loaded when first needed. */
 const neverBundled = [...runtimePackages, 'elkjs'];
 
+/** The inspector's package, for programs in Node and in a browser, which share their XState with it. */
+const inspector = [
+  { entries: { 'inspector/node': 'src/inspector/index.ts' } },
+  { entries: { 'inspector/browser': 'src/inspector/browser.ts' }, platform: 'browser' },
+] as const;
+
 const isOneOf = (names: readonly string[]) => (id: string) =>
   id.startsWith('node:') || names.some((name) => id === name || id.startsWith(`${name}/`));
 
@@ -58,16 +64,17 @@ interface BundleOptions {
   readonly external: readonly string[];
   readonly chunks: string;
   readonly format?: 'esm' | 'cjs';
+  readonly platform?: 'node' | 'browser';
   readonly plugins?: readonly Plugin[];
   readonly output?: OutputOptions;
 }
 
 async function bundle(options: BundleOptions): Promise<void> {
-  const { entries, external, chunks, format = 'esm', plugins = [], output = {} } = options;
+  const { entries, external, chunks, format = 'esm', platform = 'node', plugins = [], output = {} } = options;
   const extension = format === 'cjs' ? 'cjs' : 'js';
   await build({
     input: Object.fromEntries(Object.entries(entries).map(([name, file]) => [name, at(file)])),
-    platform: 'node',
+    platform,
     external: isOneOf(external),
     resolve: { alias: bundledForms },
     plugins: [...plugins],
@@ -121,6 +128,10 @@ const products = {
   libraries: {
     directory: 'shared',
     bundles: [{ entries: libraries, external: Object.keys(packageJson.dependencies), chunks: 'shared' }],
+  },
+  inspector: {
+    directory: 'inspector/chunks',
+    bundles: inspector.map((bundle) => ({ ...bundle, external: ['xstate'], chunks: 'inspector/chunks' })),
   },
 } as const satisfies Readonly<Record<string, Product>>;
 

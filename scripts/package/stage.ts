@@ -25,7 +25,7 @@ function filesBelow(directory: string): readonly string[] {
 }
 
 /** Comments and blanks take a third of the bundles; names stay, for messages and stack traces. */
-function shortened(file: string): string {
+export function shortened(file: string): string {
   const { code, errors } = minifySync(file, readFileSync(file, 'utf8'), {
     module: !file.endsWith('.cjs'),
     compress: false,
@@ -39,7 +39,7 @@ function shortened(file: string): string {
 
 function stageBuild(directory: string): void {
   for (const file of filesBelow(at('dist'))) {
-    if (/(\.map|\.stamp)$/.test(file)) continue;
+    if (/(\.map|\.stamp)$/.test(file) || file.startsWith(at('dist/inspector/'))) continue;
     const target = join(directory, relative(root, file));
     mkdirSync(dirname(target), { recursive: true });
     // The page is minified by its own build.
@@ -94,7 +94,9 @@ export function stage(directory: string): void {
   cpSync(at('deploy'), join(directory, 'deploy'), { recursive: true });
   stageBuild(directory);
   stageBinaries(directory);
-  const maps = filesBelow(at('dist')).filter((file) => file.endsWith('.map'));
+  const maps = filesBelow(at('dist')).filter(
+    (file) => file.endsWith('.map') && !file.startsWith(at('dist/inspector/')),
+  );
   const copied = [
     '@btc-vision/uwebsockets.js',
     'uWebSockets.js',

@@ -93,6 +93,9 @@ export const dashboardPaths = {
   socket: '/dashboard/ws',
 } as const;
 
+/** Name of the `BroadcastChannel` between a program in a browser and the page of its inspector. */
+export const inspectorChannel = (id: string): string => `oratorio.inspector.${id}`;
+
 /** Timeouts and limits of the page's conversations. */
 export const conversationDefaults = {
   openDeadlineMs: 15_000,

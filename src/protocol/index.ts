@@ -20,6 +20,7 @@ export * from './hub-events.ts';
 export * from './hub-threads.ts';
 export * from './inbox.ts';
 export * from './inspection.ts';
+export * from './inspector.ts';
 export * from './jsonrpc.ts';
 export * from './known-providers.ts';
 export * from './launch.ts';

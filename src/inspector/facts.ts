@@ -1,0 +1,90 @@
+import type { Projection } from '../inspect/index.ts';
+import { limits } from './limits.ts';
+import { cut, type Mask, maskByName, ValueReader } from './read-value.ts';
+
+/** Reads contexts of a program for the page, with the program's mask. */
+export interface FactReader {
+  /** Facts of a context of a machine: bounded in time and size. Never throws. */
+  project(context: unknown, machine: string): Projection;
+  /** One fact at greater length; null when the context has none of this name. Never throws. */
+  whole(context: unknown, fact: string): string | null;
+}
+
+/** Name of the only fact of a context that is not an object. */
+const soleFact = 'context';
+
+/** Read once when a reader is made: the first reading compiles this code, which takes longer than all later ones. */
+const sample = { list: [{}, new Map([[1, 2]]), new Set([1])], text: '', time: new Date(0), call: () => {}, big: 1n };
+
+/** @param now monotonic time in milliseconds */
+export function createFactReader(mask: Mask, now = () => performance.now()): FactReader {
+  const reader = createReader(mask, now);
+  createReader(maskByName, now).project(sample, '');
+  return reader;
+}
+
+function createReader(mask: Mask, now: () => number): FactReader {
+  /** By machine: places of objects with too many names to list. */
+  const slow = new Map<string, Set<string>>();
+
+  return {
+    project(context, machine) {
+      const places = slow.get(machine) ?? new Set<string>();
+      if (slow.size < limits.machines) slow.set(machine, places);
+      const { values, depth, entries, readMs: milliseconds, names: most } = limits;
+      const reader = new ValueReader({ values, depth, entries, milliseconds, names: most, now }, mask, places);
+      if (typeof context !== 'object' || context === null) {
+        return { [soleFact]: reader.textOf(context, soleFact, limits.factChars) };
+      }
+      const facts: Projection = {};
+      const names = reader.namesOf(context, '');
+      if (names === null) return { [soleFact]: '(not listed)' };
+      let left: number = limits.allChars;
+      for (const [index, name] of names.entries()) {
+        if (index >= limits.facts || left <= 0 || reader.isLate) {
+          facts['…'] = `${names.length - index} more`;
+          break;
+        }
+        const shown = cut(name, limits.nameChars);
+        const fact = factOf(reader, context, name, Math.min(left, limits.factChars));
+        facts[shown] = fact;
+        left -= shown.length + (typeof fact === 'string' ? fact.length : 0);
+      }
+      return facts;
+    },
+    whole(context, fact) {
+      if (context === undefined) return null;
+      const { wholeValues: values, wholeDepth: depth, wholeEntries: entries, wholeMs: milliseconds } = limits;
+      const bounds = { values, depth, entries, milliseconds, names: Number.POSITIVE_INFINITY, now };
+      const reader = new ValueReader(bounds, mask, new Set());
+      if (typeof context !== 'object' || context === null) {
+        return fact === soleFact ? reader.textOf(context, soleFact, limits.wholeChars) : null;
+      }
+      const name = reader.namesOf(context, '')?.find((each) => cut(each, limits.nameChars) === fact);
+      if (name === undefined) return null;
+      const read = reader.property(context, name, name);
+      return 'text' in read ? read.text : reader.textOf(read.value, name, limits.wholeChars);
+    },
+  };
+}
+
+/** A fact as the value that it is, where a record can carry it; else its text. */
+function factOf(reader: ValueReader, context: object, name: string, chars: number): Projection[string] {
+  const read = reader.property(context, name, name);
+  if ('text' in read) return read.text;
+  const { value } = read;
+  if (typeof value === 'string') return value.length > chars ? `${value.slice(0, chars - 1)}…` : value;
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return value;
+  const time = timeOf(value);
+  return time ?? reader.textOf(value, name, chars);
+}
+
+/** A copy of a date; undefined for other values, and for dates that cannot be read. */
+function timeOf(value: unknown): Date | undefined {
+  try {
+    const at = value instanceof Date ? value.getTime() : Number.NaN;
+    return Number.isNaN(at) ? undefined : new Date(at);
+  } catch {
+    return undefined;
+  }
+}

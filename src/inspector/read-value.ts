@@ -1,0 +1,265 @@
+import type { InspectedValue } from './options.ts';
+
+/** Bounds of one reading. */
+export interface ReadLimits {
+  readonly values: number;
+  readonly depth: number;
+  readonly entries: number;
+  readonly milliseconds: number;
+  readonly now: () => number;
+  /** The place of an object with more names is entered into `slow`. */
+  readonly names: number;
+}
+
+export type Mask = (inspected: InspectedValue) => unknown;
+
+const masked = '(masked)';
+const unreadable = '(unreadable)';
+/** Characters of a text inside an object. */
+const textChars = 200;
+/** Places of objects with too many names, for each machine. */
+const mostSlow = 1_000;
+
+/** Names under which the default mask expects secrets. */
+const secretName = /pass(?:word|phrase|wd)|secret|token|api[-_]?key|private[-_]?key|authorization|cookie|credential/i;
+
+/** Masks texts under names of secrets. */
+export const maskByName: Mask = ({ key, value }) =>
+  typeof value === 'string' && secretName.test(key) ? masked : value;
+
+/**
+ * Writes any value as text within limits. Runs no getter of the program and changes nothing; a proxy is asked for
+ * names and descriptors only. Never throws.
+ */
+export class ValueReader {
+  readonly #limits: ReadLimits;
+  readonly #mask: Mask;
+  /** Paths of objects with too many names. */
+  readonly #slow: Set<string>;
+  readonly #above = new Set<object>();
+  #text = '';
+  #chars = 0;
+  #values: number;
+  readonly #until: number;
+
+  constructor(limits: ReadLimits, mask: Mask, slow: Set<string>) {
+    this.#limits = limits;
+    this.#mask = mask;
+    this.#slow = slow;
+    this.#values = limits.values;
+    this.#until = limits.now() + limits.milliseconds;
+  }
+
+  /** Whether the time is over: the program's own code is slow. */
+  get isLate(): boolean {
+    return this.#limits.now() > this.#until;
+  }
+
+  /** Names of the own properties of an object; null: too many, or unreadable. */
+  namesOf(value: object, path: string): string[] | null {
+    if (this.#slow.has(path)) return null;
+    try {
+      const names = Object.keys(value);
+      if (names.length > this.#limits.names && this.#slow.size < mostSlow) this.#slow.add(path);
+      return names;
+    } catch {
+      return null;
+    }
+  }
+
+  /** A property as the page may see it. Undefined values too: the result is boxed. */
+  property(value: object, key: string, path: string): { readonly value: unknown } | { readonly text: string } {
+    this.#values -= 1;
+    let own: unknown;
+    try {
+      const property = Object.getOwnPropertyDescriptor(value, key);
+      if (property === undefined) return { text: unreadable };
+      if (!('value' in property)) return { text: '(getter)' };
+      own = property.value;
+    } catch {
+      return { text: unreadable };
+    }
+    try {
+      return { value: this.#mask({ path, key, value: own }) };
+    } catch {
+      return { text: masked };
+    }
+  }
+
+  /** Text of a value, of at most `chars` characters. */
+  textOf(value: unknown, path: string, chars: number): string {
+    this.#text = '';
+    this.#chars = chars - 1;
+    this.#above.clear();
+    try {
+      this.#write(value, path, 0);
+    } catch {
+      this.#put(unreadable);
+    }
+    return this.#chars < 0 ? `${this.#text.slice(0, chars - 1)}…` : this.#text;
+  }
+
+  #put(text: string): void {
+    this.#text += text.length > this.#chars + 1 ? text.slice(0, Math.max(0, this.#chars + 1)) : text;
+    this.#chars -= text.length;
+  }
+
+  #write(value: unknown, path: string, depth: number): void {
+    if (typeof value === 'string')
+      this.#put(JSON.stringify(cut(value, depth === 0 ? Math.max(0, this.#chars) : textChars)));
+    else if (typeof value === 'bigint') this.#put(bigintText(value));
+    else if (typeof value === 'function') this.#put(`ƒ ${nameOf(value)}`);
+    else if (typeof value === 'symbol') this.#put(cut(String(value), textChars));
+    else if (typeof value !== 'object' || value === null) this.#put(String(value));
+    else if (this.#above.has(value)) this.#put('(circular)');
+    else this.#object(value, path, depth);
+  }
+
+  #object(value: object, path: string, depth: number): void {
+    const special = specialText(value);
+    if (special !== undefined) {
+      this.#put(special);
+      return;
+    }
+    this.#above.add(value);
+    if (Array.isArray(value)) this.#list(value, path, depth);
+    else if (value instanceof Map || value instanceof Set) this.#collection(value, path, depth);
+    else this.#record(value, path, depth);
+    this.#above.delete(value);
+  }
+
+  /** Whether the entry at `index` of a value is left out. */
+  #isFull(depth: number, index = 0): boolean {
+    const { depth: most, entries } = this.#limits;
+    return depth >= most || index >= entries || this.#chars < 0 || this.#values <= 0 || this.isLate;
+  }
+
+  #list(list: readonly unknown[], path: string, depth: number): void {
+    if (list.length > 0 && this.#isFull(depth)) {
+      this.#put(`Array(${list.length})`);
+      return;
+    }
+    this.#put('[');
+    for (let index = 0; index < list.length; index += 1) {
+      if (index > 0) this.#put(', ');
+      if (this.#isFull(depth, index)) {
+        this.#put(`… ${list.length - index} more]`);
+        return;
+      }
+      this.#property(list, String(index), path, depth);
+    }
+    this.#put(']');
+  }
+
+  #collection(value: Map<unknown, unknown> | Set<unknown>, path: string, depth: number): void {
+    const name = value instanceof Map ? 'Map' : 'Set';
+    const size = value.size;
+    if (size === 0 || this.#isFull(depth)) {
+      this.#put(`${name}(${size})`);
+      return;
+    }
+    this.#put(`${name}(${size}) {`);
+    let index = 0;
+    for (const entry of value instanceof Map ? value.entries() : value.values()) {
+      if (index > 0) this.#put(', ');
+      if (this.#isFull(depth, index)) {
+        this.#put('…}');
+        return;
+      }
+      index += 1;
+      this.#values -= 1;
+      const [key, held] = value instanceof Map ? (entry as [unknown, unknown]) : [undefined, entry];
+      const name = typeof key === 'string' || typeof key === 'number' ? String(key) : String(index - 1);
+      if (value instanceof Map) {
+        this.#write(key, path, depth + 1);
+        this.#put(' → ');
+      }
+      this.#shown(() => this.#mask({ path: `${path}.${name}`, key: name, value: held }), `${path}.${name}`, depth);
+    }
+    this.#put('}');
+  }
+
+  #shown(read: () => unknown, path: string, depth: number): void {
+    let value: unknown;
+    try {
+      value = read();
+    } catch {
+      this.#put(masked);
+      return;
+    }
+    this.#write(value, path, depth + 1);
+  }
+
+  #record(value: object, path: string, depth: number): void {
+    const name = classOf(value);
+    if (this.#isFull(depth)) {
+      this.#put(`${name || 'Object'} {…}`);
+      return;
+    }
+    const names = this.namesOf(value, path);
+    if (names === null) {
+      this.#put(`${name || 'Object'} {… not listed}`);
+      return;
+    }
+    this.#put(name === '' ? '{' : `${name} {`);
+    for (const [index, key] of names.entries()) {
+      if (index > 0) this.#put(', ');
+      if (this.#isFull(depth, index)) {
+        this.#put(`… ${names.length - index} more}`);
+        return;
+      }
+      this.#put(`${cut(key, textChars)}: `);
+      this.#property(value, key, path, depth);
+    }
+    this.#put('}');
+  }
+
+  #property(value: object, key: string, path: string, depth: number): void {
+    const at = `${path}.${key}`;
+    const read = this.property(value, key, at);
+    if ('text' in read) this.#put(read.text);
+    else this.#write(read.value, at, depth + 1);
+  }
+}
+
+export const cut = (text: string, chars: number): string => (text.length > chars ? `${text.slice(0, chars)}…` : text);
+
+/** Digits of a number beyond this are not worked out, which would take longer than a snapshot may. */
+const bigintBits = 256;
+
+const bigintText = (value: bigint): string =>
+  BigInt.asIntN(bigintBits, value) === value ? `${value}n` : '(large bigint)';
+
+/** Value of an own property that is not a getter. */
+const plainProperty = (value: object, key: string): unknown => Object.getOwnPropertyDescriptor(value, key)?.value;
+
+function nameOf(value: object): string {
+  const name = plainProperty(value, 'name');
+  return typeof name === 'string' ? cut(name, 60) : '';
+}
+
+/** Name of an object's class; empty for a plain object. */
+function classOf(value: object): string {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype === null || prototype === Object.prototype || typeof prototype !== 'object') return '';
+  const made = plainProperty(prototype, 'constructor');
+  const name = typeof made === 'function' ? nameOf(made) : '';
+  return name === 'Object' ? '' : name;
+}
+
+/** Text of objects whose properties do not show their value; undefined for the others. */
+function specialText(value: object): string | undefined {
+  if (typeof Node === 'function' && value instanceof Node) return `<${value.nodeName.toLowerCase()}>`;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+  if (value instanceof RegExp) return cut(RegExp.prototype.toString.call(value), textChars);
+  if (value instanceof Error)
+    return `${classOf(value) || 'Error'}: ${cut(String(plainProperty(value, 'message')), textChars)}`;
+  if (ArrayBuffer.isView(value)) return `${classOf(value)}(${value.byteLength} bytes)`;
+  if (value instanceof ArrayBuffer) return `ArrayBuffer(${value.byteLength} bytes)`;
+  if (value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet) return classOf(value);
+  const session = plainProperty(value, 'sessionId');
+  if (typeof session === 'string' && typeof plainProperty(value, 'send') === 'function') {
+    return `actor ${cut(String(plainProperty(value, 'id')), 60)}`;
+  }
+  return undefined;
+}

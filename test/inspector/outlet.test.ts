@@ -1,0 +1,126 @@
+import superjson from 'superjson';
+import t from 'tap';
+import { createActor, createMachine } from 'xstate';
+import { limits } from '../../src/inspector/limits.ts';
+import { createOutlet } from '../../src/inspector/outlet.ts';
+import { createWatch } from '../../src/inspector/watch.ts';
+import type { InspectorFact, InspectorRecords } from '../../src/protocol/index.ts';
+import { HandClock } from '../inspect/hand-clock.ts';
+
+const counter = createMachine({
+  id: 'counter',
+  context: { text: 'x'.repeat(900) },
+  initial: 'a',
+  states: { a: { on: { GO: 'b' } }, b: { on: { GO: 'a' } } },
+});
+
+function program() {
+  const clock = new HandClock();
+  const watch = createWatch({}, clock);
+  const outlet = createOutlet(watch, (record) => superjson.stringify(record), clock);
+  const ask = (after: string | null, viewer = 'page') =>
+    outlet.ask({ ask: 'records', viewer, after }) as Promise<InspectorRecords>;
+  return { clock, watch, outlet, ask, actor: createActor(counter, { inspect: watch.inspect }) };
+}
+
+const kinds = ({ records }: InspectorRecords) => records.map(({ event }) => event);
+
+t.test('a page gets each machine once, before its first actor', async (t) => {
+  const { watch, ask, actor } = program();
+  actor.start();
+  createActor(counter, { inspect: watch.inspect }).start();
+  const first = await ask(null);
+  t.equal(first.isReset, true);
+  t.strictSame(kinds(first), ['machine', 'actor', 'actor']);
+  createActor(counter, { inspect: watch.inspect }).start();
+  t.match(await ask(first.cursor), { isReset: false, records: [{ event: 'actor' }] });
+});
+
+t.test('a question without news waits for the next record', async (t) => {
+  const { clock, ask, actor } = program();
+  actor.start();
+  const { cursor } = await ask(null);
+  const waiting = ask(cursor);
+  await Promise.resolve();
+  actor.send({ type: 'GO' });
+  clock.pass(16);
+  t.strictSame(kinds(await waiting), ['transition']);
+  t.equal(clock.armed, 0, 'no timer is left');
+});
+
+t.test('a question without news is answered after a while, and a later question ends an earlier one', async (t) => {
+  const { clock, ask } = program();
+  const { cursor } = await ask(null);
+  const quiet = ask(cursor);
+  await Promise.resolve();
+  clock.pass(limits.waitMs);
+  const { cursor: next, records } = await quiet;
+  t.strictSame(records, []);
+  const older = ask(next);
+  const again = ask('unknown');
+  t.match(await older, { isReset: false, records: [] });
+  t.match(await again, { isReset: true });
+});
+
+t.test('a page that asks too late begins again, and nothing was queued for it', async (t) => {
+  const { ask, actor } = program();
+  actor.start();
+  const { cursor } = await ask(null);
+  for (let step = 0; step < 2 * limits.records; step += 1) actor.send({ type: 'GO' });
+  const answer = await ask(cursor);
+  t.equal(answer.isReset, true);
+  t.equal(kinds(answer)[0], 'dropped');
+});
+
+t.test('an answer is bounded, and the next one continues', async (t) => {
+  const { ask, actor } = program();
+  actor.start();
+  for (let step = 0; step < 900; step += 1) actor.send({ type: 'GO' });
+  let answer = await ask(null);
+  const steps: number[] = [];
+  let count = 0;
+  for (;;) {
+    const chars = answer.records.reduce((sum, { data }) => sum + data.length, 0);
+    t.ok(chars < limits.answerChars + 64 * 1024, `${chars} characters`);
+    count += 1;
+    for (const { event, data } of answer.records)
+      if (event === 'transition') steps.push((superjson.parse(data) as { step: number }).step);
+    if (steps.at(-1) === 900) break;
+    answer = await ask(answer.cursor);
+    t.equal(answer.isReset, false);
+  }
+  t.ok(count > 1);
+  t.strictSame(
+    steps,
+    Array.from({ length: 900 }, (_, index) => index + 1),
+  );
+});
+
+t.test('a fact is read from the present context, and questions are checked', async (t) => {
+  const { outlet, actor, ask } = program();
+  actor.start();
+  const fact = (fact: string) => outlet.ask({ ask: 'fact', actor: '1', fact }) as Promise<InspectorFact>;
+  t.equal((await fact('text')).text?.length, 902);
+  t.equal((await fact('other')).text, null);
+  actor.stop();
+  t.equal((await fact('text')).text, null);
+  for (const question of [
+    null,
+    {},
+    { ask: 'records' },
+    { ask: 'send', event: {} },
+    { ask: 'records', viewer: 'x'.repeat(65), after: null },
+  ])
+    await t.rejects(outlet.ask(question), TypeError);
+  for (let viewer = 0; viewer < 3 * limits.viewers; viewer += 1) await ask(null, `page ${viewer}`);
+  t.match(await ask('lost', 'page 0'), { isReset: true }, 'pages beyond the limit begin again');
+});
+
+t.test('the end of the inspector answers waiting pages', async (t) => {
+  const { outlet, ask } = program();
+  const { cursor } = await ask(null);
+  const waiting = ask(cursor);
+  await Promise.resolve();
+  outlet.close();
+  t.strictSame((await waiting).records, []);
+});
