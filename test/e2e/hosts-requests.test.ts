@@ -20,12 +20,14 @@ const add = (name: string) =>
 const stateOf = async (name: string): Promise<string> =>
   (await oratorioJson(here, 'hosts')).find((host: { name: string }) => host.name === name)?.phase;
 
+/** Model that runs one command and then answers. */
+const upstream = await startMockUpstream(t, (request) =>
+  request.body.messages.at(-1)?.role === 'tool'
+    ? answered(request, { text: 'Done.' })
+    : answered(request, { toolCalls: [{ id: 'c', name: 'Exec', arguments: { command: 'touch made #\u001b[2J' } }] }),
+);
+
 t.test('a request there is decided once, from here, and runs there', async (t) => {
-  const upstream = await startMockUpstream(t, (request) =>
-    request.body.messages.at(-1)?.role === 'tool'
-      ? answered(request, { text: 'Done.' })
-      : answered(request, { toolCalls: [{ id: 'c', name: 'Exec', arguments: { command: 'touch made #\u001b[2J' } }] }),
-  );
   const config = { EndPoint: upstream.url, ApiKey: 'key-of-the-upstream', Model: 'mock-model', UpstreamRetries: 0 };
   const site = there.workspace('site', config);
   t.match(await add('build'), { code: 0 });
