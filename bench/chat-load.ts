@@ -21,6 +21,8 @@ const ChatRun = v.object({
 export interface ChatLoad {
   readonly model: MockModel;
   readonly isStream: boolean;
+  /** Default: chat completions. */
+  readonly isResponse?: boolean;
   readonly connections: number;
   readonly warmMs: number;
   readonly measureMs: number;
@@ -45,10 +47,13 @@ export interface ChatFigures {
 
 /** Runs the chat load client. Every answer was whole and right to the letter; it rejects otherwise. */
 export async function loadChat({ name, port, pid, headers }: ChatServer, load: ChatLoad): Promise<ChatFigures> {
-  const { model, isStream, connections } = load;
+  const { model, isStream, isResponse = false, connections } = load;
   const { chunks, paceMs } = mockAnswers[model];
-  const body = JSON.stringify({ model, stream: isStream, messages: [{ role: 'user', content: 'What do you do?' }] });
+  const question = [{ role: 'user', content: 'What do you do?' }];
+  const asked = isResponse ? { input: question, store: false } : { messages: question };
+  const body = JSON.stringify({ model, stream: isStream, ...asked });
   const args = [
+    ...(isResponse ? ['--path', '/v1/responses'] : []),
     ...['--port', port, '--connections', connections, '--body', body, '--text', textOf(model)],
     ...headers.flatMap((header) => ['--header', header]),
     ...(isStream ? ['--chunks', chunks, '--spread', chunks * paceMs] : []),

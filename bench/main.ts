@@ -21,6 +21,7 @@ import { models } from './models.ts';
 import { page } from './page.ts';
 import { pageProxy } from './page-proxy.ts';
 import { publish } from './performance-page.ts';
+import { responses } from './responses.ts';
 import { reviewAnchors } from './review-anchors.ts';
 import { reviewIntake } from './review-intake.ts';
 import { reviewQueue } from './review-queue.ts';
@@ -37,6 +38,7 @@ const benchmarks: readonly Benchmark[] = [
   transitionToWire,
   inspection,
   agentChat,
+  responses,
   agentRuntime,
   agentCraft,
   killedTurns,

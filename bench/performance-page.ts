@@ -14,6 +14,7 @@ const order = [
   'hub-lifecycle',
   'transition-to-wire',
   'agent-chat',
+  'responses',
   'agent-runtime',
   'agent-craft',
   'git-protection',

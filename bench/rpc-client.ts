@@ -59,6 +59,19 @@ export class RpcClient {
     return client;
   }
 
+  /** Parameters of the next notification of a method. */
+  next(method: string): Promise<unknown> {
+    return new Promise((resolve) => {
+      const hear = (bytes: unknown) => {
+        const frame = JSON.parse(String(bytes)) as Frame;
+        if (frame.method !== method) return;
+        this.#socket.off('message', hear);
+        resolve(frame.params);
+      };
+      this.#socket.on('message', hear);
+    });
+  }
+
   close(): void {
     this.#socket.terminate();
   }

@@ -6,7 +6,7 @@
  *             [--chunks N] [--path /v1/chat/completions] [--header "name: value"]… [--pids 1,2] [--beside 3,4] [--spread ms]
  *
  * --chunks N: answers are streams of N pieces of text, which together say --text, then finish_reason "stop" and [DONE].
- * Without it they are documents that say --text. --pids: processes whose CPU time counts, the first one's memory too;
+ * Without it they are documents that say --text. With --path /v1/responses, answers are those of the Responses API. --pids: processes whose CPU time counts, the first one's memory too;
  * --beside: others whose CPU time is told. --spread: the first requests are sent over this time, so that paced answers do
  * not come in step. Prints one JSON line.
  */
@@ -79,8 +79,33 @@ static void hear(struct connection *c, const char *words, size_t size) {
   pieces += 1;
 }
 
+static int starts_with(const char *from, size_t size, const char *words) {
+  return size >= strlen(words) && memcmp(from, words, strlen(words)) == 0;
+}
+
+/* The Responses API: text in deltas or in output items, and an end event or a status. */
+static void hear_response(struct connection *c, const char *from, size_t size) {
+  size_t length;
+  if (chunks == 0) {
+    const char *words = string_after(from, size, "\"output_text\",\"text\"", &length);
+    if (words != NULL) hear(c, words, length);
+    const char *status = string_after(from, size, "\"status\"", &length);
+    if (status == NULL || length != 9 || memcmp(status, "completed", 9) != 0) wrong("not the expected end", from, size);
+    c->is_finished = 1;
+  } else if (starts_with(from, size, "{\"type\":\"response.output_text.delta\"")) {
+    const char *words = string_after(from, size, "\"delta\"", &length);
+    if (words != NULL) hear(c, words, length);
+  } else if (starts_with(from, size, "{\"type\":\"response.completed\"")) {
+    c->is_finished = c->is_done = 1;
+  }
+}
+
 static void hear_from(struct connection *c, const char *from, size_t size) {
   size_t length;
+  if (strcmp(path, "/v1/responses") == 0) {
+    hear_response(c, from, size);
+    return;
+  }
   const char *words = string_after(from, size, "\"content\"", &length);
   if (words != NULL) hear(c, words, length);
   const char *reason = string_after(from, size, "\"finish_reason\"", &length);

@@ -1,4 +1,3 @@
-import { sseFrame } from '../../lib/index.ts';
 import { stepsOf } from '../activity.ts';
 import type { OutputItem, ResponseState } from './log.ts';
 
@@ -99,8 +98,12 @@ function usageOf(usage: NonNullable<ResponseState['usage']>): object {
 interface OpenItem {
   readonly item: OutputItem;
   readonly place: number;
+  /** Fields of its events. */
+  readonly at: { readonly item_id: string; readonly output_index: number };
   sent: number;
 }
+
+const none: readonly never[] = [];
 
 const isCall = ({ kind }: OutputItem): boolean => kind === 'function' || kind === 'custom';
 
@@ -108,7 +111,6 @@ const isCall = ({ kind }: OutputItem): boolean => kind === 'function' || kind ==
 export function* eventsOf(state: ResponseState): Generator<Event | undefined, void> {
   const { head, items, steps, activities } = state;
   const open = new Map<number, OpenItem>();
-  const at = ({ item, place }: OpenItem) => ({ item_id: itemId(head.id, item, place), output_index: place });
 
   function* begin(opened: OpenItem): Generator<Event> {
     const { item, place } = opened;
@@ -121,9 +123,9 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
       item: wireItem(head.id, item, place, 'in_progress'),
     };
     if (item.kind === 'message') {
-      yield { type: 'response.content_part.added', ...at(opened), content_index: 0, part: textPart('') };
+      yield { type: 'response.content_part.added', ...opened.at, content_index: 0, part: textPart('') };
     } else if (item.kind === 'reasoning') {
-      yield { type: 'response.reasoning_summary_part.added', ...at(opened), summary_index: 0, part: summaryPart('') };
+      yield { type: 'response.reasoning_summary_part.added', ...opened.at, summary_index: 0, part: summaryPart('') };
     }
   }
 
@@ -133,13 +135,20 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
     if (delta === '') return;
     switch (opened.item.kind) {
       case 'message':
-        yield { type: 'response.output_text.delta', ...at(opened), content_index: 0, delta, logprobs: [] };
+        yield {
+          type: 'response.output_text.delta',
+          item_id: opened.at.item_id,
+          output_index: opened.at.output_index,
+          content_index: 0,
+          delta,
+          logprobs: none,
+        };
         return;
       case 'reasoning':
-        yield { type: 'response.reasoning_summary_text.delta', ...at(opened), summary_index: 0, delta };
+        yield { type: 'response.reasoning_summary_text.delta', ...opened.at, summary_index: 0, delta };
         return;
       case 'function':
-        yield { type: 'response.function_call_arguments.delta', ...at(opened), delta };
+        yield { type: 'response.function_call_arguments.delta', ...opened.at, delta };
         return;
       case 'custom':
         // The text is known once the arguments around it are complete.
@@ -153,25 +162,25 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
     const text = item.text.slice(0, sent);
     switch (item.kind) {
       case 'message':
-        yield { type: 'response.output_text.done', ...at(opened), content_index: 0, text, logprobs: [] };
-        yield { type: 'response.content_part.done', ...at(opened), content_index: 0, part: textPart(text) };
+        yield { type: 'response.output_text.done', ...opened.at, content_index: 0, text, logprobs: [] };
+        yield { type: 'response.content_part.done', ...opened.at, content_index: 0, part: textPart(text) };
         break;
       case 'reasoning':
-        yield { type: 'response.reasoning_summary_text.done', ...at(opened), summary_index: 0, text };
+        yield { type: 'response.reasoning_summary_text.done', ...opened.at, summary_index: 0, text };
         yield {
           type: 'response.reasoning_summary_part.done',
-          ...at(opened),
+          ...opened.at,
           summary_index: 0,
           part: summaryPart(text),
         };
         break;
       case 'function':
-        yield { type: 'response.function_call_arguments.done', ...at(opened), name: item.call?.name, arguments: text };
+        yield { type: 'response.function_call_arguments.done', ...opened.at, name: item.call?.name, arguments: text };
         break;
       case 'custom': {
         const input = customInput(text);
-        yield { type: 'response.custom_tool_call_input.delta', ...at(opened), delta: input };
-        yield { type: 'response.custom_tool_call_input.done', ...at(opened), input };
+        yield { type: 'response.custom_tool_call_input.delta', ...opened.at, delta: input };
+        yield { type: 'response.custom_tool_call_input.done', ...opened.at, input };
         break;
       }
     }
@@ -197,8 +206,12 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
     }
     const item = items[place];
     if (!item) continue;
-    const opened = open.get(place) ?? { item, place, sent: 0 };
-    if (!open.has(place)) yield* begin(opened);
+    const known = open.get(place);
+    const opened = known ?? {
+      ...{ item, place, sent: 0 },
+      at: { item_id: itemId(head.id, item, place), output_index: place },
+    };
+    if (!known) yield* begin(opened);
     yield* grow(opened, count);
   }
   for (const opened of [...open.values()]) yield* end(opened);
@@ -229,8 +242,11 @@ export class ResponseFrames {
       if (done || value === undefined) return frames;
       const sequence_number = this.#next++;
       if (sequence_number <= this.#after) continue;
-      const { type, ...rest } = value;
-      frames += sseFrame({ event: type, data: JSON.stringify({ type, sequence_number, ...rest }) });
+      // The type is the first member. A copy of the event with its number would cost more than its text.
+      const { type } = value;
+      const text = JSON.stringify(value);
+      const typeEnd = `{"type":"${type}"`.length;
+      frames += `event: ${type}\ndata: ${text.slice(0, typeEnd)},"sequence_number":${sequence_number}${text.slice(typeEnd)}\n\n`;
     }
   }
 }

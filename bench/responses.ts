@@ -1,0 +1,148 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type AgentServer, startAgentServer } from './agent-server.ts';
+import { type ChatFigures, type ChatLoad, loadChat } from './chat-load.ts';
+import { type ChatServer, oratorioApi } from './chat-servers.ts';
+import { type Benchmark, type Context, interleaved, median, type Result, startPeer, type Table } from './harness.ts';
+import { RpcClient } from './rpc-client.ts';
+import { nodePeer } from './servers.ts';
+
+const wires = [
+  { name: 'chat completions', isResponse: false },
+  { name: 'responses, store: false', isResponse: true },
+] as const;
+
+/** Requests and chunks a second of both interfaces of one server, in turn. */
+async function compareWires(server: ChatServer, upstreamPid: number, { quick, rounds }: Context) {
+  const times = { warmMs: 1_000, measureMs: quick ? 2_000 : 3_000, upstreamPid };
+  const loads: readonly Omit<ChatLoad, 'isResponse'>[] = [
+    { ...times, model: 'instant', isStream: false, connections: 32 },
+    { ...times, model: 'burst', isStream: true, connections: 100 },
+  ];
+  const measure = async (wire: (typeof wires)[number]) => {
+    const figures: ChatFigures[] = [];
+    for (const load of loads) figures.push(await loadChat(server, { ...load, isResponse: wire.isResponse }));
+    return figures;
+  };
+  // The compiler sees the measured code first.
+  for (const wire of wires) await measure(wire);
+  const [chat, responses] = wires;
+  const found = await interleaved(wires, rounds, measure);
+  const of = (wire: (typeof wires)[number], load: 0 | 1, key: 'answersPerSecond' | 'chunksPerSecond') =>
+    (found.get(wire) ?? []).map((figures) => figures[load]?.[key] ?? Number.NaN);
+  const ratio = (load: 0 | 1, key: 'answersPerSecond' | 'chunksPerSecond') =>
+    median(of(responses, load, key).map((own, round) => own / (of(chat, load, key)[round] ?? Number.NaN)));
+  const table: Table = {
+    title: 'Both interfaces of one agent server, in turn',
+    columns: ['interface', 'requests/s at 32', 'chunks/s of 100 streams'],
+    rows: wires.map((wire) => [
+      wire.name,
+      median(of(wire, 0, 'answersPerSecond')),
+      median(of(wire, 1, 'chunksPerSecond')),
+    ]),
+  };
+  return { table, requests: ratio(0, 'answersPerSecond'), chunks: ratio(1, 'chunksPerSecond') };
+}
+
+const question = JSON.stringify({
+  questions: [
+    {
+      ...{ header: 'Store', question: 'Which store?' },
+      options: [
+        { label: 'SQLite', description: 'One file.' },
+        { label: 'Postgres', description: 'A server.' },
+      ],
+    },
+  ],
+});
+
+/** A model that asks a question, and then says one word. @returns its address, and the time of its latest question */
+async function askingModel() {
+  let askedAt = 0;
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => (body += String(chunk)));
+    request.on('end', () => {
+      const { messages = [] } = JSON.parse(body || '{}') as { messages?: { role: string }[] };
+      const isAnswered = messages.at(-1)?.role === 'tool';
+      const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'AskUser', arguments: question } };
+      const choice = isAnswered
+        ? { delta: { role: 'assistant', content: 'Good.' }, finish_reason: 'stop' }
+        : { delta: { role: 'assistant', tool_calls: [call] }, finish_reason: 'tool_calls' };
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      askedAt = performance.now();
+      response.end(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\ndata: [DONE]\n\n`);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  return { url, askedAt: () => askedAt, close: () => server.close() };
+}
+
+/** Milliseconds from the model's question to a client that shows it. */
+async function questionMs(server: AgentServer, askedAt: () => number, count: number): Promise<number[]> {
+  const client = await RpcClient.open(server.url);
+  try {
+    const { thread } = (await client.call('thread/start', {})) as { thread: { id: string } };
+    await client.call('thread/subscribe', { threadId: thread.id });
+    const times: number[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const asked = client.next('question/asked');
+      const ended = client.next('turn/completed');
+      await client.call('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'Ask me.' }] });
+      const { requestId } = (await asked) as { requestId: string };
+      times.push(performance.now() - askedAt());
+      await client.call('question/answer', { requestId, action: 'accept', content: { Store: 'SQLite' } });
+      await ended;
+    }
+    return times;
+  } finally {
+    client.close();
+  }
+}
+
+async function measureQuestions(count: number): Promise<{ readonly table: Table; readonly p50: number }> {
+  const model = await askingModel();
+  const config = { EndPoint: model.url, ApiKey: 'bench', Model: 'm' };
+  const server = await startAgentServer({ config, core: 0 });
+  try {
+    // The first ones compile the code.
+    const times = (await questionMs(server, model.askedAt, count + 20)).slice(20).sort((a, b) => a - b);
+    const at = (share: number) => times[Math.floor(times.length * share)] ?? Number.NaN;
+    const table = {
+      title: 'A question of the model, until a client can show it: milliseconds',
+      columns: ['questions', 'p50', 'p99'],
+      rows: [[times.length, at(0.5), at(0.99)]],
+    };
+    return { table, p50: at(0.5) };
+  } finally {
+    await server.stop();
+    model.close();
+  }
+}
+
+async function run(context: Context): Promise<Result> {
+  const upstream = await startPeer({ ...nodePeer('mock-upstream.ts'), core: 1 });
+  const server = await oratorioApi(`http://127.0.0.1:${upstream.port}`);
+  try {
+    const { table, requests, chunks } = await compareWires(server, upstream.pid, context);
+    const asked = await measureQuestions(context.quick ? 100 : 300);
+    return {
+      tables: [table, asked.table],
+      checks: [
+        { what: 'requests, × chat completions', measured: requests, atLeast: 0.9 },
+        { what: 'chunks, × chat completions', measured: chunks, atLeast: 0.9 },
+        { what: 'from a question to its client, p50', measured: asked.p50, atMost: 5, unit: ' ms' },
+      ],
+    };
+  } finally {
+    await server.stop();
+    await upstream.stop();
+  }
+}
+
+export const responses: Benchmark = {
+  name: 'responses',
+  title: 'Responses API and questions through the agent server',
+  run,
+};
