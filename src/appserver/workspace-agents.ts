@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
 import type { AnyActorRef } from 'xstate';
 import { delegateCommands, delegateFiles } from '../agent/index.ts';
-import { type Config, homeDirectory, restartPolicyOf, workspaceStateDirectory } from '../config/index.ts';
+import { type Config, homeDirectory, isDelegated, restartPolicyOf, workspaceStateDirectory } from '../config/index.ts';
 import { processRecords } from '../supervise/index.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
 import { broughtServersForAgents, DelegatedAgent, mcpServersForAgents } from './delegated-agent.ts';
@@ -29,10 +29,9 @@ export function agentsOfWorkspace(
   protect: (secret: string) => void,
   serversOf: (threadId: string) => Config['McpServers'],
 ): WorkspaceAgents {
-  const { Kind, Name, Command } = config.Agent;
-  const isDelegated = Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
+  const { Name, Command } = config.Agent;
   const title = Name || basename(Command[0] ?? '');
-  if (isDelegated && title === '') {
+  if (isDelegated(config.Agent) && title === '') {
     throw new StartupError('config', 'Agent.Kind is "acp", but neither Agent.Name nor Agent.Command names an agent.');
   }
   const common = {
@@ -49,7 +48,7 @@ export function agentsOfWorkspace(
   };
   const observeAgent = (actor: AnyActorRef, name: string) =>
     observe(actor, { id: `agent/${name}`, machine: 'external-agent', title: name });
-  const delegate = isDelegated
+  const delegate = isDelegated(config.Agent)
     ? new DelegatedAgent({
         ...common,
         agent: config.Agent,

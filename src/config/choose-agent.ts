@@ -2,7 +2,12 @@ import { setMember, writeFileAtomic } from '../lib/index.ts';
 import { workspaceSource } from './change.ts';
 import { isJsonObject } from './parse.ts';
 import { readWorkspaceSettings } from './read-layer.ts';
+import type { Config } from './schema.ts';
 import { requestedSettings, type TrustPlace, trustWorkspace, workspaceTrust } from './trust.ts';
+
+/** Whether an external agent does the turns of a workspace. */
+export const isDelegated = ({ Kind, Name, Command }: Config['Agent']): boolean =>
+  Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
 
 export interface ChosenAgent {
   readonly name: string;

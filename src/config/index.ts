@@ -15,7 +15,7 @@ export {
   workspaceSource,
 } from './change.ts';
 export { type PlannedUserChange, planUserChange, type UserChange } from './change-user.ts';
-export { type ChosenAgent, chooseAgent } from './choose-agent.ts';
+export { type ChosenAgent, chooseAgent, isDelegated } from './choose-agent.ts';
 export {
   type EditorServer,
   EditorServersError,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { modelSettingsOf } from '../../agent/index.ts';
-import { ConfigError, loadConfig } from '../../config/index.ts';
+import { ConfigError, isDelegated, loadConfig } from '../../config/index.ts';
 import { ensurePrivateDirectory, writeFileAtomic } from '../../lib/index.ts';
 import { askChoice, canAsk, inputWaits } from '../ask.ts';
 import type { CommandContext } from '../command.ts';
@@ -10,11 +10,11 @@ import { logIn } from './wizard.ts';
 /** File in the home that marks the question as asked: it is asked once. */
 const markerOf = (home: string): string => join(home, 'login-offered');
 
-/** Whether a model is connected for a workspace, or the demo was chosen. */
+/** Whether a model is connected for a workspace, an external agent does its turns, or the demo was chosen. */
 function hasModel({ home, env }: CommandContext, workspace: string): boolean {
   try {
     const { config } = loadConfig({ home, workspace, env });
-    return config.Provider === 'demo' || modelSettingsOf(config).main.kind !== 'demo';
+    return isDelegated(config.Agent) || config.Provider === 'demo' || modelSettingsOf(config).main.kind !== 'demo';
   } catch (error) {
     // The next step that needs the settings reports their problem.
     if (error instanceof ConfigError) return true;
