@@ -21,10 +21,19 @@ const browser = await launchBrowser();
 t.teardown(() => browser.close());
 
 /** An answer that chooses an option of the first field. */
-function contentOf(request: InboxItem['request'], label: string): Readonly<Record<string, string>> {
-  const [field] = fieldsOf(request as Parameters<typeof fieldsOf>[0]);
+function contentOf({ question }: InboxItem['request'], label: string): Readonly<Record<string, string>> {
+  const [field] = question ? fieldsOf(question) : [];
   const choice = field?.choices.find((each) => each.label.startsWith(label));
   return field && choice ? { [field.name]: choice.value } : {};
+}
+
+/** Whether the result of the latest call in a request to the model names an answer. */
+function isResult({ text }: { readonly text: string }, answer: string): boolean {
+  const { input, messages } = JSON.parse(text) as { input?: readonly unknown[]; messages?: readonly unknown[] };
+  const results = (input ?? messages ?? [])
+    .map((item) => JSON.stringify(item))
+    .filter((item) => /"type":"(?:\w+_output|tool_result)"/.test(item));
+  return results.at(-1)?.includes(answer) === true;
 }
 
 /** Agents that ask. */
@@ -77,7 +86,7 @@ for (const subject of chosenSubjects().filter(({ name }) => asking.includes(name
           return items.find(({ kind }) => kind === 'question');
         }, 'the question waits');
       const learned = (from: number, answer: string) =>
-        model.requests.slice(from).some(({ text }) => text.includes(answer));
+        model.requests.slice(from).some((request) => isResult(request, answer));
 
       const first = await talk.start(thread.id, { type: 'text', text: 'Please ask me' });
       const { workspaceId, request } = await question();
@@ -105,6 +114,9 @@ for (const subject of chosenSubjects().filter(({ name }) => asking.includes(name
       const terminal = atTerminal(t, [...cli, 'chat', '--no-start'], { env: cliEnvironment, cwd: workspace });
       await terminal.answer('/help shows commands', `Please ask me${keys.enter}`);
       await terminal.answer('Postgres', `2${keys.enter}`);
+      // Codex adds a field for a note.
+      for (const _ of request.question ? fieldsOf(request.question).slice(1) : [])
+        await terminal.answer('an empty line skips', keys.enter);
       await terminal.shows('All done.');
       terminal.type('\u0004');
       t.equal((await terminal.ended).code, 0);
