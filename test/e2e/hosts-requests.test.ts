@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import { AppServerClient, startThread, startTurn } from '../../src/client/index.ts';
 import { version } from '../../src/protocol/index.ts';
+import { pageToken } from '../../src/supervise/index.ts';
+import { launchBrowser } from '../browser.ts';
 import { fakeHub, sendJson } from '../client/fake-hub.ts';
 import { answered, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, readHubLock } from '../hub/harness.ts';
@@ -73,6 +75,22 @@ t.test('a request there is decided once, from here, and runs there', async (t) =
   t.match(document.headers.get('content-security-policy'), /default-src/);
   t.equal((await fetch(`${origin}${page}dashboard/api/summary`)).status, 401, 'data needs the token of this Hub');
   t.equal((await runningHub(here).call('GET', `${page}dashboard/api/summary`)).status, 200);
+});
+
+t.test('a browser shows a conversation of another machine on the origin of this Hub', async (t) => {
+  const { body } = await runningHub(here).call('GET', '/v1/fleet/threads');
+  const { origin, pathname, hash } = new URL(body.threads[0].actionUrl, readHubLock(here.home)?.apiBaseUrl);
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
+  const origins = new Set<string>();
+  page.on('request', (request) => origins.add(new URL(request.url()).origin));
+  page.on('websocket', (socket) => origins.add(new URL(socket.url()).origin.replace(/^ws/, 'http')));
+  await page.goto(`${origin}${pathname}#token=${pageToken(here.home)}&at=${hash.slice(1)}`);
+  await page.locator('.connection.live').waitFor({ timeout: 120_000 });
+  await page.getByText('Done.').first().waitFor({ timeout: 120_000 });
+  t.same([...origins], [origin], 'one origin');
+  t.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'nothing is wider than a phone');
 });
 
 t.test('chat runs the program there at this terminal', async (t) => {

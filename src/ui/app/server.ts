@@ -1,5 +1,6 @@
 import {
   dashboardPaths,
+  hostPageShape,
   type PageView,
   type ProofRole,
   pageViews,
@@ -22,7 +23,7 @@ export interface Page extends Omit<PageInfo, 'kind' | 'views'> {
 /** Differences between the servers that serve this page. */
 export interface Server {
   readonly kind: Page['kind'];
-  /** Prefix of each request path: `/w/<id>` for the page of a workspace on the Hub, else empty. */
+  /** Prefix of each request path: `/w/<id>` or `/h/<host>/w/<id>` for the page of a workspace on the Hub, else empty. */
   readonly base: string;
   /** Role in the server proof. */
   readonly role: ProofRole;
@@ -112,8 +113,9 @@ function onHub(base: string): Server {
 /** The server of this page, by the page's path. */
 export function serverOf({ baseURI }: Pick<Document, 'baseURI'>): Server {
   const { pathname } = new URL(baseURI);
-  const [base] = workspacePageShape.exec(pathname) ?? [];
-  if (base !== undefined) return onHub(base);
+  const [host = ''] = hostPageShape.exec(pathname) ?? [];
+  const [base] = workspacePageShape.exec(pathname.slice(host.length)) ?? [];
+  if (base !== undefined) return onHub(`${host}${base}`);
   if (/^\/dashboard(\/|$)/i.test(pathname)) return servers.workspace;
   return /^\/review(\/|$)/i.test(pathname) ? servers.review : servers.hub;
 }
