@@ -54,9 +54,6 @@ if (unknown !== undefined) fail(`${unknown} is not one of ${platforms.map(({ nam
 const key = values['sign-key'] === undefined ? undefined : readReleaseKey(values['sign-key']);
 mkdirSync(out, { recursive: true });
 
-writeFileSync(join(out, 'acp-agent.json'), `${JSON.stringify(acpManifest(packageJson), null, 2)}\n`);
-writeFileSync(join(out, 'acp-icon.svg'), acpIcon);
-
 /** Runs a script of this checkout; returns its output. */
 const script = (name: string, ...args: string[]): string =>
   execFileSync(process.execPath, ['--disable-warning=ExperimentalWarning', join(root, 'scripts', name), ...args], {
@@ -81,6 +78,11 @@ const { description, homepage, license, repository } = packageJson;
 const source = repository.url.replace(/^git\+/, '').replace(/\.git$/, '');
 const address = `${source}/releases/download/v${version}`;
 const ofFormula = { version, description, homepage: homepage.replace(/#.*$/, ''), license, address };
+const archives = artefacts.map(({ platform: { os, arch }, file }) => {
+  return { os, arch, address: `${address}/${file}`, directory: file.replace('.tar.gz', '') };
+});
+writeFileSync(join(out, 'acp-agent.json'), `${JSON.stringify(acpManifest(packageJson, archives), null, 2)}\n`);
+writeFileSync(join(out, 'acp-icon.svg'), acpIcon);
 writeFileSync(join(out, 'oratorio.rb'), formula({ ...ofFormula, tarballs: artefacts }));
 writeFileSync(join(out, `oratorio-${version}.cdx.json`), script('image.ts', '--sbom'));
 if (values.engine !== undefined) {

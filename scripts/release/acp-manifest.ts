@@ -8,9 +8,31 @@ interface Package {
   readonly repository: { readonly url: string };
 }
 
+/** A tarball of a release, and the directory in it. */
+export interface AcpArchive {
+  readonly os: string;
+  readonly arch: string;
+  readonly address: string;
+  readonly directory: string;
+}
+
+/** Programs by platform, in the words of the registry; undefined without tarballs. */
+function binariesOf(archives: readonly AcpArchive[]) {
+  if (archives.length === 0) return undefined;
+  const entries = archives.map(({ os, arch, address, directory }) => {
+    const target = { archive: address, cmd: `./${directory}/bin/oratorio`, args: ['acp'] };
+    return [`${os}-${arch === 'x64' ? 'x86_64' : 'aarch64'}`, target] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
 /** Content of `agent.json`. @throws Error for a version that the registry does not take: it lists releases only */
-export function acpManifest({ name, version, description, license, homepage, repository }: Package) {
+export function acpManifest(
+  { name, version, description, license, homepage, repository }: Package,
+  archives: readonly AcpArchive[] = [],
+) {
   if (!/^\d+\.\d+\.\d+$/.test(version)) throw new Error(`The registry of agents takes no version ${version}.`);
+  const binary = binariesOf(archives);
   const source = repository.url.replace(/^git\+/, '').replace(/\.git$/, '');
   return {
     id: name,
@@ -21,7 +43,7 @@ export function acpManifest({ name, version, description, license, homepage, rep
     website: homepage.replace(/#.*$/, ''),
     license,
     license_url: `${source}/blob/v${version}/LICENSE`,
-    distribution: { npx: { package: `${name}@${version}`, args: ['acp'] } },
+    distribution: { npx: { package: `${name}@${version}`, args: ['acp'] }, ...(binary && { binary }) },
   };
 }
 

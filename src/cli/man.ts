@@ -4,12 +4,17 @@ import { commands } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { environment } from './help.ts';
 
+/** Escape of roff for a character beyond ASCII, which needs no encoding. */
+const named = (character: string): string =>
+  `\\[u${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}]`;
+
 /** Text that roff prints unchanged: no escapes, no requests at the beginning of a line, hyphens that can be copied. */
 const plain = (text: string): string =>
   text
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')
-    .replaceAll(/^([.'])/gm, '\\&$1');
+    .replaceAll(/^([.'])/gm, '\\&$1')
+    .replaceAll(/\P{ASCII}/gu, named);
 
 const bold = (text: string): string => `\\fB${plain(text)}\\fR`;
 const italic = (text: string): string => `\\fI${plain(text)}\\fR`;

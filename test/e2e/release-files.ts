@@ -22,13 +22,15 @@ export class ReleaseFiles {
 
   /** Makes the release of this version, with its Node. */
   make(): Promise<Artefact & { readonly directory: string }> {
-    return this.#make(version, { withDeb: true });
+    return this.#make(version, { withDeb: false });
   }
 
-  /** Makes a later version that runs under the Node of this test. @param alter changes the program */
-  async makeLater(later: string, alter: (program: string) => string = (program) => program): Promise<string> {
-    const { directory } = await this.#make(later, {
-      withDeb: false,
+  /** Makes a later version that runs under the Node of this test, also as a Debian package. @param alter changes the program */
+  makeLater(
+    later: string,
+    alter: (program: string) => string = (program) => program,
+  ): Promise<Artefact & { readonly directory: string }> {
+    return this.#make(later, {
       alter(tree) {
         for (const file of ['package.json', ...globSync('dist/**/*.cjs', { cwd: tree })].map((name) =>
           join(tree, name),
@@ -39,10 +41,9 @@ export class ReleaseFiles {
         writeFileSync(join(tree, 'node/bin/node'), `#!/bin/sh\nexec '${process.execPath}' "$@"\n`);
       },
     });
-    return directory;
   }
 
-  async #make(of: string, options: Pick<Parameters<typeof makeArtefacts>[0], 'withDeb' | 'alter'>) {
+  async #make(of: string, options: Partial<Parameters<typeof makeArtefacts>[0]>) {
     if (!platform) throw new Error('There is no tarball for this platform.');
     const directory = join(this.#place, `release-${of}`);
     mkdirSync(directory);

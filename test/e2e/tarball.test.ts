@@ -1,4 +1,4 @@
-/** Tarball, Debian package and updates, as a user without root, Node and network has them. */
+/** Tarball, Debian package and updates, as a user without Node has them; installations have no network. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -16,6 +16,7 @@ const user = new CleanUser();
 t.teardown(() => user.remove());
 const files = new ReleaseFiles(user.root);
 const made = await files.make();
+const later = await files.makeLater('9.1.0');
 const installation = join(user.home, '.local/share/oratorio');
 
 t.test('install.sh installs from a directory, the product works, and --uninstall leaves only the state', async (t) => {
@@ -29,8 +30,8 @@ t.test('install.sh installs from a directory, the product works, and --uninstall
 });
 
 t.test('the Debian package installs, works, and is removed without a trace', async (t) => {
-  t.ok(made.deb);
-  const { ran, left } = await useDebianPackage(user, join(made.directory, made.deb ?? ''));
+  t.ok(later.deb);
+  const { ran, left } = await useDebianPackage(user, join(later.directory, later.deb ?? ''));
   t.equal(ran.code, 0, ran.text);
   t.match(ran.text, /Demo model/);
   t.strictSame(left, []);
@@ -50,8 +51,7 @@ t.test(
     const turn = oratorio('chat', '--yes', '--workspace', workspace, prompt);
     await eventually(() => existsSync(join(workspace, 'begun')) || undefined, 'the turn runs');
 
-    const later = await files.makeLater('9.1.0');
-    const updated = await oratorio('self-update', '--from', later);
+    const updated = await oratorio('self-update', '--from', later.directory);
     t.match(updated, { code: 0, text: /Oratorio 9\.1\.0 is in use; it was[\s\S]*The Hub was replaced/ });
     t.match(await oratorio('version'), { text: '9.1.0\n' });
     t.match(await json('hub', 'status'), { hubVersion: '9.1.0' });
@@ -69,14 +69,17 @@ t.test(
       (program) =>
         `if(process.argv[2]==="hub"&&process.argv.length===3&&!/trial/.test(process.env.ORATORIO_HOME))process.exit(1);${program}`,
     );
-    t.match(await oratorio('self-update', '--from', broken), {
+    t.match(await oratorio('self-update', '--from', broken.directory), {
       code: 9,
       text: /9\.2\.0 does not start[\s\S]*9\.1\.0 is in use/,
     });
     t.match(await oratorio('version'), { text: '9.1.0\n' });
     t.match(await json('hub', 'status'), { hubVersion: '9.1.0' });
     t.match(await oratorio('self-update', '--from', made.directory), { code: 7, text: /older than 9\.1\.0/ });
-    t.match(await oratorio('self-update', '--check', '--from', later), { code: 0, text: /9\.1\.0 is the newest/ });
+    t.match(await oratorio('self-update', '--check', '--from', later.directory), {
+      code: 0,
+      text: /9\.1\.0 is the newest/,
+    });
 
     const next = await files.makeLater('9.3.0');
     const versions = join(installation, 'versions');
@@ -86,13 +89,13 @@ t.test(
       'the version is in its place': () => existsSync(join(versions, '9.3.0')),
     };
     for (const [step, isThere] of Object.entries(isDone)) {
-      const update = user.start([join(user.home, '.local/bin/oratorio'), 'self-update', '--from', next]);
+      const update = user.start([join(user.home, '.local/bin/oratorio'), 'self-update', '--from', next.directory]);
       await eventually(() => isThere() || undefined, step);
       update.kill();
       await update.ended;
       t.match(await oratorio('list'), { code: 0, text: /site/ }, `killed when ${step}`);
     }
-    t.match(await oratorio('self-update', '--from', next), { code: 0 });
+    t.match(await oratorio('self-update', '--from', next.directory), { code: 0 });
     t.match(await oratorio('version'), { text: '9.3.0\n' });
     t.strictSame(
       readdirSync(versions).filter((name) => name.startsWith('.new-')),

@@ -101,6 +101,13 @@ t.test('our entry for the registry has the version of the package and a monochro
     license_url: /^https:\/\/.+\/LICENSE$/,
     distribution: { npx: { package: `oratorio@${packageJson.version}`, args: ['acp'] } },
   });
+  const archive = { os: 'linux', arch: 'x64', address: 'https://example.com/a.tar.gz', directory: 'oratorio-1.0.0' };
+  const withArchive = acpManifest(packageJson, [archive]);
+  t.match(withArchive.distribution.binary, {
+    'linux-x86_64': { archive: archive.address, cmd: './oratorio-1.0.0/bin/oratorio', args: ['acp'] },
+  });
+  const { agents } = entriesOf({ version: '1.0.0', agents: [{ ...withArchive, id: 'ours' }] });
+  t.match(agents, [{ id: 'ours', how: 'npx' }]);
   t.throws(() => acpManifest({ ...packageJson, version: '1.0.0-rc.1' }), /takes no version/);
   t.match(acpIcon, /width="16" height="16" viewBox="0 0 16 16"/);
   t.strictSame(
