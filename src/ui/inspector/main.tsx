@@ -6,6 +6,7 @@ import '../styles/tokens.css';
 import '../styles/base.css';
 import '../styles/parts.css';
 import '../styles/shell.css';
+import './inspector.css';
 import type { App } from '../app/app.ts';
 import { showTextsVisibly } from '../app/visible-texts.ts';
 import { Empty } from '../parts/empty.tsx';

@@ -1,9 +1,10 @@
 import { effect, type Signal, signal } from '@preact/signals';
 import { drawChart, layOut, type MachineGraph, wholeOf } from '../../inspect/browser.ts';
 import { messageOf } from '../../lib/browser.ts';
-import type { Chart, InspectorFact } from '../../protocol/index.ts';
+import type { Chart } from '../../protocol/index.ts';
 import type { CreateSource } from '../views/actors/source.ts';
 import type { Transport } from './transport.ts';
+import { wholeFactOf } from './whole-fact.tsx';
 
 /** States up to which several layouts are compared. */
 const mostCompared = 60;
@@ -21,6 +22,7 @@ export class ProgramMachines {
 
   /** @param transport to the program, for whole facts */
   source(transport: Transport): CreateSource {
+    const WholeFact = wholeFactOf(transport);
     return (_, __, notice) => ({
       charts: this.#charts,
       isPending: (machine) => this.#waiting.value.has(machine),
@@ -29,7 +31,7 @@ export class ProgramMachines {
         facts: [],
         load: async () => (await import('./machine-copy.ts')).machineOfChart(chart),
       }),
-      readFact: async (actor, fact) => (await transport.ask<InspectorFact>({ ask: 'fact', actor, fact })).text,
+      WholeFact,
       stop: effect(() => {
         if (this.#waiting.value.size > 0) void this.#drawAll(notice);
       }),

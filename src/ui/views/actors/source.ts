@@ -1,4 +1,5 @@
 import type { ReadonlySignal, Signal } from '@preact/signals';
+import type { ComponentType } from 'preact';
 import type { AnyStateMachine } from 'xstate';
 import type { Drawings } from '../../../inspect/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
@@ -13,9 +14,17 @@ export interface ActorSource {
   drawingsOf(chart: Chart): Promise<Drawings | null>;
   /** The machine that a simulation steps; undefined: it is not known. */
   copyOf(chart: Chart, drawings: Drawings | null | undefined): MachineCopy | undefined;
-  /** Reads a fact of an actor at greater length; null: it has ended. Absent: facts are complete. */
-  readonly readFact?: (actorId: string, fact: string) => Promise<string | null>;
+  /** Shows a shortened fact at greater length. Absent: facts are complete. */
+  readonly WholeFact?: ComponentType<WholeFactProps>;
   stop(): void;
+}
+
+export interface WholeFactProps {
+  /** Id of the actor. */
+  readonly id: string;
+  readonly name: string;
+  /** The fact as the record has it. */
+  readonly shown: string;
 }
 
 export interface MachineCopy {

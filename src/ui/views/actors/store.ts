@@ -49,7 +49,7 @@ export interface Store {
   /** The selected machine for a simulation; undefined: it is not known. */
   readonly copy: ReadonlySignal<MachineCopy | undefined>;
   /** See `ActorSource`; absent: facts are complete. */
-  readonly readFact: ActorSource['readFact'];
+  readonly WholeFact: ActorSource['WholeFact'];
   readonly simulation: SimulationSession;
   /** Drawings of the chart; undefined: not fetched yet, null: missing for this chart. */
   readonly drawings: ReadonlySignal<Drawings | null | undefined>;
@@ -140,7 +140,7 @@ export function createStore(app: App, createSource: CreateSource, link: ActorsLi
     chart,
     isPending: (name) => source.isPending(name),
     copy: computed(() => chart.value && source.copyOf(chart.value, drawings.value)),
-    readFact: source.readFact,
+    WholeFact: source.WholeFact,
     drawings,
     simulation,
     tab: link.tab,

@@ -1,15 +1,14 @@
-import { useSignal } from '@preact/signals';
 import superjson from 'superjson';
-import { messageOf } from '../../../../lib/browser.ts';
 import { copyText } from '../../../parts/copy.tsx';
 import { humanName } from '../../../parts/format.ts';
 import { leavesOf } from '../../../parts/tone.ts';
 import { factText } from '../facts.ts';
-import type { PanelProps, Store } from '../store.ts';
+import type { PanelProps } from '../store.ts';
 
 /** Visible data of the actor: the machine's allow-listed projection, and its states. */
 export function SnapshotPanel({ store, actor }: PanelProps) {
   const facts = Object.entries(actor.projection);
+  const { WholeFact } = store;
   const isPresent = store.travel.moment.value === null && store.opened.value === null && actor.ending === null;
   const copy = () => {
     const { id, machine, states, steps, since, projection } = actor;
@@ -21,7 +20,7 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
       <div class="panel-tools">
         <p class="quiet grow">
           After {actor.steps} transitions.{' '}
-          {store.readFact ? 'Long values are shortened.' : "Only the machine's listed facts leave the process."}
+          {WholeFact ? 'Long values are shortened.' : "Only the machine's listed facts leave the process."}
         </p>
         <button type="button" onClick={copy}>
           Copy as JSON
@@ -59,8 +58,8 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
               </th>
               <td class="mono">
                 {factText(name, value)}
-                {isPresent && store.readFact && typeof value === 'string' && /[…)]/.test(value) && (
-                  <WholeFact key={actor.id} read={store.readFact} id={actor.id} name={name} />
+                {isPresent && WholeFact && typeof value === 'string' && (
+                  <WholeFact key={actor.id} id={actor.id} name={name} shown={value} />
                 )}
               </td>
               <td class="quiet kind">{value === null ? 'nothing' : value instanceof Date ? 'time' : typeof value}</td>
@@ -70,35 +69,5 @@ export function SnapshotPanel({ store, actor }: PanelProps) {
       </table>
       {facts.length === 0 && <p class="quiet none">Nothing of it was recorded at this moment.</p>}
     </div>
-  );
-}
-
-interface WholeFactProps {
-  readonly read: NonNullable<Store['readFact']>;
-  readonly id: string;
-  readonly name: string;
-}
-
-/** Reads a shortened fact from the program when it is asked for. */
-function WholeFact({ read, id, name }: WholeFactProps) {
-  const text = useSignal<string | null>(null);
-  const load = () => {
-    read(id, name).then(
-      (whole) => {
-        text.value = whole ?? '(the actor has ended)';
-      },
-      (error: unknown) => {
-        text.value = messageOf(error);
-      },
-    );
-  };
-  return (
-    <>
-      {' '}
-      <button type="button" class="link" aria-label={`Whole value of ${name}`} onClick={load}>
-        Whole
-      </button>
-      {text.value !== null && <pre class="whole-fact">{text.value}</pre>}
-    </>
   );
 }

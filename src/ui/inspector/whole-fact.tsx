@@ -1,0 +1,33 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentType } from 'preact';
+import { messageOf } from '../../lib/browser.ts';
+import type { InspectorFact } from '../../protocol/index.ts';
+import type { WholeFactProps } from '../views/actors/source.ts';
+import type { Transport } from './transport.ts';
+
+/** A button that reads a shortened fact from the program. */
+export const wholeFactOf = (transport: Transport): ComponentType<WholeFactProps> =>
+  function WholeFact({ id, name, shown }) {
+    const text = useSignal<string | null>(null);
+    // Marks of the program's reader for values that it has shortened.
+    if (!/[…)]/.test(shown)) return null;
+    const load = () => {
+      transport.ask<InspectorFact>({ ask: 'fact', actor: id, fact: name }).then(
+        (answer) => {
+          text.value = answer.text ?? '(the actor has ended)';
+        },
+        (error: unknown) => {
+          text.value = messageOf(error);
+        },
+      );
+    };
+    return (
+      <>
+        {' '}
+        <button type="button" class="link" aria-label={`Whole value of ${name}`} onClick={load}>
+          Whole
+        </button>
+        {text.value !== null && <pre class="whole-fact">{text.value}</pre>}
+      </>
+    );
+  };
