@@ -1,5 +1,5 @@
 /** The page of a workspace that is down, in a browser: its report, its remedies and its history. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import t from 'tap';
@@ -10,10 +10,16 @@ import { eventually, killIfThere, makeWorkspace, startTestHub, temporaryDirector
 import { axe, overflowsAt } from '../ui/scene.ts';
 
 const home = temporaryDirectory(t);
+writeFileSync(join(home, 'config.json'), JSON.stringify({ Permissions: { DefaultApprovalPolicy: 'autoApprove' } }), {
+  mode: 0o600,
+});
 const first = await startTestHub(t, { home });
 const workspace = makeWorkspace(
   t,
-  { Provider: 'demo', Supervision: { BackoffBaseMs: 20, MaxRestarts: 1, WithinSeconds: 3_600 } },
+  {
+    Provider: 'demo',
+    Supervision: { BackoffBaseMs: 20, MaxRestarts: 1, WithinSeconds: 3_600 },
+  },
   'infra',
 );
 const { page: path } = await first.ensure(workspace);
@@ -55,6 +61,7 @@ const crashes = (page: Page) => page.getByRole('table', { name: 'Crashes' }).loc
 const client = await AppServerClient.connect((await first.record(workspace)).endpoints['appServerWebSocket'] ?? '');
 const thread = await startThread(client, { workspacePath: workspace });
 for await (const _event of await startTurn(client, thread, 'a question that stays'));
+for await (const _event of await startTurn(client, thread, 'write "a line that stays" to kept.txt'));
 client.close();
 await killAll(first);
 
@@ -78,6 +85,14 @@ t.test('regression: the page of a workspace that gave up shows its report first,
   await page.locator('.row', { hasText: 'a question that stays' }).first().waitFor();
   await page.getByText('This is the read-only viewer').waitFor();
   t.equal(await page.locator('.composer').count(), 0, 'regression: no message can be written there');
+  await page.getByRole('tab', { name: 'Changes' }).click();
+  await page.locator('.file-change', { hasText: 'kept.txt' }).getByText('a line that stays').first().waitFor();
+  t.equal(await page.getByRole('button', { name: /^(?:Keep|Revert|Undo)/ }).count(), 0, 'nothing can be changed');
+  t.same(await axe(page), []);
+  await page.getByRole('tab', { name: 'Trace' }).click();
+  await page.getByRole('treegrid').getByText('kept.txt').first().waitFor();
+  await page.getByRole('tab', { name: 'Chart' }).click();
+  await page.getByText('Charts come from a running agent server').waitFor();
   await page.goto(`${first.lock.apiBaseUrl}${path}#/sessions`);
   await page.getByText('a question that stays').first().waitFor();
   await page.close();
