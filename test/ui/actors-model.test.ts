@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import superjson from 'superjson';
 import t from 'tap';
 import { agentServerMachine, catalogue } from '../../machines/index.ts';
-import { createRecorder, graphOf, projections } from '../../src/inspect/index.ts';
+import { createRecorder, graphOf, loadCharts, projections } from '../../src/inspect/index.ts';
 import type { ActorRecord, Chart, InspectionRecord, TransitionRecord } from '../../src/protocol/index.ts';
-import { fullState, lookOf, publicState } from '../../src/ui/parts/tone.ts';
+import { fullState, learnKinds, lookOf, publicState } from '../../src/ui/parts/tone.ts';
 import { factsBetween, statesBetween } from '../../src/ui/views/actors/diff.ts';
 import { type Actor, type Actors, apply, limits, noActors } from '../../src/ui/views/actors/model.ts';
 import { actorsAt, stopsOf } from '../../src/ui/views/actors/moments.ts';
@@ -320,6 +320,21 @@ t.test('lists show a turn by the state inside of its frames, and another actor b
   t.same(looks(['storing']), ['storing', 'storing', 'progress']);
   t.same(looks(['starting', 'starting.probing']), ['starting', 'starting · probing', 'progress']);
   t.same(looks(['working']).slice(0, 2), ['working', 'working'], 'a simple state of this name');
+});
+
+t.test('regression: every state of every machine has a tone, by the kind of the innermost state', async (t) => {
+  const charts = await loadCharts();
+  learnKinds(charts);
+  const lookAt = (machine: string, id: string) => {
+    const parts = id.split('.');
+    const states = parts.map((_, index) => parts.slice(0, index + 1).join('.'));
+    return lookOf({ machine, states, projection: {} });
+  };
+  for (const { name, nodes } of charts) {
+    for (const { id, meta } of nodes) if (meta) t.not(lookAt(name, id).shape, 'diamond', `${name} ${id}`);
+  }
+  t.equal(lookAt('turn', 'working.delegating.asking').tone, 'warn', 'it waits for a person');
+  t.equal(lookAt('turn', 'working.delegating.busy').tone, 'progress');
 });
 
 t.test('the tree shows matches with their parents, in the chosen order, and ended actors apart', async (t) => {

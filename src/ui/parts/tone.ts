@@ -1,3 +1,6 @@
+import { signal } from '@preact/signals';
+import type { Chart, ChartNode } from '../../protocol/index.ts';
+
 /** Shape and colour of each state, so that neither alone has to distinguish states. */
 export type Tone = 'neutral' | 'progress' | 'ok' | 'warn' | 'danger';
 export type Shape = 'ring' | 'arc' | 'disc' | 'triangle' | 'square' | 'cross' | 'diamond';
@@ -9,6 +12,8 @@ export interface Look {
 
 /** Fields of an actor that decide its tone. */
 export interface Looked {
+  /** Absent: its states have the meaning of their names only. */
+  readonly machine?: string;
   readonly states: readonly string[];
   readonly projection: Readonly<Record<string, unknown>>;
 }
@@ -82,6 +87,31 @@ export const lookOfTone = (tone: Tone): Look =>
 
 const unknown: Look = { tone: 'neutral', shape: 'diamond' };
 
+type Kind = NonNullable<ChartNode['meta']>['kind'];
+
+/** Looks by the kind of a state in its machine, the most serious first. */
+const kindLooks: Readonly<Record<Kind, Look>> = {
+  ...{ failed: broken, asks: attention, unwell: attention, pauses: attention },
+  ...{ works: moving, thinks: moving, serves: well, rests: rest, ended: finished },
+};
+
+/** Kinds of the simple states of all machines, by `<machine> <state>`. */
+const kinds = signal<ReadonlyMap<string, Kind>>(new Map());
+
+/** Takes the kinds of states from the charts of their machines. */
+export function learnKinds(charts: readonly Chart[]): void {
+  kinds.value = new Map(
+    charts.flatMap(({ name, nodes }) => nodes.flatMap(({ id, meta }) => (meta ? [[`${name} ${id}`, meta.kind]] : []))),
+  );
+}
+
+/** Look of the most serious of the innermost states; undefined: their kinds are unknown. */
+function lookOfKind({ machine, states }: Looked): Look | undefined {
+  const found = new Set(leavesOf(states).map((leaf) => kinds.value.get(`${machine} ${leaf}`)));
+  const kind = (Object.keys(kindLooks) as Kind[]).find((each) => found.has(each));
+  return kind && kindLooks[kind];
+}
+
 /** Composite states of a turn, which only hold transitions: lists show the state inside. */
 const frames = ['working', 'working.requesting'];
 const withoutFrames = (state: string): string => state.replace(/^working\.(requesting\.)?/, '');
@@ -106,8 +136,8 @@ export function fullState(states: readonly string[]): string {
   );
 }
 
-export function lookOf({ states, projection }: Looked): Look {
-  const state = publicState(states);
-  const isAtRest = state === 'exited' && projection['exitCode'] === 0;
-  return isAtRest ? finished : (looks[state] ?? unknown);
+export function lookOf(actor: Looked): Look {
+  const state = publicState(actor.states);
+  const isAtRest = state === 'exited' && actor.projection['exitCode'] === 0;
+  return isAtRest ? finished : (looks[state] ?? lookOfKind(actor) ?? unknown);
 }

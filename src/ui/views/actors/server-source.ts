@@ -3,6 +3,7 @@ import { type Drawings, fingerprintOf } from '../../../inspect/browser.ts';
 import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
+import { learnKinds } from '../../parts/tone.ts';
 import type { ActorSource } from './source.ts';
 
 /** Machines of a server of Oratorio: their charts come from it, their drawings and the machines themselves are part of this page. */
@@ -35,6 +36,7 @@ function fetchCharts(app: App, isLoaded: ReadonlySignal<boolean>, notice: Signal
     try {
       const list = await app.api.get<Chart[]>(app.server.machines);
       charts.value = new Map(list.map((chart) => [chart.name, chart]));
+      learnKinds(list);
     } catch (error) {
       // Before the start of the stream there is no notice: the start loads the charts again.
       if (isLoaded.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
