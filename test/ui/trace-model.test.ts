@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import t from 'tap';
 import { defaults, type EventSummary, traceTypes } from '../../src/protocol/index.ts';
+import { momentAt, placeOf, stripOf } from '../../src/ui/views/chat/lens/segments.ts';
 import { maxEventsPerPage } from '../../src/ui/views/sessions/paths.ts';
 import { entryOf, textChars } from '../../src/ui/views/sessions/trace/entry.ts';
 import { type ChromeEvent, toChromeTrace, toJsonLines } from '../../src/ui/views/sessions/trace/export.ts';
@@ -13,8 +14,9 @@ import {
   toggleTerm,
 } from '../../src/ui/views/sessions/trace/filter.ts';
 import { humanMs, isTurn, type Span, TraceModel, type Turn } from '../../src/ui/views/sessions/trace/model.ts';
-import { entryRows, type Showing, spanRows } from '../../src/ui/views/sessions/trace/rows.ts';
+import { entryRows, type Showing, spanRows, treeRows } from '../../src/ui/views/sessions/trace/rows.ts';
 import { moved, parseZoom, spellZoom, ticks, within, zoomed } from '../../src/ui/views/sessions/trace/scale.ts';
+import { TraceTree } from '../../src/ui/views/sessions/trace/tree.ts';
 import type { EventInput } from './sessions-backend.ts';
 import { story } from './stories.ts';
 
@@ -222,6 +224,107 @@ t.test('rows list turns before their children, and can be folded, filtered and d
     entryRows(model, asked('type:tool')).rows.map(({ id }) => id),
     [5, 6, 14, 15],
   );
+});
+
+/** Two rounds: a failed request and its repetition with two calls, then an answer. */
+const twoRounds: readonly EventInput[] = [
+  { type: 'turn.started', at: day, turnId },
+  { type: 'model.failed', at: day + 200, turnId, durationMs: 100, data: { model: 'm', text: 'overloaded' } },
+  { type: 'thinking', at: day + 900, turnId, durationMs: 500, data: { text: 'Hm.' } },
+  {
+    type: 'tokens.used',
+    at: day + 1_000,
+    turnId,
+    durationMs: 600,
+    data: { inputTokens: 9, outputTokens: 1, costUsd: 0.01 },
+  },
+  ...['a', 'b'].flatMap((callId): EventInput[] => [
+    { type: 'approval.completed', at: day + 1_000, turnId, callId, data: { decision: 'accept', decidedBy: 'policy' } },
+    {
+      type: 'tool.started',
+      at: day + 1_000,
+      turnId,
+      callId,
+      tool: 'Exec',
+      data: { arguments: `{"command":"${callId}"}` },
+    },
+    { type: 'tool.completed', at: day + 2_000, turnId, callId, tool: 'Exec', durationMs: 1_000, data: { result: '' } },
+  ]),
+  { type: 'approval.requested', at: day + 2_000, turnId, callId: 'c', data: { kind: 'exec', summary: 'x' } },
+  {
+    type: 'approval.completed',
+    at: day + 6_000,
+    turnId,
+    callId: 'c',
+    data: { decision: 'decline', decidedBy: 'user' },
+  },
+  { type: 'response', at: day + 7_900, turnId, durationMs: 1_000, data: { text: 'Done.' } },
+  {
+    type: 'tokens.used',
+    at: day + 8_000,
+    turnId,
+    durationMs: 2_000,
+    data: { inputTokens: 20, outputTokens: 2, costUsd: 0.02 },
+  },
+  { type: 'turn.completed', at: day + 10_000, turnId, durationMs: 10_000, data: { status: 'completed' } },
+];
+
+t.test(
+  'regression: rounds lie around their parts, in the order of time, and their costs are those of the turn',
+  async (t) => {
+    const model = modelOf(twoRounds);
+    const tree = new TraceTree();
+    const { rows } = treeRows(model, tree, { ...everything, folded: new Set() });
+    t.strictSame(
+      rows.map(({ kind }) => kind),
+      ['turn', 'round', 'request', 'request', 'tool', 'tool', 'approval', 'round', 'request'],
+      'a repeated request is no further round, and an approval by a rule is no row',
+    );
+    const rounds = tree.childrenOf(turnOf(model));
+    for (const round of rounds) {
+      const parts = tree.childrenOf(round);
+      t.ok(parts.every(({ start, end }) => start >= round.start && (end ?? 0) <= (round.end ?? 0)));
+      t.strictSame(
+        [...parts].sort((a, b) => a.start - b.start),
+        parts,
+      );
+    }
+    t.equal(
+      rounds.reduce((sum, { costUsd }) => sum + costUsd, 0),
+      turnOf(model).costUsd,
+    );
+    t.equal(
+      rounds.reduce((sum, { tokens }) => sum + tokens, 0),
+      turnOf(model).tokens,
+    );
+    t.ok(model.spanOf(6)?.isByRule, 'a mark on the call');
+    const calls = modelOf([
+      { type: 'turn.started', at: day, turnId },
+      { type: 'tokens.used', at: day + 10, turnId, durationMs: 10, data: {} },
+      ...Array.from({ length: 46 }, (_, index): EventInput => {
+        return { type: 'tool.started', at: day + 20 + index, turnId, callId: `c${index}`, tool: 'Exec', data: {} };
+      }),
+    ]);
+    const shown = treeRows(calls, new TraceTree(), everything).rows;
+    t.strictSame(
+      shown.map(({ kind }) => kind),
+      ['turn', 'round', 'request', 'calls'],
+      'equal calls are one row',
+    );
+  },
+);
+
+t.test('the strip of a conversation has the work of its turns in order, and shares of their sums', async (t) => {
+  const strip = stripOf(modelOf(twoRounds), day);
+  t.equal(strip.totalMs, 10_000);
+  const shareOf = (kind: string) =>
+    strip.segments.filter((each) => each.kind === kind).reduce((sum, { share }) => sum + share, 0);
+  t.ok(Math.abs(shareOf('asks') - 0.4) < 0.02, 'waiting for a person');
+  t.ok(Math.abs(shareOf('works') - 0.1) < 0.02, 'calls side by side count once');
+  t.ok(Math.abs(shareOf('thinks') - 0.5) < 0.02);
+  t.equal(placeOf(strip, day + 3_000), 3_000);
+  t.equal(momentAt(strip, 3_000)?.at, day + 3_000);
+  t.equal(placeOf(strip, Number.POSITIVE_INFINITY), 10_000);
 });
 
 t.test('a filter matches any value of one name and all names, with exclusions, durations and texts', async (t) => {
