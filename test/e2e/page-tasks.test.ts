@@ -8,6 +8,8 @@ import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub, temporaryDirectory } from '../hub/harness.ts';
 import { axe, overflowsAt, smallTargets } from '../ui/scene.ts';
+import { addressIn, startDemo } from './demo.ts';
+import { makePlace } from './harness.ts';
 
 const hub = await startTestHub(t);
 const shop = makeWorkspace(t, { ...quick, Provider: 'demo' }, 'shop');
@@ -228,7 +230,7 @@ for (const screen of screens) {
       await dialog(page).getByText(name).waitFor();
       await undoer.press(dialog(page).getByRole('button', { name: 'Undo' }));
       await page.getByRole('status').getByText('1 file restored').waitFor();
-      await page.getByRole('button', { name: 'Bring them back' }).waitFor();
+      await page.getByRole('button', { name: 'Redo these changes' }).waitFor();
       t.equal(undoer.presses, 2, 'undone, and known to be');
       t.notOk(existsSync(join(shop, name)));
     },
@@ -263,8 +265,13 @@ for (const screen of screens) {
         .getByRole('img', { name: /^(?:\d+ % [a-z ]+, )+\d/ })
         .first()
         .waitFor();
+      const ended = rows.filter({ hasText: 'Last turn ok' }).first();
+      const cost = await ended.locator('.cost').textContent();
+      t.equal(cost, 'free', 'the demo costs nothing');
       t.same(await axe(page), []);
       t.notOk(await overflowsAt(page, 320), 'it fits a narrow phone');
+      await ended.getByRole('link').click();
+      await page.locator('.end').last().getByText('free').waitFor();
     },
   );
 
@@ -286,6 +293,37 @@ for (const screen of screens) {
       t.equal(hand.presses, 2);
     },
   );
+
+  t.test(`${screen.name}: one finding of three is published with three presses, and its summary follows`, async (t) => {
+    const place = makePlace(t, 'oratorio-demo-test-');
+    const demo = await startDemo(t, place, 'oratorio backend --demo --open');
+    const { width, height } = screen;
+    const context = await browser.newContext({ viewport: { width, height }, reducedMotion: 'reduce' });
+    t.teardown(() => context.close());
+    context.setDefaultTimeout(60_000);
+    const page = await context.newPage();
+    await page.goto(addressIn(demo.opened).href);
+    const hand = new Hand();
+    await hand.press(page.getByRole('link', { name: /^Add vouchers/ }));
+    const finding = page.getByRole('article', { name: 'The loop runs one step too far' });
+    await page.getByRole('button', { name: 'Publish 3 findings' }).waitFor();
+    await hand.press(finding.getByRole('button', { name: 'Publish only this…' }));
+    await dialog(page).getByRole('textbox').fill('One loop runs too far.');
+    t.same(await axe(page), []);
+    await hand.press(dialog(page).getByRole('button', { name: 'Publish 1 finding' }));
+    await page.getByText('Published', { exact: true }).first().waitFor();
+    const address = await page
+      .getByRole('link', { name: /^Add vouchers/ })
+      .first()
+      .getAttribute('href');
+    const published = await (await fetch(address ?? '')).text();
+    t.match(published, /One loop runs too far\./);
+    t.match(published, /The loop runs one step too far/);
+    t.notMatch(published, /A query is built from text/, 'the others are left out');
+    t.ok(hand.presses <= 4);
+    demo.child.kill('SIGINT');
+    await demo.ended;
+  });
 
   t.test(`${screen.name}: the palette of a workspace finds workspaces, their acts and conversations`, async (t) => {
     const page = await openPage(t, screen, shopRecord.page ?? '/');

@@ -1,14 +1,13 @@
 /** README's "A review in a minute", as a newcomer pastes it: an empty home, no terminal, the built product, a real browser. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
 import { launchBrowser } from '../browser.ts';
 import { blocksOf } from '../docs/tutorial-page.ts';
-import { command, makePlace, oratorio, type Place, processesUnder } from './harness.ts';
+import { addressIn, startDemo } from './demo.ts';
+import { makePlace, oratorio, processesUnder } from './harness.ts';
 import { visitAll, watched, withoutScripts } from './sweep.ts';
 
 t.setTimeout(600_000);
@@ -18,47 +17,6 @@ function pasted(): string {
   const readme = readFileSync(join(root, 'README.md'), 'utf8');
   const [, section = ''] = /\n## A review in a minute\n([\s\S]*?)\n## /.exec(readme) ?? [];
   return blocksOf(section)[0]?.text ?? '';
-}
-
-/** Runs a line of README, with a browser opener that only records. Resolves when the page was to be opened. */
-async function startDemo(t: Test, place: Place, line: string) {
-  const programs = join(place.root, 'programs');
-  const opened = join(place.root, 'opened');
-  mkdirSync(programs);
-  for (const opener of ['xdg-open', 'open']) {
-    writeFileSync(join(programs, opener), `#!/bin/sh\necho "$@" > '${opened}.new' && mv '${opened}.new' '${opened}'\n`);
-    chmodSync(join(programs, opener), 0o755);
-  }
-  const { ORATORIO_HOME: _, ORATORIO_LOG: __, ...env } = place.env;
-  writeFileSync(join(programs, 'oratorio'), `#!/bin/sh\nexec '${process.execPath}' '${command}' "$@"\n`, {
-    mode: 0o755,
-  });
-  const child = spawn('bash', ['-c', `exec ${line}`], {
-    cwd: place.root,
-    env: { ...env, PATH: `${programs}:${env['PATH']}` },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const ended = once(child, 'close');
-  t.teardown(() => child.kill('SIGKILL'));
-  let [stdout, stderr] = ['', ''];
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  const isReady = new Promise<void>((resolve, reject) => {
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      stdout += text;
-      if (stdout.includes('leaves nothing')) resolve();
-    });
-    void ended.then(() => reject(new Error(`the demo ended: ${stdout}${stderr}`)));
-  });
-  await isReady;
-  return { child, ended, opened, said: () => ({ stdout, stderr }) };
-}
-
-/** The address in the file that the browser is given. */
-function addressIn(opened: string): URL {
-  const file = fileURLToPath(readFileSync(opened, 'utf8').trim());
-  return new URL(JSON.parse(/replace\((".*")\)/.exec(readFileSync(file, 'utf8'))?.[1] ?? '""'));
 }
 
 t.test('a newcomer sees a review, publishes it, and Ctrl-C leaves nothing', async (t) => {
