@@ -1,11 +1,11 @@
-/** Every view of the served pages of the Hub and of a workspace: laptop and phone, light and dark, no foreign request. */
+/** Every view of the served pages of the Hub and of a workspace: laptop and phone, light and dark, keyboard, zoom, no foreign request. */
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
-import { openAt, visitAll, watched, withoutScripts } from './sweep.ts';
+import { openAt, operateAll, visitAll, watched, withoutScripts } from './sweep.ts';
 
 const hub = await startTestHub(t);
 const workspace = makeWorkspace(t, { ...quick, Provider: 'demo' });
@@ -45,34 +45,42 @@ async function open(page: Page, path: string): Promise<readonly string[]> {
   return [...new Set(links.flatMap((link) => (link ? [link.slice(2)] : [])))];
 }
 
-t.test('every view of the page of a workspace', async (t) => {
-  const threadId = await talk(t);
-  const page = await own.context.newPage();
-  const views = await open(page, record.page ?? '');
-  t.strictSame([...views].sort(), [
-    'actors',
-    'automations',
-    'chat',
-    'events',
-    'logs',
-    'overview',
-    'sessions',
-    'settings',
-  ]);
-  await visitAll(t, page, [...views, `chat/${threadId}`, `sessions/${threadId}`]);
-  await page.close();
-});
+/** Views in the navigation of each page: a new one is checked once it has a row. */
+const views = {
+  workspace: ['actors', 'automations', 'chat', 'events', 'logs', 'overview', 'sessions', 'settings'],
+  hub: ['actors', 'events', 'inbox', 'logs', 'now', 'overview', 'threads'],
+} as const;
+/** Views inside of views; `:thread` is a conversation that has ended. */
+const inner = {
+  workspace: [
+    'chat/:thread',
+    'chat/:thread?lens=changes',
+    'chat/:thread?lens=trace',
+    'chat/:thread?lens=chart',
+    'chat/:thread?lens=raw',
+    'sessions/:thread',
+    'sessions/:thread?view=log',
+    'sessions/:thread?view=list',
+  ],
+  hub: [],
+} as const;
 
-t.test('every view of the page of the Hub', async (t) => {
-  const page = await own.context.newPage();
-  const views = await open(page, '/');
-  t.strictSame([...views].sort(), ['actors', 'events', 'inbox', 'logs', 'now', 'overview', 'threads']);
-  await visitAll(t, page, views);
-});
+for (const kind of ['workspace', 'hub'] as const) {
+  t.test(`every view of the page of the ${kind}`, async (t) => {
+    const threadId = kind === 'workspace' ? await talk(t) : '';
+    const page = await own.context.newPage();
+    const found = await open(page, kind === 'workspace' ? (record.page ?? '') : '/');
+    t.strictSame([...found].sort(), views[kind]);
+    const all = [...views[kind], ...inner[kind].map((at) => at.replace(':thread', threadId))];
+    await visitAll(t, page, all);
+    await operateAll(t, page, all);
+    await page.close();
+  });
+}
 
 t.test('the threads of all workspaces: found, renamed and opened in their workspace', async (t) => {
-  const [page] = own.context.pages();
-  if (!page) throw new Error('the page of the Hub is open');
+  const page = await own.context.newPage();
+  await open(page, '/');
   await page.setViewportSize({ width: 1_440, height: 900 });
   await openAt(page, '/threads');
   // The waiting request stands above the rows.

@@ -1,4 +1,4 @@
-/** Checks views of the served product: two sizes of screen, light and dark, its real Content-Security-Policy. */
+/** Checks views of the served product: sizes of screen, zoom, light and dark, keyboard, motion, its real Content-Security-Policy. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { type PageWatch, watchPages } from '../page-watch.ts';
@@ -8,6 +8,10 @@ const screens = [
   { width: 1_440, height: 900 },
   { width: 390, height: 844 },
 ] as const;
+/** A laptop whose user has zoomed to 200 %. */
+const zoomed = { width: 720, height: 450 } as const;
+/** Most presses of Tab on a view. */
+const mostTabs = 250;
 
 export async function watched(
   t: Pick<Test, 'teardown'>,
@@ -31,7 +35,7 @@ const roots: Readonly<Record<string, string>> = {
 
 /** Selector of the view of an address. */
 function rootOf(at: string): string {
-  const [view = '', inside] = at.replace(/^\//, '').split('/');
+  const [view = '', inside] = at.replace(/^\//, '').replace(/\?.*/, '').split('/');
   return roots[inside === undefined ? view : `${view}/`] ?? `.view.${view}`;
 }
 
@@ -44,21 +48,97 @@ export async function openAt(page: Page, at: string): Promise<void> {
   await page.locator('[aria-busy=true]').waitFor({ state: 'detached' });
 }
 
+async function resize(page: Page, screen: { readonly width: number; readonly height: number }): Promise<void> {
+  await page.setViewportSize(screen);
+  await page.waitForFunction((width) => innerWidth === width, screen.width);
+}
+
+async function fits(t: Test, page: Page, at: string, width: number): Promise<void> {
+  const { scroll, client } = await page.evaluate(() => ({
+    scroll: document.documentElement.scrollWidth,
+    client: document.documentElement.clientWidth,
+  }));
+  t.ok(scroll <= client, `#/${at} fits ${width} px`, { scroll, client });
+}
+
 /** Opens each address (behind `#/`) in the tab, on a laptop and on a phone; in both themes axe finds nothing and nothing is pushed sideways. */
 export async function visitAll(t: Test, page: Page, addresses: readonly string[]): Promise<void> {
   for (const at of addresses) {
     await openAt(page, `/${at}`);
     for (const screen of screens) {
-      await page.setViewportSize(screen);
-      await page.waitForFunction((width) => innerWidth === width, screen.width);
-      const { scroll, client } = await page.evaluate(() => ({
-        scroll: document.documentElement.scrollWidth,
-        client: document.documentElement.clientWidth,
-      }));
-      t.ok(scroll <= client, `#/${at} fits ${screen.width} px`, { scroll, client });
+      await resize(page, screen);
+      await fits(t, page, at, screen.width);
       t.same(await axe(page), [], `#/${at} at ${screen.width} px`);
     }
   }
+}
+
+/** Opens each address: it fits at 200 %, nothing moves for users who want less motion, and Tab reaches every control. */
+export async function operateAll(t: Test, page: Page, addresses: readonly string[]): Promise<void> {
+  for (const at of addresses) {
+    await resize(page, screens[0]);
+    await openAt(page, `/${at}`);
+    t.same(await moving(page), [], `#/${at} without motion`);
+    t.same(await unreachable(page), [], `#/${at} by keyboard`);
+    await resize(page, zoomed);
+    await fits(t, page, at, zoomed.width);
+  }
+}
+
+/** Animations that run although the user has asked for less motion. */
+const moving = (page: Page): Promise<string[]> =>
+  page.evaluate(() =>
+    document.getAnimations().flatMap((animation) => {
+      const { duration = 0 } = animation.effect?.getTiming() ?? {};
+      const target = animation.effect instanceof KeyframeEffect ? animation.effect.target : null;
+      const isSeen = animation.playState === 'running' && Number(duration) > 100;
+      return isSeen ? [`${target?.className.toString()} for ${String(duration)} ms`] : [];
+    }),
+  );
+
+/** Controls of the view that Tab does not reach, and those that it reaches without a mark. */
+async function unreachable(page: Page): Promise<string[]> {
+  const controls = 'main :is(a[href], button, input:not([type=radio]), select, textarea, summary, [tabindex="0"])';
+  await page.evaluate(() => {
+    (document.activeElement as HTMLElement | null)?.blur();
+    getSelection()?.removeAllRanges();
+    document.body.tabIndex = -1;
+    document.body.focus();
+    document.body.removeAttribute('tabindex');
+  });
+  const faults = new Set<string>();
+  for (let presses = 0; presses < mostTabs; presses += 1) {
+    await page.keyboard.press('Tab');
+    const found = await page.evaluate(() => {
+      const element = document.activeElement;
+      if (!element || element === document.body) return null;
+      const isAgain = element.hasAttribute('data-tabbed');
+      element.setAttribute('data-tabbed', '');
+      // A box around a field may have the mark of both.
+      const around = [element, element.parentElement, element.parentElement?.parentElement];
+      const isMarked = around.some((each) => {
+        if (!each) return false;
+        const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(each);
+        return (outlineStyle !== 'none' && outlineWidth !== '0px') || boxShadow !== 'none';
+      });
+      return { isAgain, fault: isMarked ? null : `no mark: ${element.outerHTML.slice(0, 120)}` };
+    });
+    if (found?.fault) faults.add(found.fault);
+    if (found === null || found.isAgain) break;
+  }
+  const missed = await page.evaluate((controls) => {
+    const all = [...document.querySelectorAll<HTMLElement>(controls)];
+    return all
+      .filter(
+        (element) => element.tabIndex >= 0 && !element.matches(':disabled') && !element.hasAttribute('data-tabbed'),
+      )
+      .filter((element) => element.checkVisibility({ visibilityProperty: true }) && !element.closest('[inert]'))
+      .map((element) => `not reached: ${element.outerHTML.slice(0, 120)}`);
+  }, controls);
+  await page.evaluate(() => {
+    for (const element of document.querySelectorAll('[data-tabbed]')) element.removeAttribute('data-tabbed');
+  });
+  return [...faults, ...missed];
 }
 
 /** Texts of pages for readers without scripts. */
