@@ -99,7 +99,8 @@ export interface ThreadStore {
   /** Inserts, or replaces the turn with the same id. */
   putTurn(turn: StoredTurn): void;
   turn(threadId: string, turnId: string): StoredTurn | undefined;
-  turnCount(threadId: string): number;
+  /** @param most number after which counting ends; default: none */
+  turnCount(threadId: string, most?: number): number;
   /** Number of the next turn id (`turn_001`): one more than the highest ever used in this thread, also after a rollback. */
   nextTurnNumber(threadId: string): number;
   /** Number of the next item of a thread. */

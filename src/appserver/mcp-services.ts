@@ -88,9 +88,16 @@ export class McpServices {
     return this.#loaded?.expand(command, argumentsText);
   }
 
-  /** The input itself, at once, when it names no prompt and no resource of a server. @throws AgentError mcpReferenceFailed */
-  resolve(input: readonly InputPart[]): readonly InputPart[] | Promise<readonly InputPart[]> {
-    return this.#loaded?.resolve(input) ?? input;
+  /**
+   * The input itself, at once, when it names no prompt and no resource of a server, or may name none. @throws AgentError mcpReferenceFailed
+   *
+   * @param mayRefer asked only where there are servers
+   */
+  resolve(
+    input: readonly InputPart[],
+    mayRefer: () => boolean,
+  ): readonly InputPart[] | Promise<readonly InputPart[]> {
+    return this.#loaded && mayRefer() ? this.#loaded.resolve(input) : input;
   }
 
   async test(what: string | McpServerSettings, name?: string): Promise<McpTestResult> {

@@ -240,8 +240,7 @@ function withReferences<T>(
   input: readonly InputPart[],
   use: (resolved: readonly InputPart[]) => T,
 ): T | Promise<T> {
-  const { config } = runtime.threads.read(threadId, { includeTurns: false });
-  const resolved = config?.readOnly === true ? input : mcp.resolve(input);
+  const resolved = mcp.resolve(input, () => !runtime.threads.isReadOnly(threadId));
   return resolved instanceof Promise ? resolved.then(use) : use(resolved);
 }
 

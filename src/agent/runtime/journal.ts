@@ -36,8 +36,8 @@ export interface Journal {
   add(owner: JournalOwner, write: (() => void) | undefined, event: ThreadEvent | undefined, onSaved?: () => void): void;
   /** Writes at once, so that a power cut does not lose it. Resolves after the commit; never resolves if the commit fails. */
   secure(owner: JournalOwner, write: () => void): Promise<void>;
-  /** Resolves after the commit of the pending writes of this owner; never resolves if the commit fails. */
-  committed(owner: JournalOwner): Promise<void>;
+  /** Resolves after the commit of the pending writes of this owner; never resolves if the commit fails. Undefined: no write is pending. */
+  committed(owner: JournalOwner): Promise<void> | undefined;
   /**
    * Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it.
    *
@@ -76,7 +76,7 @@ export class VolatileJournal implements Journal {
     write();
   }
 
-  async committed(): Promise<void> {
+  committed(): undefined {
     // Nothing is pending.
   }
 
@@ -143,11 +143,9 @@ export class DurableJournal implements Journal {
   }
 
   /** Waits for the scheduled commit: a commit for each of many turns would cost far more than one for all. */
-  async committed(owner: JournalOwner): Promise<void> {
-    if (!this.#entries.some((entry) => entry.owner === owner)) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.add(owner, undefined, undefined, resolve);
-    await promise;
+  committed(owner: JournalOwner): Promise<void> | undefined {
+    if (!this.#entries.some((entry) => entry.owner === owner)) return undefined;
+    return new Promise((resolve) => this.add(owner, undefined, undefined, resolve));
   }
 
   flush(threadId?: string): void {

@@ -5,10 +5,15 @@ import { isSearchable, itemsDue, textOf } from './texts.ts';
 /** Approximate time in milliseconds that others wait for one step. */
 const stepMs = 10;
 
-const nextDue = `SELECT textsDue.turn AS turn FROM textsDue JOIN turns ON turns.key = textsDue.turn
-  WHERE status NOT IN ('running', 'waitingApproval') LIMIT 1`;
+/** Turns of one statement. */
+const turnsAtOnce = 20;
+
+const ended = `SELECT json_group_array(turn) AS turns FROM (
+  SELECT turn FROM textsDue JOIN turns ON turns.key = turn WHERE status NOT IN ('running', 'waitingApproval') LIMIT ${turnsAtOnce})`;
+const areThese = 'textsDue.turn IN (SELECT value FROM json_each(?))';
+const noTurns = '[]';
 const addTexts = `INSERT OR REPLACE INTO texts (rowid, text)
-  SELECT items.key, ${textOf('items.json')} FROM ${itemsDue} WHERE textsDue.turn = ? AND ${isSearchable('items.json')}`;
+  SELECT items.key, ${textOf('items.json')} FROM ${itemsDue} WHERE ${areThese} AND ${isSearchable('items.json')}`;
 
 /** Adds the texts of ended turns to the index, many in one commit. Searches read the texts of other turns from their items. */
 export class TextIndex {
@@ -44,15 +49,19 @@ export class TextIndex {
 
   /** @returns whether turns are left */
   #isMoreAfter(until: number): boolean {
-    if (!this.#database.get(nextDue)) return false;
-    return this.#database.together(() => {
-      for (let row = this.#database.get(nextDue); row; row = this.#database.get(nextDue)) {
-        if (performance.now() > until) return true;
-        const turn = Number(row['turn']);
-        this.#database.run(addTexts, turn);
-        this.#database.run('DELETE FROM textsDue WHERE turn = ?', turn);
+    let turns = this.#ended;
+    if (turns === noTurns) return false;
+    this.#database.together(() => {
+      for (; turns !== noTurns && performance.now() < until; turns = this.#ended) {
+        this.#database.run(addTexts, turns);
+        this.#database.run(`DELETE FROM textsDue WHERE ${areThese}`, turns);
       }
-      return false;
     });
+    return turns !== noTurns;
+  }
+
+  /** Keys of some ended turns, as JSON. */
+  get #ended(): string {
+    return String(this.#database.get(ended)?.['turns']);
   }
 }

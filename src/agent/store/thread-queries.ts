@@ -38,8 +38,9 @@ export class ThreadQueries {
     return text === null ? undefined : String(text);
   }
 
-  turnCount(threadId: string): number {
-    const row = this.#rows.get(`SELECT count(*) AS count FROM turns WHERE thread = ${threadKey}`, threadId);
+  turnCount(threadId: string, most = Number.MAX_SAFE_INTEGER): number {
+    const turns = `SELECT 1 FROM turns WHERE thread = ${threadKey} LIMIT ?2`;
+    const row = this.#rows.get(`SELECT count(*) AS count FROM (${turns})`, threadId, most);
     return Number(row?.['count']);
   }
 

@@ -136,6 +136,11 @@ export class ThreadCatalog {
     this.#tools.serve(threadId, tools);
   }
 
+  /** Whether the thread may use only built-in tools that read. @throws AgentError threadNotFound */
+  isReadOnly(threadId: string): boolean {
+    return this.#registry.get(threadId).config?.readOnly === true;
+  }
+
   /** Whether an external agent does the turns of the thread. @throws AgentError threadNotFound */
   isDelegated(threadId: string): boolean {
     const { agent } = this.#registry.get(threadId).config ?? {};

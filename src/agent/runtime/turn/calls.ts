@@ -187,7 +187,8 @@ export class TurnCalls {
       appendixOf: async (reviewed, result) => {
         const instructions = await this.#instructionsFor(reviewed);
         // A hook may have effects, so the result of its call is on disk before it runs.
-        if (this.#hasHooks) await Promise.race([thread.journal.committed(record), rejectionOf(signal)]);
+        const committed = this.#hasHooks ? thread.journal.committed(record) : undefined;
+        if (committed) await Promise.race([committed, rejectionOf(signal)]);
         return instructions + (await this.#options.hooks.afterCall(reviewed, result, signal));
       },
       onStart: (reviewed) => this.#start(reviewed),

@@ -90,7 +90,8 @@ export class TurnInference {
     this.#volume.beginAnswer();
     this.#price = provider.facts?.(request.model)?.price;
     // Results that the model has seen must survive a kill.
-    await Promise.race([thread.journal.committed(record), rejectionOf(signal)]);
+    const committed = thread.journal.committed(record);
+    if (committed) await Promise.race([committed, rejectionOf(signal)]);
     await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
       onUsed: (use) => {
         // The trace has the answer before its usage.

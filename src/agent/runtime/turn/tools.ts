@@ -25,7 +25,8 @@ export class TurnTools {
   }
 
   /** Stops offering these tools. */
-  leaveOut(names: Iterable<string>): void {
+  leaveOut(names: readonly string[]): void {
+    if (names.length === 0) return;
     for (const name of names) {
       this.#client.delete(name);
       this.#server.delete(name);
