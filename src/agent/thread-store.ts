@@ -99,8 +99,9 @@ export interface ThreadStore {
   /** Inserts, or replaces the turn with the same id. */
   putTurn(turn: StoredTurn): void;
   turn(threadId: string, turnId: string): StoredTurn | undefined;
-  /** @param most number after which counting ends; default: none */
-  turnCount(threadId: string, most?: number): number;
+  turnCount(threadId: string): number;
+  /** Whether the thread has more than one turn. */
+  hasSeveralTurns(threadId: string): boolean;
   /** Number of the next turn id (`turn_001`): one more than the highest ever used in this thread, also after a rollback. */
   nextTurnNumber(threadId: string): number;
   /** Number of the next item of a thread. */

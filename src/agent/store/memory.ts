@@ -111,8 +111,12 @@ export class MemoryStore implements ThreadStore {
     return this.#threads.get(threadId)?.turns.get(turnId);
   }
 
-  turnCount(threadId: string, most = Number.POSITIVE_INFINITY): number {
-    return Math.min(most, this.#threads.get(threadId)?.turns.size ?? 0);
+  turnCount(threadId: string): number {
+    return this.#threads.get(threadId)?.turns.size ?? 0;
+  }
+
+  hasSeveralTurns(threadId: string): boolean {
+    return this.turnCount(threadId) > 1;
   }
 
   nextTurnNumber(threadId: string): number {

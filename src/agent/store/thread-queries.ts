@@ -38,10 +38,14 @@ export class ThreadQueries {
     return text === null ? undefined : String(text);
   }
 
-  turnCount(threadId: string, most = Number.MAX_SAFE_INTEGER): number {
-    const turns = `SELECT 1 FROM turns WHERE thread = ${threadKey} LIMIT ?2`;
-    const row = this.#rows.get(`SELECT count(*) AS count FROM (${turns})`, threadId, most);
+  turnCount(threadId: string): number {
+    const row = this.#rows.get(`SELECT count(*) AS count FROM turns WHERE thread = ${threadKey}`, threadId);
     return Number(row?.['count']);
+  }
+
+  hasSeveralTurns(threadId: string): boolean {
+    const second = `SELECT 1 FROM turns WHERE thread = ${threadKey} LIMIT 1 OFFSET 1`;
+    return this.#rows.get(second, threadId) !== undefined;
   }
 
   turns(threadId: string, { limit, before }: TurnRange): readonly Turn[] {

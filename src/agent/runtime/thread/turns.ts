@@ -413,7 +413,7 @@ export class Turns {
   /** @param input of a turn that begins: the first one names the thread */
   #publishRuntime(threadId: string, input?: readonly InputPart[]): void {
     if (this.#registry.isUnlisted(threadId)) return;
-    const isFirst = input && this.#registry.storeOf(threadId).turnCount(threadId, 2) === 1;
+    const isFirst = input && !this.#registry.storeOf(threadId).hasSeveralTurns(threadId);
     const firstInput = isFirst && firstWords(writtenIn(input));
     this.#services.feed.broadcast({
       method: 'thread/runtimeChanged',
