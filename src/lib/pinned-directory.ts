@@ -62,7 +62,8 @@ export class PinnedDirectory {
 
   /** Loss of this directory, or of another one in which work is done. Undefined: both paths lead to their directories. */
   lossOf(path: string): DirectoryLoss | undefined {
-    if (this.loss || path === this.path) return this.loss;
+    const { loss } = this;
+    if (loss || path === this.path) return loss;
     const held = this.#held.get(path);
     if (held) return held.pin.loss;
     return existsSync(path) ? undefined : { kind: 'gone', message: ofConversation.gone(path) };

@@ -56,7 +56,8 @@ export class TurnControl {
     requireWorkspace(workspace);
     // The directory may be missing, or a link, since the last turn.
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
-    requireWorkspace(workspace, this.#turns.pathOf(thread));
+    const path = this.#turns.pathOf(thread);
+    if (path !== workspace?.path) requireWorkspace(workspace, path);
     // The chat API passes the texts of its callers on unchanged.
     const resolved = options?.tools === undefined ? this.#resolve(thread, input) : input;
     const run = this.#turns.start(thread, resolved, asker, options);

@@ -42,8 +42,9 @@ export function withRealPath(config: ThreadConfig, roots: readonly string[]): Th
 export function requireWorkspace(workspace: PinnedDirectory | undefined, path = workspace?.path): void {
   if (!workspace || path === undefined) return;
   const loss = workspace.lossOf(path);
+  if (!loss) return;
   const lost = workspace.loss ? workspace.path : path;
-  if (loss) throw new AgentError('workspaceLost', { path: lost, kind: loss.kind }, loss.message);
+  throw new AgentError('workspaceLost', { path: lost, kind: loss.kind }, loss.message);
 }
 
 /** Refuses a change of the directory or the agent of a thread, and an end of its read-only mode. @throws AgentError workspaceOverrideRefused */

@@ -11,6 +11,7 @@ export const factsVersion = 1;
 const readableVersions = [factsVersion - 1, factsVersion];
 /** Options that may be long and never change: they are saved once. */
 const requestOptions = ['history', 'instructions', 'clientTools', 'responseFormat'] as const;
+const withoutRequest: TurnOptions = Object.fromEntries(requestOptions.map((name) => [name, undefined]));
 /** Longest row, which each step writes again. A turn with a longer row ends with its process. */
 const maxFactsChars = 65_536;
 
@@ -118,7 +119,7 @@ export interface ResumedTurn {
 /** Writes facts as JSON; undefined: they are too long to be saved with each step. */
 export function textOfFacts(facts: Omit<TurnFacts, 'version'>): string | undefined {
   const { alsoStore: _, beforeEffects: __, toolResults: ___, ...all } = facts.options;
-  const options: TurnOptions = { ...all, ...Object.fromEntries(requestOptions.map((name) => [name, undefined])) };
+  const options: TurnOptions = { ...all, ...withoutRequest };
   const text = JSON.stringify({ ...facts, version: factsVersion, program: version, options });
   return text.length > maxFactsChars ? undefined : text;
 }
