@@ -8,7 +8,7 @@ import { dashboardToken, readAppServer, workspaceFiles } from '../src/supervise/
 import { start, until } from './harness.ts';
 import { makePlace, type Place } from './hub.ts';
 
-const program = join(import.meta.dirname, '..', 'dist', 'appserver', 'main.cjs');
+const ownProgram = join(import.meta.dirname, '..', 'dist', 'appserver', 'main.cjs');
 
 export interface AgentServer {
   readonly pid: number;
@@ -27,6 +27,8 @@ export interface AgentServerOptions {
   /** Fills the workspace, and the directory of its state, before the server starts. */
   readonly prepare?: (workspacePath: string, stateDirectory: string) => void;
   readonly core?: number;
+  /** Default: the one of this build. */
+  readonly program?: string | undefined;
   /** Directory of compiled code, as the Hub names one. */
   readonly compileCache?: string | undefined;
 }
@@ -56,6 +58,7 @@ function makeWorkspace(place: Place, { config, prepare }: AgentServerOptions): s
 export async function startAgentServer(options: AgentServerOptions): Promise<AgentServer> {
   const place = makePlace();
   const workspacePath = makeWorkspace(place, options);
+  const { program = ownProgram } = options;
   const from = performance.now();
   const { pid, child, stop } = start({
     command: process.execPath,

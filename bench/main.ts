@@ -30,6 +30,7 @@ import { reviewSync } from './review-sync.ts';
 import { sseFanout } from './sse-fanout.ts';
 import { traces } from './traces.ts';
 import { transitionToWire } from './transition-to-wire.ts';
+import { turnCost } from './turn-cost.ts';
 
 const benchmarks: readonly Benchmark[] = [
   sseFanout,
@@ -40,6 +41,7 @@ const benchmarks: readonly Benchmark[] = [
   agentChat,
   responses,
   agentRuntime,
+  turnCost,
   agentCraft,
   killedTurns,
   gitProtection,
@@ -65,6 +67,7 @@ const { values, positionals } = parseArgs({
     quick: { type: 'boolean', default: false },
     rounds: { type: 'string' },
     long: { type: 'boolean', default: false },
+    against: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 });
@@ -72,11 +75,12 @@ const { values, positionals } = parseArgs({
 function help(): string {
   const names = benchmarks.map(({ name, title }) => `  ${name.padEnd(20)} ${title}`);
   return [
-    'npm run bench -- [--quick] [--long] [--rounds N] [name…]',
+    'npm run bench -- [--quick] [--long] [--against DIR] [--rounds N] [name…]',
     '',
     ...names,
     '',
     'Without a name: all. --quick: one short round, results in bench/results/*.local.json. --long: the page is watched for ten minutes.',
+    '--against: root of another checkout, built, with which turn-cost is paired.',
   ].join('\n');
 }
 
@@ -94,6 +98,7 @@ async function main(): Promise<number> {
   const context: Context = {
     quick: values.quick,
     long: values.long,
+    against: values.against,
     rounds: Number(values.rounds ?? (values.quick ? 1 : 5)),
   };
   const isPartial = context.quick || context.rounds < 5;

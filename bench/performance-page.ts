@@ -16,6 +16,7 @@ const order = [
   'agent-chat',
   'responses',
   'agent-runtime',
+  'turn-cost',
   'agent-craft',
   'git-protection',
   'models',

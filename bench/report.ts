@@ -34,6 +34,8 @@ export interface Context {
   readonly rounds: number;
   /** Phases of a minute take ten. */
   readonly long?: boolean;
+  /** Root of another built checkout to compare with. */
+  readonly against?: string | undefined;
 }
 
 export interface Benchmark {

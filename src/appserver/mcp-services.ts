@@ -93,10 +93,7 @@ export class McpServices {
    *
    * @param mayRefer asked only where there are servers
    */
-  resolve(
-    input: readonly InputPart[],
-    mayRefer: () => boolean,
-  ): readonly InputPart[] | Promise<readonly InputPart[]> {
+  resolve(input: readonly InputPart[], mayRefer: () => boolean): readonly InputPart[] | Promise<readonly InputPart[]> {
     return this.#loaded && mayRefer() ? this.#loaded.resolve(input) : input;
   }
 
