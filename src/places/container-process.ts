@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ContainerHandle } from '../protocol/index.ts';
 import type { ProcessExit } from '../supervise/index.ts';
-import { type ContainerDetails, type EngineApi, EngineAwayError } from './engine-api.ts';
+import { type ContainerDetails, type EngineApi, EngineAwayError, EngineRefusal } from './engine-api.ts';
 import type { PlacedProcess } from './place.ts';
 import type { Relay } from './relay.ts';
 
@@ -14,6 +14,9 @@ const signalOf = (number: number): string | null =>
 
 const retryMs = 500;
 const pingMs = 10_000;
+
+/** A fault of the engine itself, e.g. while it starts again: the next try may succeed. */
+const isFault = (error: unknown): boolean => error instanceof EngineRefusal && error.status >= 500;
 
 export interface ContainerProcessOptions {
   readonly engine: EngineApi;
@@ -52,7 +55,7 @@ export function containerProcess({
     for (const listener of listeners) listener(lost);
   }
 
-  /** Repeats the work until the engine answers. An error of another kind is thrown. */
+  /** Repeats the work until the engine answers without a fault of its own. An error of another kind is thrown. */
   async function persist<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -60,8 +63,9 @@ export function containerProcess({
         report(false);
         return result;
       } catch (error) {
-        if (!(error instanceof EngineAwayError) || following.signal.aborted) throw error;
-        report(true);
+        const isAway = error instanceof EngineAwayError;
+        if (following.signal.aborted || !(isAway || isFault(error))) throw error;
+        if (isAway) report(true);
         await pause(retryMs, undefined, { signal: following.signal, ref: false });
       }
     }
