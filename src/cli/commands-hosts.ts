@@ -9,7 +9,7 @@ export const hostCommands: readonly CommandSpec[] = [
     name: 'hosts',
     describe: [
       'List the other machines that this Hub reaches by ssh.',
-      'With the state of each connection, the version there, and the next step where one is needed. Agents continue while a machine is unreachable.',
+      'Prints the state of each connection, the remote version, and the next step if you have to act. Agents continue while a machine is unreachable.',
     ],
     options: [noStart, json],
     examples: ['hosts', 'hosts --json'],
@@ -19,12 +19,12 @@ export const hostCommands: readonly CommandSpec[] = [
     name: 'hosts add',
     describe: [
       'Add a machine with its own Hub.',
-      'Asks ssh for its key and passphrase at a terminal, starts the Hub there, and stores the host in your settings. Later connections use only keys that need no prompt.',
+      'Lets ssh ask for the host key and a passphrase at a terminal, starts the remote Hub, and saves the host in your settings. Later connections use only keys that need no prompt.',
     ],
     argument: { name: 'ssh', completes: 'nothing' },
     options: [
-      { name: 'name', value: 'name', describe: 'Use this name; default: that of the machine' },
-      { name: 'program', value: 'path', describe: 'Run this program there; default: oratorio' },
+      { name: 'name', value: 'name', describe: 'Use this name; default: name of the machine' },
+      { name: 'program', value: 'path', describe: 'Run this remote command; default: oratorio' },
       noStart,
       json,
     ],
@@ -41,7 +41,7 @@ export const hostCommands: readonly CommandSpec[] = [
   },
   {
     name: 'hosts enable',
-    describe: ['Connect a machine, again after a refusal.'],
+    describe: ['Connect a machine, or reconnect it after a refusal.'],
     argument: host,
     options: [noStart, json],
     examples: ['hosts enable build'],

@@ -9,7 +9,7 @@ import { hostNamed, notConnected, type RemoteWorkspace } from './remote.ts';
 const passed = ['thread', 'model', 'effort'] as const;
 const switches = ['plan', 'yes'] as const;
 
-/** The command line of the same conversation on its own machine, for the shell there. */
+/** Command line for the remote shell that opens the same conversation. */
 export function remoteChatCommand(
   program: string,
   path: string,
@@ -25,8 +25,8 @@ export function remoteChatCommand(
 }
 
 /**
- * Talks to a workspace of another machine: the program there runs at this terminal, over the connection of the Hub. When the line is
- * lost, its turn goes on.
+ * Chats with a workspace of another machine: runs the remote program at this terminal, over the connection of the Hub. When the
+ * connection is lost, the turn continues.
  */
 export async function chatOnHost(context: CommandContext, { host: name, path }: RemoteWorkspace): Promise<number> {
   const { home, env, signal } = context;

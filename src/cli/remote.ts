@@ -11,13 +11,13 @@ export interface RemoteWorkspace {
 
 const shape = /^([a-z][a-z0-9-]{1,31}):(\/[^\0\r\n]*)$/;
 
-/** The workspace of another machine that an argument names; undefined for a path of this machine. */
+/** Parses an argument as a workspace of another machine; undefined for a path of this machine. */
 export function remoteWorkspace(named: string | boolean | undefined): RemoteWorkspace | undefined {
   const [, host, path] = typeof named === 'string' ? (shape.exec(named) ?? []) : [];
   return host === undefined || path === undefined ? undefined : { host, path };
 }
 
-/** All hosts; none for a Hub of an earlier version. */
+/** All hosts; empty for a Hub of an earlier version. */
 export async function hostsOf(hub: HubClient, signal: AbortSignal): Promise<HostAnswer[]> {
   try {
     return await hub.hosts({ signal });
@@ -36,7 +36,7 @@ export async function hostNamed(hub: HubClient, name: string, { signal }: Comman
   throw new CliError('failure', `There is no host ${name}.`, hint, 'hostUnknown');
 }
 
-/** The failure of a host that is not connected, with its next step. */
+/** Error for a host that is not connected, with the next step. */
 export const notConnected = ({ name, state, reason, next, phase }: HostAnswer): CliError =>
   new CliError(
     'failure',

@@ -8,9 +8,9 @@ export interface HubAddress {
   readonly apiBaseUrl: string;
   /** Absent: only `GET /v1/status` is possible. */
   readonly token?: string;
-  /** Unix socket that leads to this address, as the end of a tunnel. */
+  /** Unix socket of a tunnel to this address. */
   readonly socketPath?: string;
-  /** Longest answer in bytes; a longer one counts as invalid. Absent: no limit. */
+  /** Size limit of an answer in bytes; a longer answer is invalid. Absent: no limit. */
   readonly maxAnswerBytes?: number;
 }
 

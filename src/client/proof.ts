@@ -20,7 +20,7 @@ export interface ProofRequest {
   /** Base address of the server. */
   readonly url: string;
   readonly token: string;
-  /** Unix socket that leads to that address. */
+  /** Unix socket of a tunnel to that address. */
   readonly socketPath?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds for the whole exchange. */

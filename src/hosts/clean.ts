@@ -1,10 +1,10 @@
 import { visible, withoutTokens } from '../lib/index.ts';
 
-/** Deepest nesting of an answer; more is cut, for no answer of ours is deeper. */
+/** Nesting depth beyond which an answer is cut. Answers of a genuine Hub are less deep. */
 const maxDepth = 16;
 
 /**
- * Makes every text of a remote answer safe to show and takes tokens out. Names of fields stay: they are read by name only.
+ * Makes every text of a remote answer safe to show and removes tokens. Field names stay unchanged, because only known names are read.
  *
  * @param value parsed JSON
  */

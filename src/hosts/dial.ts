@@ -5,38 +5,39 @@ import { version as ownVersion, RemoteAddress } from '../protocol/index.ts';
 import { HostFailure, lastLine, sshFailure } from './failure.ts';
 import { addressCommand, type RemoteEnd, type SshLine } from './ssh.ts';
 
-/** Longest answer of a remote Hub: 5 000 workspaces need about 7 MB. */
+/** Size limit of an answer from a remote Hub. 5,000 workspaces need about 7 MB. */
 const maxAnswerBytes = 16 * 1_048_576;
 
-/** Exit codes of a shell that does not find a program, or may not run it. */
+/** Exit codes of a shell that cannot find a program, or is not allowed to run it. */
 const noProgram: ReadonlySet<number | null> = new Set([126, 127]);
 
-/** Reads the answer of `hub address`. A login shell may print before it. @throws HostFailure */
+/** Reads the output of `hub address`, after any output of a login shell. @throws HostFailure */
 export function remoteAddressIn({ exitCode, stdout, stderr }: RemoteEnd): RemoteAddress {
   const line = stdout.split('\n').findLast((each) => each.startsWith('{')) ?? '';
   const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), RemoteAddress), line);
   if (exitCode === 0 && parsed.success) return parsed.output;
-  // The code of ssh itself.
+  // Exit code of ssh itself.
   if (exitCode === 255) throw sshFailure(stderr);
   const words = lastLine(stderr);
-  if (noProgram.has(exitCode)) throw new HostFailure('noProgram', words || 'The program was not found there.');
+  if (noProgram.has(exitCode))
+    throw new HostFailure('noProgram', words || 'The remote machine cannot find the program.');
   // An earlier version has no such command.
   if (/unknown (?:command|argument|option)|needs a subcommand|not a command/i.test(stderr) || exitCode === 0)
-    throw new HostFailure('version', `The version there does not know "hub address". ${words}`.trim());
-  throw new HostFailure(null, words || `"hub address" ended with ${exitCode ?? 'a signal'}.`);
+    throw new HostFailure('version', `The remote version does not have the command "hub address". ${words}`.trim());
+  throw new HostFailure(null, words || `The remote command "hub address" failed with ${exitCode ?? 'a signal'}.`);
 }
 
 const minorOf = (version: string): readonly number[] => version.split(/[.+-]/).slice(0, 2).map(Number);
 
-/** The remote may be of the same minor version or an earlier one. @throws HostFailure `version` */
+/** Accepts a remote Hub of this minor version or an earlier one. @throws HostFailure `version` */
 export function requireVersion(remote: string, own: string = ownVersion): void {
   const [major = Number.NaN, minor = Number.NaN] = minorOf(remote);
   const [ownMajor = 0, ownMinor = 0] = minorOf(own);
   if (major === ownMajor && minor <= ownMinor) return;
-  throw new HostFailure('version', `Oratorio is ${remote.slice(0, 40)} there and ${own} here.`);
+  throw new HostFailure('version', `The host runs Oratorio ${remote.slice(0, 40)}; this machine runs ${own}.`);
 }
 
-/** Asks for the address of the remote Hub, and opens the tunnel to it. @throws HostFailure */
+/** Requests the address of the remote Hub, then opens the tunnel to it. @throws HostFailure */
 export async function openTunnel(
   line: SshLine,
   program: string,
@@ -49,24 +50,24 @@ export async function openTunnel(
   return { address: { apiBaseUrl, token, socketPath, maxAnswerBytes }, version };
 }
 
-/** Has the Hub at the other end prove that it holds the token. @throws HostFailure */
+/** Verifies that the Hub at the other end of the tunnel holds the token. @throws HostFailure */
 export async function prove(address: HubAddress & { readonly token: string }, signal: AbortSignal): Promise<void> {
   const { apiBaseUrl: url, token, socketPath } = address;
   try {
     await proveServer({ role: 'hub', url, token, socketPath, signal });
   } catch (error) {
     if (!(error instanceof ServerNotProvenError)) throw error;
-    // A Hub that ends between the two questions is tried again.
+    // A Hub that ends during the exchange is unreachable, not refused.
     throw new HostFailure(error.reason === 'unreachable' ? null : 'notProven', error.message);
   }
 }
 
 export const clientOf = (address: HubAddress): HubClient => new HubClient(address, { isProven: true });
 
-/** The failure that an error of a request means for the connection. */
+/** Converts an error of a request to a failure of the connection. */
 export function failureOf(error: unknown): HostFailure {
   if (error instanceof HostFailure) return error;
   if (error instanceof HubRequestError && error.code === 'tokenRevoked')
-    return new HostFailure('notProven', 'The token of this machine was revoked there.');
+    return new HostFailure('notProven', 'The remote Hub has revoked the token of this machine.');
   return new HostFailure(null, lastLine(messageOf(error)));
 }

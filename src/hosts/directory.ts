@@ -5,31 +5,31 @@ import { join } from 'node:path';
 import { ensurePrivateDirectory } from '../lib/index.ts';
 import { endRecorded } from '../supervise/index.ts';
 
-/** Files of one host: the control path of its `ssh`, and the socket at our end of the tunnel. */
+/** Files of one host: the control path of its `ssh`, and the socket at the local end of the tunnel. */
 export interface HostFiles {
-  /** Directory of the records of processes. */
+  /** Directory of the process records. */
   readonly records: string;
   readonly control: string;
   readonly socket: string;
 }
 
-/** Longest path of a socket that every system takes; `ssh` adds 17 characters while it makes its own. */
+/** Longest socket path that every system accepts. `ssh` adds 17 characters while it creates a socket. */
 const maxSocketPath = 103;
 const temporaryEnd = 17;
 
 /** `<home>/hub/hosts` */
 const recordsOf = (home: string): string => join(home, 'hub', 'hosts');
 
-/** A path in which `ssh` expands nothing. */
+/** Path without characters that `ssh` expands. */
 const plain = /^[\w./@+=,-]+$/;
 
-/** A short directory for the sockets of a home whose path does not fit. Its name is the home's; its rights are checked. */
+/** Short directory for the sockets of a home whose path is too long. Its name is derived from the home, and its owner is checked. */
 function shortDirectory(home: string): string {
   const uid = process.getuid?.() ?? 0;
   return join(tmpdir(), `oratorio-${uid}-${createHash('sha256').update(home).digest('hex').slice(0, 12)}`);
 }
 
-/** Makes the directories (0700) and names the files. @throws Error when a directory belongs to another user */
+/** Creates the directories (0700) and returns the paths of the files. @throws Error when a directory belongs to another user */
 export function hostFiles(home: string, name: string): HostFiles {
   const records = recordsOf(home);
   ensurePrivateDirectory(records);
@@ -42,7 +42,7 @@ export function hostFiles(home: string, name: string): HostFiles {
   return { records, control: join(directory, `${name}.ctl`), socket: join(directory, `${name}.sock`) };
 }
 
-/** Ends every `ssh` that a killed Hub of this home has left. @returns their number */
+/** Ends every `ssh` that a killed Hub of this home left running. @returns number of ended processes */
 export const endLeftHosts = (home: string): Promise<number> => endRecorded(recordsOf(home));
 
 /** Removes the sockets of a host whose `ssh` has ended. */

@@ -1,7 +1,7 @@
 import type { HostRefusal } from '../../machines/index.ts';
 import { visible } from '../lib/index.ts';
 
-/** Failure of a connection to a host. `refusal` is null for one that another attempt may resolve. */
+/** Failure of a connection to a host. `refusal` is null if another attempt may succeed. */
 export class HostFailure extends Error {
   override readonly name = 'HostFailure';
   readonly refusal: HostRefusal | null;
@@ -12,7 +12,7 @@ export class HostFailure extends Error {
   }
 }
 
-/** Words of OpenSSH, which it never translates. The first match counts: a changed key is followed by a refused log-in. */
+/** Messages of OpenSSH, which are never translated. The first match counts: a refused log-in follows a changed host key. */
 const sshWords: readonly (readonly [RegExp, HostRefusal])[] = [
   [/host key verification failed|remote host identification has changed|no \S+ host key is known/i, 'hostKey'],
   [
@@ -23,13 +23,13 @@ const sshWords: readonly (readonly [RegExp, HostRefusal])[] = [
 
 const maxReason = 300;
 
-/** Last line of a program of the other side, safe to show in one line. */
+/** Last line of a remote program's output, safe to show on one line. */
 export function lastLine(text: string): string {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   return visible(line.trim(), { multiline: false }).slice(0, maxReason);
 }
 
-/** The failure of an `ssh` that ended, by the end of its standard error. */
+/** Derives the failure of an ended `ssh` from the last line of its standard error. */
 export function sshFailure(stderr: string): HostFailure {
   const [, refusal = null] = sshWords.find(([words]) => words.test(stderr)) ?? [];
   return new HostFailure(refusal, lastLine(stderr) || 'ssh ended without a message.');
@@ -40,16 +40,16 @@ export interface NextStepOf {
   readonly ssh: string;
 }
 
-/** Next step of the user after a refusal. */
+/** Next step for the user after a refusal. */
 export function nextStep(refusal: HostRefusal, { name, ssh }: NextStepOf): string {
   const again = `then: oratorio hosts enable ${name}`;
   switch (refusal) {
     case 'hostKey':
-      return `Connect once in a terminal and compare the key of the machine: ssh ${ssh}; ${again}`;
+      return `Connect once in a terminal and compare the host key of the machine: ssh ${ssh}; ${again}`;
     case 'authentication':
       return `Give ssh a key that needs no prompt, e.g. with ssh-add. Test: ssh -o BatchMode=yes ${ssh} true; ${again}`;
     case 'noProgram':
-      return `Install Oratorio there, or name its program: oratorio hosts add ${ssh} --name ${name} --program /path/to/oratorio`;
+      return `Install Oratorio on that machine, or name its command: oratorio hosts add ${ssh} --name ${name} --program /path/to/oratorio`;
     case 'version':
       return `Install the same version on both machines; ${again}`;
     case 'notProven':

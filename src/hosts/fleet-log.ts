@@ -3,7 +3,7 @@ import { Ring, sseFrame } from '../lib/index.ts';
 import { type AnyHubEvent, defaults, type FleetEvent } from '../protocol/index.ts';
 
 interface Stored {
-  /** Place in the whole log, from 1. */
+  /** Position in the whole log, from 1. */
   readonly sequence: number;
   readonly host: string;
   readonly eventId: string;
@@ -16,12 +16,12 @@ interface Subscriber {
   readonly onEnd: () => void;
 }
 
-/** Id of an event of any Hub; a remote one is hostile. */
+/** Accepted form of an event id. Ids of remote Hubs are untrusted. */
 const eventIdShape = /^[A-Za-z0-9-]{1,64}$/;
-/** Longest `Last-Event-ID` that is read: 50 hosts with the longest names and ids. */
+/** Size limit of a `Last-Event-ID`: 50 hosts with names and ids of the greatest length. */
 const maxVector = 8_192;
 
-/** Reads a vector `<host>~<id>,…`; unreadable parts are left out. */
+/** Parses a vector `<host>~<id>,…` and skips invalid parts. */
 function positionsIn(vector: string): ReadonlyMap<string, string> {
   const parts = vector.slice(0, maxVector).split(',');
   const found = parts.flatMap((part) => {
@@ -32,8 +32,8 @@ function positionsIn(vector: string): ReadonlyMap<string, string> {
 }
 
 /**
- * Events of this Hub and of all hosts in the order of their arrival, in a bounded ring. The id of a frame is a vector: the last id of
- * every Hub, so that a reader resumes all of them with one `Last-Event-ID`.
+ * Bounded ring of the events of this Hub and of all hosts, in order of arrival. The id of a frame is a vector of the last id of
+ * each Hub, so a client resumes all of them with one `Last-Event-ID`.
  */
 export class FleetLog implements SseSource {
   readonly #ring = new Ring<Stored>({
@@ -60,7 +60,7 @@ export class FleetLog implements SseSource {
     this.#undelivered.push(stored.frame);
   }
 
-  /** A removed host has no position any more. */
+  /** Removes the position of a removed host. */
   forget(host: string): void {
     this.#positions.delete(host);
   }
@@ -121,7 +121,7 @@ export class FleetLog implements SseSource {
 
 function frameOf(vector: string, host: string, id: string, { kind, at, workspacePath, data }: AnyHubEvent): Uint8Array {
   const event: FleetEvent = { id: `${host}~${id}`, host: host === '' ? null : host, kind, at, workspacePath, data };
-  // A kind with a line break is not that of a Hub, but a hostile one may send it.
+  // A hostile Hub may send a kind with a line break.
   const name = /^[\w.]{1,64}$/.test(kind) ? kind : 'message';
   return Buffer.from(sseFrame({ id: vector, event: name, data: JSON.stringify(event) }));
 }

@@ -7,7 +7,7 @@ import { type Connected, Host, type HostOptions, type HostSettings } from './hos
 
 export type FleetOptions = Omit<HostOptions, 'onEvent'>;
 
-/** A host that cannot be asked now, or at all. */
+/** Error for a host that is unknown or not connected, or exceeds the limit. */
 export class HostAbsentError extends Error {
   override readonly name = 'HostAbsentError';
   readonly code: 'hostUnknown' | 'hostUnreachable' | 'invalidRequest';
@@ -28,7 +28,7 @@ export interface HostThreads {
 
 const threadsMs = 8_000;
 
-/** All hosts of a Hub. Nothing is started before `open`. */
+/** All hosts of a Hub. Starts no `ssh` before `open`. */
 export class Fleet {
   readonly log = new FleetLog();
   readonly #options: FleetOptions;
@@ -40,23 +40,24 @@ export class Fleet {
     this.#options = options;
   }
 
-  /** Ends the processes that a killed Hub has left, then connects the enabled hosts. */
+  /** Ends the processes that a killed Hub left running, then connects the enabled hosts. */
   open(settings: readonly HostSettings[]): void {
     const { home, logger } = this.#options;
     this.#ended = endLeftHosts(home).then(
-      (count) => count > 0 && logger.warn('ended the ssh processes of an earlier Hub', { count }),
-      (error: unknown) => logger.warn('the ssh processes of an earlier Hub cannot be searched', { error }),
+      (count) => count > 0 && logger.warn('ended ssh processes of an earlier Hub', { count }),
+      (error: unknown) =>
+        logger.warn('could not search for ssh processes of an earlier Hub; the next start tries again', { error }),
     );
     if (settings.length > 0) void this.#ended.then(() => this.#addAll(settings));
   }
 
-  /** @throws HostAbsentError for one host too many */
+  /** @throws HostAbsentError when the limit of hosts is reached */
   requireRoom(name: string): void {
     if (!this.#hosts.has(name) && this.#hosts.size >= maxHosts)
-      throw new HostAbsentError('invalidRequest', `There are ${maxHosts} hosts already: remove one first.`);
+      throw new HostAbsentError('invalidRequest', `The limit of ${maxHosts} hosts is reached: remove one first.`);
   }
 
-  /** Adds a host, or replaces the one of this name. */
+  /** Adds a host, or replaces the host of this name. */
   async put(settings: HostSettings): Promise<Host> {
     await this.#ended;
     await this.#hosts.get(settings.name)?.close();
@@ -76,7 +77,7 @@ export class Fleet {
   byName(name: string): Host {
     const host = this.#hosts.get(name);
     if (host) return host;
-    throw new HostAbsentError('hostUnknown', `There is no host ${name.slice(0, 40)}. See: oratorio hosts`);
+    throw new HostAbsentError('hostUnknown', `There is no host ${name.slice(0, 40)}. List the hosts: oratorio hosts`);
   }
 
   has(name: string): boolean {
@@ -87,7 +88,7 @@ export class Fleet {
     return [...this.#hosts.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The Hub of a host. A request of the user hurries the next attempt. @throws HostAbsentError */
+  /** Returns the Hub of a host. Retries the connection at once if it is lost. @throws HostAbsentError */
   connected(name: string): Connected {
     const host = this.byName(name);
     if (host.connected) return host.connected;
@@ -99,14 +100,14 @@ export class Fleet {
     });
   }
 
-  /** Conversations of every connected host; null for one that does not answer in time. */
+  /** Lists the conversations of every connected host; null for a host that does not answer in time. */
   threads(query: { readonly q?: string; readonly limit: number }): Promise<HostThreads[]> {
     return Promise.all(
       this.hosts().map(async ({ name, connected }) => ({
         host: name,
         list: connected
           ? await connected.hub.threads({ ...query, signal: AbortSignal.timeout(threadsMs) }).then(clean, (error) => {
-              this.#options.logger.info('a host did not list its conversations', {
+              this.#options.logger.info('could not list the conversations of a host', {
                 host: name,
                 reason: messageOf(error),
               });

@@ -28,7 +28,7 @@ export interface HostOptions {
   readonly onState: (name: string, event: HostEmitted) => void;
 }
 
-/** Last state that was read of a remote Hub. */
+/** Last known state of a remote Hub. */
 interface Seen {
   readonly records: readonly RecordAnswer[];
   readonly inbox: readonly InboxItemAnswer[];
@@ -41,19 +41,19 @@ export interface Connected {
   readonly address: HubAddress & { readonly token: string };
 }
 
-/** Longest wait for one answer while the state is read. */
+/** Time limit for reading the state of the remote Hub. */
 const readMs = 20_000;
-/** Shortest time between two readings of the list: events in between are one change. */
+/** Minimum time between two reads of the list. Events in between count as one change. */
 const betweenReadsMs = 500;
-/** Longest wait for the cause of a lost stream. */
+/** Time limit for finding the cause of a lost stream. */
 const causeMs = 2_000;
-/** Events of one second; a host that sends more is read more slowly. */
+/** Rate limit: the Hub stops reading a host that sends more until the second is over. */
 const maxEventsPerSecond = 1_000;
 
-/** Kinds of events after which list or inbox differ. */
+/** Kinds of events that change the list or the inbox. */
 const changing = /^(?:appserver|apiProxy|inbox|hub)\./;
 
-/** One other machine: its settings, its actor, and the last state of its Hub. Make it with `Host.open`. */
+/** One other machine: its settings, its actor, and the last known state of its Hub. */
 export class Host {
   readonly settings: HostSettings;
   readonly #options: HostOptions;
@@ -63,9 +63,9 @@ export class Host {
   #version: string | null = null;
   #since = new Date().toISOString();
   #state = '';
-  /** Last event that was read: the next connection resumes after it. */
+  /** Id of the last received event. The next connection resumes after it. */
   #lastEventId: string | undefined;
-  /** Ends of links that are under way. */
+  /** Resolves when all links have ended. */
   #closing: Promise<unknown> = Promise.resolve();
 
   constructor(settings: HostSettings, options: HostOptions) {
@@ -90,7 +90,7 @@ export class Host {
         this.#state = state;
         this.#since = new Date().toISOString();
       },
-      error: (error) => options.logger.error('the actor of a host failed', { host: settings.name, error }),
+      error: (error) => options.logger.error('the host actor failed', { host: settings.name, error }),
     });
     options.observe(this.#actor, settings.name);
     this.#actor.start();
@@ -105,7 +105,7 @@ export class Host {
     return this.#seen;
   }
 
-  /** When the shown state was read; null while it is current. */
+  /** Time when the shown state was read; null while connected. */
   get asOf(): string | null {
     return this.#connected === null ? (this.#seen?.at ?? this.#since) : null;
   }
@@ -115,7 +115,7 @@ export class Host {
     return this.#connected;
   }
 
-  /** Connects again at once, unless the host is connected or being connected. */
+  /** Retries at once. Has no effect while the host is connected or connecting. */
   retry(): void {
     this.#actor.send({ type: 'HOST.RETRY' });
   }
@@ -146,7 +146,7 @@ export class Host {
     await this.#closing;
   }
 
-  /** One connection, from `ssh` to its end. Never rejects. */
+  /** Runs one connection from the start of `ssh` to its end. Never rejects. */
   async #link(signal: AbortSignal, report: (event: HostDriverEvent) => void): Promise<void> {
     const { ssh: target, program, name } = this.settings;
     const { home, env, logger } = this.#options;
@@ -157,7 +157,7 @@ export class Host {
       both.throwIfAborted();
       const files = hostFiles(home, name);
       const onProblem = (error: unknown) =>
-        logger.warn('the record of an ssh cannot be written', { host: name, error });
+        logger.warn('could not write the record of an ssh process', { host: name, error });
       line = await SshLine.dial({ target, files, env, onProblem }, both);
       void line.ended.then((failure) => ending.abort(failure));
       const { address, version } = await openTunnel(line, program, files.socket, both);
@@ -173,7 +173,7 @@ export class Host {
     } finally {
       this.#connected = null;
       ending.abort();
-      await line?.close().catch((error: unknown) => logger.warn('an ssh did not end', { host: name, error }));
+      await line?.close().catch((error: unknown) => logger.warn('an ssh process did not end', { host: name, error }));
     }
   }
 
@@ -184,7 +184,7 @@ export class Host {
     report(refusal === null ? { type: 'HOST.LOST', reason } : { type: 'HOST.REFUSED', refusal, reason });
   }
 
-  /** Follows the events, and reads list and inbox again after each change. Resolves when the stream ends. */
+  /** Follows the events, and reads list and inbox again after each change. Ends with the stream. */
   async #follow(address: Connected['address'], signal: AbortSignal, report: (event: HostDriverEvent) => void) {
     const over = new AbortController();
     const both = AbortSignal.any([signal, over.signal]);
@@ -203,7 +203,7 @@ export class Host {
       signal: both,
       lastEventId: this.#lastEventId,
       acrossRestarts: true,
-      // The list is read after the stream is open: no change between the two is missed.
+      // Reads the list only after the stream is open, so no change in between is missed.
       onOpen: () => void reading.soon().catch(fail),
       onLost: (reason) => void causeOf(hub, reason, both).then(fail),
     });
@@ -235,7 +235,7 @@ export class Host {
   }
 }
 
-/** Cause of the end of a stream: a Hub that has revoked the token says so to the next request. */
+/** Finds why a stream ended: a Hub that has revoked the token reports this to the next request. */
 async function causeOf(hub: HubClient, reason: string, signal: AbortSignal): Promise<unknown> {
   const lost = new HostFailure(null, reason);
   try {
@@ -246,7 +246,7 @@ async function causeOf(hub: HubClient, reason: string, signal: AbortSignal): Pro
   }
 }
 
-/** Reads again after a change; changes during a reading are one more reading. */
+/** Reads again after a change. All changes during a read cause one further read. */
 class Reading {
   readonly #read: () => Promise<void>;
   readonly #signal: AbortSignal;
@@ -275,7 +275,7 @@ class Reading {
   }
 }
 
-/** Slows down the reader of a flood: the rest waits at the sender. */
+/** Limits the rate of reading. Further events wait at the sender. */
 class Pace {
   readonly #signal: AbortSignal;
   #second = 0;

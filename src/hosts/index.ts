@@ -1,6 +1,6 @@
 /**
- * Other machines with their own Hub, each over one `ssh` of the user: dialling, proof, list, inbox and events. Called by the Hub. The
- * states are in `machines/host.ts`. Never here: routes, settings, decisions about remote workspaces; those are their own Hub's.
+ * Connections to other machines with their own Hub, each over one `ssh` of the user. Called by the Hub. The states are in
+ * `machines/host.ts`. Never here: routes, settings, or decisions about remote workspaces, which their own Hub makes.
  */
 export { clean } from './clean.ts';
 export { remoteAddressIn, requireVersion } from './dial.ts';

@@ -18,7 +18,7 @@ export interface RemoteEnd {
   readonly stderr: string;
 }
 
-/** Printed by `ssh` itself once it is authenticated. */
+/** Printed by `ssh` itself after authentication. */
 const connectedWord = 'oratorio-connected';
 const stderrBytes = 8_192;
 const answerBytes = 65_536;
@@ -26,7 +26,7 @@ const runMs = 40_000;
 const forwardMs = 10_000;
 const graceMs = 1_000;
 
-/** The user's configuration counts, without its further connections, prompts and programs. */
+/** Options on top of the user's configuration. They disable its prompts, forwards and commands. */
 const masterOptions = [
   ...['BatchMode=yes', 'ServerAliveInterval=5', 'ServerAliveCountMax=3', 'ConnectTimeout=30', 'LogLevel=ERROR'],
   ...['ControlPersist=no', 'ClearAllForwardings=yes', 'ExitOnForwardFailure=no', 'RemoteCommand=none'],
@@ -36,22 +36,22 @@ const masterOptions = [
 
 const optionsOf = (options: readonly string[]): string[] => options.flatMap((option) => ['-o', option]);
 
-/** Arguments of a call over an existing connection: it reads no configuration, and never connects by itself. */
+/** Arguments for a call over the existing connection. The call reads no configuration and never opens a connection. */
 export const overControl = (control: string): string[] => [
   ...['-F', 'none', '-S', control],
   ...optionsOf(['BatchMode=yes', 'ControlMaster=no', 'ProxyCommand=false', 'LogLevel=ERROR']),
 ];
 
-/** Environment of `ssh`: it needs the agent of the user, and no secret of ours. */
+/** Environment of `ssh`: the user's ssh agent, without secrets of Oratorio. */
 export const sshEnvironment = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   childEnvironment(env, { pass: ['SSH_AUTH_SOCK', 'SSH_AGENT_PID', 'KRB5CCNAME'] });
 
-/** The command that asks a remote machine for its Hub, as one line for its shell. */
+/** Shell command that prints the address of the remote Hub. */
 export const addressCommand = (program: string): string => `${shellWord(program)} hub address --json --start`;
 
-/** One `ssh` to a host, with a control path of its own. It is ended with this process, or by `endLeftHosts` after a kill. */
+/** One `ssh` to a host, with its own control path. Ends with this process; after a kill, `endLeftHosts` ends it. */
 export class SshLine {
-  /** Resolves with the reason when the line has ended. */
+  /** Resolves with the reason when the connection has ended. */
   readonly ended: Promise<HostFailure>;
   readonly #process: PipedProcess;
   readonly #options: SshOptions;
@@ -62,7 +62,7 @@ export class SshLine {
     this.ended = process.closed.then(() => sshFailure(process.stderr(stderrBytes)));
   }
 
-  /** Resolves when `ssh` is authenticated. @throws HostFailure when it ends before, the reason of `signal` when it aborts */
+  /** Resolves when `ssh` is authenticated. @throws HostFailure when `ssh` ends before; the reason of `signal` when it aborts */
   static async dial(options: SshOptions, signal: AbortSignal): Promise<SshLine> {
     const { target, files, env, onProblem } = options;
     removeSockets(files);
@@ -86,22 +86,22 @@ export class SshLine {
     return line;
   }
 
-  /** Runs one command on the remote machine. @throws HostFailure when it does not end in time */
+  /** Runs one command on the remote machine. @throws HostFailure when the command exceeds the time limit */
   async run(command: string, signal: AbortSignal): Promise<RemoteEnd> {
     const { target, files } = this.#options;
     return this.#ssh([...overControl(files.control), '-T', '--', target, command], runMs, signal);
   }
 
-  /** Opens the tunnel from our socket to a loopback address there. @throws HostFailure */
+  /** Opens the tunnel from the local socket to a loopback address of the remote machine. @throws HostFailure */
   async forward({ hostname, port }: URL, signal: AbortSignal): Promise<void> {
     const { target, files } = this.#options;
     const forward = `${files.socket}:${hostname}:${port}`;
     const args = [...overControl(files.control), '-O', 'forward', '-L', forward, '--', target];
     const { exitCode, stderr } = await this.#ssh(args, forwardMs, signal);
-    if (exitCode !== 0) throw new HostFailure(null, `The tunnel cannot be opened: ${lastLine(stderr)}`);
+    if (exitCode !== 0) throw new HostFailure(null, `ssh could not open the tunnel: ${lastLine(stderr)}`);
   }
 
-  /** Resolves when no process of it is left. */
+  /** Resolves when all its processes have ended. */
   async close(): Promise<void> {
     this.#process.terminate();
     const timer = setTimeout(() => this.#process.kill(), graceMs);
@@ -124,7 +124,8 @@ export class SshLine {
       lingerMs: graceMs,
     });
     signal.throwIfAborted();
-    if (end.cause === 'timedOut') throw new HostFailure(null, `No answer within ${timeoutMs / 1_000} s.`);
+    if (end.cause === 'timedOut')
+      throw new HostFailure(null, `The remote machine did not answer within ${timeoutMs / 1_000} s.`);
     return { exitCode: end.exitCode, stdout, stderr };
   }
 }

@@ -29,7 +29,7 @@ export function hubAuth(ownerToken: string, pageToken: () => string): Authentica
   };
 }
 
-/** Accepts like `auth`, and the scoped token of another Hub. Refuses a revoked one with 403 `tokenRevoked`. */
+/** Accepts the tokens of `auth` and the scoped token of another Hub. Refuses a revoked token with 403 `tokenRevoked`. */
 export function hostsToo(auth: Authenticate<HubCaller>, tokens: ScopedTokens): Authenticate<HubCaller> {
   return (request) => {
     if (!tokens.isHosts(bearerToken(request.header('authorization')))) return auth(request);
@@ -54,7 +54,7 @@ export function notifierAuth(hubAuth: ReturnType<typeof bearer>, credentials: Cr
   };
 }
 
-/** Makes the handler that proves to clients that this Hub holds its token, and to pages and other Hubs that it holds theirs. */
+/** Creates the handler that proves to clients, pages and other Hubs that this Hub holds their token. */
 export function hubProver(
   token: string,
   pageToken: () => string,

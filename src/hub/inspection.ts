@@ -22,7 +22,7 @@ export interface Inspection {
   observeInboxFeed(actor: AnyActorRef, path: string): void;
   /** One request of that inbox. Called before it starts. */
   observeInboxRequest(actor: AnyActorRef, path: string, requestId: string, title: string): void;
-  /** The connection to another machine. Called before it starts. */
+  /** Watches the connection to another machine. Called before the actor starts. */
   observeHost(actor: AnyActorRef, name: string): void;
   /** One way to notify the user. Called before it starts. */
   observeChannel(actor: AnyActorRef, name: string): void;

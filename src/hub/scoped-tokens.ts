@@ -16,7 +16,7 @@ import { hubError } from './errors.ts';
 
 /** Life of a token. */
 const lifeMs = 7 * 86_400_000;
-/** A host token with more than this left is handed out again: a Hub that reconnects adds none to the list. */
+/** A host token with more than this left is reused, so a Hub that reconnects adds no token to the list. */
 const reissuedMs = 2 * 86_400_000;
 /** Tokens on record. One more ends the oldest: its holder asks for another one. */
 const maxTokens = 1_000;
@@ -49,9 +49,9 @@ export class ScopedTokens implements OwnedFile {
   readonly #credentials: Credentials;
   readonly #file: AtomicFile;
   readonly #known = new Map<string, Entry>();
-  /** Key ids of host tokens: the route that asks for them is open to everybody. */
+  /** Key ids of host tokens, cached because the route that looks them up needs no authentication. */
   readonly #keyIds = new Map<string, string>();
-  /** Streams that end with a token. */
+  /** Streams that end when their token is revoked. */
   readonly #revocations = new Set<(tokenId: string) => void>();
 
   constructor(statePath: string, credentials: Credentials, logger: Logger) {
@@ -103,8 +103,8 @@ export class ScopedTokens implements OwnedFile {
   }
 
   /**
-   * The token of another Hub with this key id: this Hub proves to hold it. A revoked one is among them, so that its holder learns
-   * of that by its next request.
+   * Finds the token of another Hub by key id, for the proof that this Hub holds it. Includes revoked tokens, so that the holder
+   * learns of the revocation by its next request.
    */
   ofHost(keyId: string): string | undefined {
     this.#forgetExpired();
@@ -118,7 +118,7 @@ export class ScopedTokens implements OwnedFile {
     return parsed.success && isHosts(parsed.output.scopes);
   }
 
-  /** Whether this is the valid token of another Hub. */
+  /** Whether this is a valid token of another Hub. */
   isHost(token: string): boolean {
     const facts = this.#credentials.openScoped(token);
     const parsed = v.safeParse(Facts, facts);
@@ -139,7 +139,7 @@ export class ScopedTokens implements OwnedFile {
     return this.#hostTokens().find(({ name, expiresAt }) => name === holder && Date.parse(expiresAt) > validUntil);
   }
 
-  /** A host token again, with the same characters as when it was issued. */
+  /** Reissues a host token, character for character. */
   #sealHost({ tokenId, name, scopes, expiresAt }: ScopedToken): string {
     const facts: Delegate = { tokenId, name, scopes, ownWorkspaceIds: [], expiresAt };
     return this.#credentials.sealScoped(JSON.stringify(facts));

@@ -12,7 +12,7 @@ export interface HttpQuestion {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly body?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Unix socket to connect to instead of the host and port of the address, which stay in the header `Host`. */
+  /** Unix socket to connect to, in place of the host and port of the address. The `Host` header still names them. */
   readonly socketPath?: string | undefined;
   /** Milliseconds for the whole answer. */
   readonly deadlineMs?: number | undefined;

@@ -32,7 +32,7 @@ export type PageView = (typeof pageViews)[number];
 
 /** Path of the page of a workspace on the Hub; its Dashboard API is below it. */
 export const workspacePagePath = (workspaceId: string): string => `/w/${workspaceId}/`;
-/** Beginning of the path of a page of another machine; `/w/<id>/` follows. */
+/** Path prefix of a page of another machine; `/w/<id>/` follows. */
 export const hostPageShape = /^\/h\/([a-z][a-z0-9-]{0,31})(?=\/w\/)/;
 export const hostPagePath = (host: string, path: string): string => `/h/${host}${path}`;
 export const workspacePageShape = /^\/w\/([a-z2-7]{16})(?=\/|$)/;

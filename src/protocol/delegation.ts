@@ -7,7 +7,7 @@ const text = (description: string) => v.pipe(v.string(), v.nonEmpty(), v.maxLeng
 export const delegationScopes = ['list', 'read', 'start', 'prompt', 'approve'] as const;
 export type DelegationScope = (typeof delegationScopes)[number];
 
-/** Rights that a token can have. `host`: list, events, inbox, threads, ensure and stop, for the Hub of another machine of the user. */
+/** Rights of a token. `host`: list, events, inbox, threads, ensure and stop, for the Hub of another machine of the user. */
 const tokenScopes = [...delegationScopes, 'host'] as const;
 export const TokenScope = v.picklist(tokenScopes);
 

@@ -1,4 +1,4 @@
-/** Other machines with their own Hub: their records, and the answers that join them with this Hub (`/v1/hosts`, `/v1/fleet`). */
+/** Other machines with their own Hub: their records, and responses that combine them with this Hub (`/v1/hosts`, `/v1/fleet`). */
 import * as v from 'valibot';
 import { AppServerRecord } from './hub.ts';
 import { AnyHubEvent } from './hub-events.ts';
@@ -8,14 +8,14 @@ import { InboxItem } from './inbox.ts';
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 const nullable = (description: string) => v.pipe(v.nullable(v.string()), v.description(description));
 
-/** Most hosts of one Hub: each has an `ssh` process of its own. */
+/** Hosts per Hub at most. Each runs its own `ssh` process. */
 export const maxHosts = 50;
 
-const nameWords = '1 to 32 small letters, digits and dashes, beginning with a letter';
+const nameWords = '1 to 32 lower-case letters, digits and hyphens, beginning with a letter';
 export const HostName = v.pipe(v.string(nameWords), v.regex(/^[a-z][a-z0-9-]{0,31}$/, nameWords));
 
 const targetWords = 'an address such as ssh://me@box or ssh://box:2222';
-/** No option of `ssh` can begin here, and nothing that a shell or a proxy command expands. */
+/** Excludes options of `ssh`, and characters that a shell or a proxy command expands. */
 export const SshTarget = v.pipe(
   v.string(targetWords),
   v.maxLength(300, targetWords),
@@ -35,15 +35,15 @@ export const RemoteProgram = v.pipe(
 /** Body of `POST /v1/hosts`. */
 export const HostInput = v.strictObject({
   name: v.pipe(HostName, v.description('Name of the host, chosen by the user.')),
-  ssh: v.pipe(SshTarget, v.description('Address for `ssh`; host names of its configuration count.')),
-  program: v.optional(v.pipe(RemoteProgram, v.description('Program on that machine; absent: oratorio.'))),
+  ssh: v.pipe(SshTarget, v.description('Address for `ssh`; a host alias of its configuration is allowed.')),
+  program: v.optional(v.pipe(RemoteProgram, v.description('Command on that machine; absent: oratorio.'))),
 });
 export type HostInput = v.InferInput<typeof HostInput>;
 
 export const hostActions = ['enable', 'disable', 'remove', 'ensure', 'stop'] as const;
 /** Body of `POST /v1/hosts/{name}/{action}`. */
 export const HostActionInput = v.strictObject({
-  workspacePath: v.optional(text('For ensure and stop: path of a workspace on that machine; absolute.')),
+  workspacePath: v.optional(text('For ensure and stop: absolute path of a workspace on that machine.')),
 });
 
 export const hostStates = ['disabled', 'connecting', 'connected', 'unreachable', 'refused'] as const;
@@ -52,37 +52,40 @@ export const hostStates = ['disabled', 'connecting', 'connected', 'unreachable',
 export const HostRecord = v.object({
   name: text('Name of the host.'),
   ssh: text('Address for `ssh`.'),
-  program: text('Program on that machine.'),
-  state: v.pipe(v.picklist(hostStates), v.description('State of the connection; a lost line is never a lost agent.')),
-  phase: text('The state with its child state, e.g. refused.hostKey.'),
-  reason: nullable('Why it is unreachable or refused; null while connected.'),
+  program: text('Command on that machine.'),
+  state: v.pipe(v.picklist(hostStates), v.description('State of the connection. Agents continue while it is lost.')),
+  phase: text('State with its substate, e.g. refused.hostKey.'),
+  reason: nullable('Reason why the host is unreachable or refused; null while connected.'),
   next: nullable('Next step for the user; null when there is nothing to do.'),
-  version: nullable('Version of Oratorio there; null before the first connection.'),
-  workspaces: v.pipe(v.number(), v.description('Workspaces there, as last seen.')),
-  waiting: v.pipe(v.number(), v.description('Requests there that wait for a user, as last seen.')),
-  since: text('When the state began, as ISO 8601.'),
-  asOf: nullable('When the workspaces were last read, as ISO 8601; null before the first time.'),
+  version: nullable('Version of the remote Hub; null before the first connection.'),
+  workspaces: v.pipe(v.number(), v.description('Number of workspaces on the host when last read.')),
+  waiting: v.pipe(v.number(), v.description('Number of requests on the host that wait for a user, when last read.')),
+  since: text('Start of the present state, in ISO 8601.'),
+  asOf: nullable('Time when the workspaces were last read, in ISO 8601; null before the first time.'),
 });
 export type HostRecord = v.InferOutput<typeof HostRecord>;
 
 const where = {
   host: nullable('Name of the host; null for this machine.'),
-  asOf: nullable('When the host was last heard of, as ISO 8601, while it is not connected; null: now.'),
+  asOf: nullable('Time of the last known state, in ISO 8601; null while the host is connected.'),
 };
 
-/** A workspace of any machine. */
+/** Workspace on this machine or on a host. */
 export const FleetRecord = v.object({ ...AppServerRecord.entries, ...where });
 export type FleetRecord = v.InferOutput<typeof FleetRecord>;
 
 /** Answer of `GET /v1/fleet/appservers`. */
 export const FleetList = v.object({
-  appServers: v.pipe(v.array(FleetRecord), v.description('Those of this machine first, then by host; each by path.')),
-  hosts: v.pipe(v.array(HostRecord), v.description('Every host, connected or not.')),
+  appServers: v.pipe(
+    v.array(FleetRecord),
+    v.description('Workspaces of this machine, then those of each host; sorted by path.'),
+  ),
+  hosts: v.pipe(v.array(HostRecord), v.description('All hosts, connected or not.')),
   next: nullable('Value of `after` for the next page; null on the last one.'),
 });
 export type FleetList = v.InferOutput<typeof FleetList>;
 
-/** One request of any machine: `GET /v1/fleet/inbox`. */
+/** Request on this machine or on a host: `GET /v1/fleet/inbox`. */
 export const FleetInboxItem = v.object({ ...InboxItem.entries, ...where });
 export type FleetInboxItem = v.InferOutput<typeof FleetInboxItem>;
 
@@ -90,23 +93,23 @@ export type FleetInboxItem = v.InferOutput<typeof FleetInboxItem>;
 export const FleetThreadList = v.object({
   threads: v.pipe(
     v.array(v.object({ ...HubThread.entries, host: where.host })),
-    v.description('The most recently active first.'),
+    v.description('Conversations, the most recently active first.'),
   ),
-  hasMore: v.pipe(v.boolean(), v.description('There are older ones: search, or raise the limit.')),
+  hasMore: v.pipe(v.boolean(), v.description('Whether older conversations exist: search, or raise the limit.')),
   workspaces: v.array(v.object({ ...ThreadWorkspace.entries, host: where.host })),
-  missing: v.pipe(v.array(v.string()), v.description('Hosts that did not answer.')),
+  missing: v.pipe(v.array(v.string()), v.description('Names of hosts that did not answer.')),
 });
 export type FleetThreadList = v.InferOutput<typeof FleetThreadList>;
 
 /** One event of `GET /v1/fleet/events`. */
 export const FleetEvent = v.object({
-  id: text('`<host>~<id>`: id of the event at its Hub; nothing before the tilde for this machine.'),
+  id: text('`<host>~<id>`: name of the host, empty for this machine, and the id of the event at its Hub.'),
   host: where.host,
   ...AnyHubEvent.entries,
 });
 export type FleetEvent = v.InferOutput<typeof FleetEvent>;
 
-/** Answer of `oratorio hub address --json`: for the Hub of another machine of the same user. */
+/** Output of `oratorio hub address --json`, for the Hub of another machine of the same user. */
 export const RemoteAddress = v.object({
   apiBaseUrl: v.pipe(
     v.string(),

@@ -1,4 +1,4 @@
-/** Requests of another machine: decided once by its own Hub, and texts and floods of a hostile one. */
+/** Requests of another machine, decided once by its own Hub; texts and floods of a hostile Hub. */
 import { existsSync, readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const upstream = await startMockUpstream(t, (request) =>
     : answered(request, { toolCalls: [{ id: 'c', name: 'Exec', arguments: { command: 'touch made #\u001b[2J' } }] }),
 );
 
-t.test('a request there is decided once, from here, and runs there', async (t) => {
+t.test('a remote request is decided once from this machine, and its command runs on the host', async (t) => {
   const config = { EndPoint: upstream.url, ApiKey: 'key-of-the-upstream', Model: 'mock-model', UpstreamRetries: 0 };
   const site = there.workspace('site', config);
   t.match(await add('build'), { code: 0 });
@@ -41,19 +41,25 @@ t.test('a request there is decided once, from here, and runs there', async (t) =
   const [item] = await eventually(async () => {
     const items = await oratorioJson(here, 'inbox');
     return items.length > 0 ? items : undefined;
-  }, 'the request is in the inbox here');
+  }, 'the local inbox has the request');
   t.match(item, { host: 'build', asOf: null, workspacePath: site, actionUrl: /^\/h\/build\/w\// });
   const { stdout } = await oratorio(here, ['inbox']);
-  t.match(stdout, /build:site/, 'the machine comes first');
+  t.match(stdout, /build:site/, 'the name of the host comes first');
   t.notOk(stdout.includes('\u001b[2J'));
 
   await machines.cut();
-  await eventually(async () => (await stateOf('build')).startsWith('unreachable') || undefined, 'the line is lost');
+  await eventually(
+    async () => (await stateOf('build')).startsWith('unreachable') || undefined,
+    'the connection is lost',
+  );
   const late = await oratorio(here, ['inbox', 'allow', item.request.requestId, '--json']);
   t.match(JSON.parse(late.stdout || late.stderr), { error: { code: 'hostUnreachable' } });
   t.match(await oratorioJson(here, 'inbox'), [{ host: 'build', asOf: /^\d{4}-/ }], 'the request stays, with its time');
   await machines.mend();
-  await eventually(async () => (await stateOf('build')).startsWith('connected') || undefined, 'the line is back');
+  await eventually(
+    async () => (await stateOf('build')).startsWith('connected') || undefined,
+    'the host is connected again',
+  );
   t.notOk(existsSync(join(site, 'made')), 'the refused answer was not stored');
 
   const path = `/v1/fleet/inbox/build/${item.workspaceId}/${item.request.requestId}`;
@@ -61,7 +67,7 @@ t.test('a request there is decided once, from here, and runs there', async (t) =
     ['accept', 'decline'].map((decision) => runningHub(here).call('POST', path, { decision })),
   );
   const allowed = answers[0]?.status === 200;
-  t.same(answers.map(({ status }) => status).sort(), [200, 409], 'one answer counts');
+  t.same(answers.map(({ status }) => status).sort(), [200, 409], 'exactly one answer counts');
   t.match(answers.find(({ status }) => status === 409)?.body, { error: { code: 'alreadyDecided' } });
   await answerOf(turn);
   t.equal(existsSync(join(site, 'made')), allowed);
@@ -71,9 +77,9 @@ t.test('a request there is decided once, from here, and runs there', async (t) =
   const [{ page }] = await oratorioJson(here, 'list', '--host', 'build');
   const origin = readHubLock(here.home)?.apiBaseUrl ?? '';
   const document = await fetch(`${origin}${page}`);
-  t.match(await document.text(), /<script/, 'its page is on the origin of this Hub');
+  t.match(await document.text(), /<script/, 'this Hub serves its page');
   t.match(document.headers.get('content-security-policy'), /default-src/);
-  t.equal((await fetch(`${origin}${page}dashboard/api/summary`)).status, 401, 'data needs the token of this Hub');
+  t.equal((await fetch(`${origin}${page}dashboard/api/summary`)).status, 401, 'data requires the token of this Hub');
   t.equal((await runningHub(here).call('GET', `${page}dashboard/api/summary`)).status, 200);
 });
 
@@ -90,10 +96,10 @@ t.test('a browser shows a conversation of another machine on the origin of this 
   await page.locator('.connection.live').waitFor({ timeout: 120_000 });
   await page.getByText('Done.').first().waitFor({ timeout: 120_000 });
   t.same([...origins], [origin], 'one origin');
-  t.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'nothing is wider than a phone');
+  t.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'the page is not wider than a phone');
 });
 
-t.test('chat runs the program there at this terminal', async (t) => {
+t.test('chat runs the remote program at this terminal', async (t) => {
   const [{ canonicalWorkspacePath }] = await oratorioJson(here, 'list', '--host', 'build');
   const { code, stdout, stderr } = await oratorio(here, [
     'chat',
@@ -106,7 +112,7 @@ t.test('chat runs the program there at this terminal', async (t) => {
   t.equal(code, 0);
 });
 
-t.test('a hostile Hub there does not act on the terminal, and does not fill the memory', async (t) => {
+t.test('a hostile remote Hub cannot control the terminal or exhaust the memory', async (t) => {
   const token = 'x'.repeat(40);
   const record = {
     ...{
@@ -149,7 +155,7 @@ t.test('a hostile Hub there does not act on the terminal, and does not fill the 
   for (const hostile of ['\u001b', '\u0007', '\u202e']) t.notOk(stdout.includes(hostile), JSON.stringify(hostile));
   const listed = JSON.stringify(await oratorioJson(here, 'list', '--host', 'evil'));
   t.notMatch(listed, 'secret-of-it');
-  t.notMatch(listed, '/etc/', 'a page of another form is left out');
+  t.notMatch(listed, '/etc/', 'a link to another address is left out');
 
   const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${runningHub(here).pid}/status`, 'utf8'))?.[1]);
   mode = 'flood';
@@ -165,7 +171,7 @@ t.test('a hostile Hub there does not act on the terminal, and does not fill the 
   t.ok(memory() < 400_000, `${memory()} KiB`);
   mode = 'huge';
   t.match(await oratorio(here, ['hosts', 'enable', 'evil']), { code: 1 });
-  t.match(await stateOf('evil'), /^(?:unreachable|connecting)/, 'too long an answer is a lost line');
+  t.match(await stateOf('evil'), /^(?:unreachable|connecting)/, 'an oversized answer counts as a lost connection');
   t.ok(memory() < 500_000, `${memory()} KiB`);
-  t.match(await stateOf('build'), /^connected/, 'the other host is not harmed');
+  t.match(await stateOf('build'), /^connected/, 'the other host stays connected');
 });

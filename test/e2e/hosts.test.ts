@@ -1,4 +1,4 @@
-/** Two machines, each with its own Hub, joined by a real `ssh`: commands, events and refusals, also when the line is cut. */
+/** Two machines, each with its own Hub, joined by a real `ssh`: commands, events and refusals, also after a cut connection. */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -22,18 +22,18 @@ const hostIn = (state: HostRecord['state']) =>
 
 const addBuild = () => oratorio(here, ['hosts', 'add', 'ssh://box', '--name', 'build', '--program', program, '--json']);
 
-t.test('a Hub without hosts answers the routes of hosts with nothing', async (t) => {
+t.test('a Hub without hosts answers the host routes with empty lists', async (t) => {
   t.match(await oratorio(here, ['list', '--json']), { code: 0, stdout: /^\[\]\s*$/ });
   t.same(await oratorioJson(here, 'hosts'), []);
   const { body } = await runningHub(here).call('GET', '/v1/fleet/appservers');
   t.same(body, { appServers: [], hosts: [], next: null });
 });
 
-t.test('one command connects a machine, and starts its Hub there', async (t) => {
+t.test('one command connects a machine and starts its Hub', async (t) => {
   const added = await addBuild();
   t.match(added, { code: 0 }, added.stdout + added.stderr);
   t.match(JSON.parse(added.stdout), { name: 'build', state: 'connected', phase: 'connected.current', waiting: 0 });
-  t.ok(readHubLock(there.home), 'the Hub of the other machine runs');
+  t.ok(readHubLock(there.home), 'the remote Hub runs');
   t.equal(machines.sshProcesses().length, 1);
   const directory = join(here.home, 'hub', 'hosts');
   if (existsSync(join(directory, 'build.sock'))) {
@@ -54,10 +54,10 @@ t.test('no token of either Hub is in a process, a log, an event or an answer', a
   );
   for (const token of tokens) for (const text of [log, ...answers]) t.notOk(text.includes(token));
   const [issued] = await oratorioJson(there, 'tokens');
-  t.match(issued, { name: 'host 127.0.0.1', scopes: ['host'] }, 'the token is scoped and listed there');
+  t.match(issued, { name: 'host 127.0.0.1', scopes: ['host'] }, 'the remote Hub lists the token as scoped');
 });
 
-t.test('a workspace there is started, listed and stopped from here', async (t) => {
+t.test('a remote workspace is started, listed and stopped from this machine', async (t) => {
   const record = await oratorioJson(here, 'up', `build:${site}`);
   t.match(record, { state: 'running', host: 'build', canonicalWorkspacePath: site });
   const listed = await eventually(async () => {
@@ -65,14 +65,14 @@ t.test('a workspace there is started, listed and stopped from here', async (t) =
     return row?.state === 'running' ? row : undefined;
   }, 'the list has the workspace');
   t.match(listed, { host: 'build', asOf: null, canonicalWorkspacePath: site, page: /^\/h\/build\/w\/[a-z2-7]{16}\/$/ });
-  t.notMatch(JSON.stringify(listed), /token=(?!\*{3}|…)/, 'addresses have no token');
+  t.notMatch(JSON.stringify(listed), /token=(?!\*{3}|…)/, 'addresses contain no token');
   const table = await oratorio(here, ['list']);
   t.match(table.stdout, /^build:site\t/m);
   const dashboard = await runningHub(here).call('GET', `${listed.page}dashboard/api/status`);
   t.not(dashboard.status, 401, JSON.stringify(dashboard.body));
 });
 
-t.test('a cut line leaves the agent, and every event arrives once, in order', async (t) => {
+t.test('a cut connection leaves the agent running, and every event arrives once, in order', async (t) => {
   const hub = runningHub(here);
   const remote = runningHub(there);
   const seen: FleetEvent[] = [];
@@ -93,37 +93,37 @@ t.test('a cut line leaves the agent, and every event arrives once, in order', as
   await eventually(() => titles().length === 1 || undefined, 'the first event arrives');
   await machines.cut();
   const lost = await hostIn('unreachable');
-  t.ok(lost.asOf, 'the last state has its time');
+  t.ok(lost.asOf, 'the last known state has a time');
   for (let number = 0; number < 20; number += 1) await post(`during ${number}`);
   const [row] = await oratorioJson(here, 'list', '--host', 'build');
   t.match(row, { state: 'running', asOf: /^\d{4}-/ }, 'the row stays, with its time');
   const refused = await oratorio(here, ['up', `build:${site}`, '--json']);
   t.match(JSON.parse(refused.stdout || refused.stderr), { error: { code: 'hostUnreachable' } });
-  t.equal(machines.sshProcesses().length, 0, 'no ssh is left');
+  t.equal(machines.sshProcesses().length, 0, 'no ssh runs any more');
   await machines.mend();
   await hostIn('connected');
   await post('after');
   await eventually(() => titles().includes('after') || undefined, 'the last event arrives');
   t.same(titles(), ['before', ...Array.from({ length: 20 }, (_, number) => `during ${number}`), 'after']);
-  t.same((await oratorioJson(there, 'list'))[0].state, 'running', 'the agent went on');
+  t.same((await oratorioJson(there, 'list'))[0].state, 'running', 'the agent has continued');
 });
 
-t.test('a killed remote Hub is started again and found', async (t) => {
+t.test('a killed remote Hub is started again and adopts its agent server', async (t) => {
   const before = runningHub(there);
   await before.kill('SIGKILL');
   const lock = await eventually(() => {
     const now = readHubLock(there.home);
     return now && now.pid !== before.pid ? now : undefined;
-  }, 'another Hub runs there');
+  }, 'a new remote Hub runs');
   t.not(lock.pid, before.pid);
   await hostIn('connected');
   t.match((await oratorioJson(here, 'list', '--host', 'build'))[0], { state: 'running', adopted: true });
 });
 
-t.test('a killed Hub leaves an ssh, which the next Hub ends', async (t) => {
+t.test('the next Hub ends the ssh of a killed Hub', async (t) => {
   const [left] = machines.sshProcesses();
   await runningHub(here).kill('SIGKILL');
-  t.ok(left && machines.sshProcesses().includes(left), 'the ssh lives on');
+  t.ok(left && machines.sshProcesses().includes(left), 'the ssh still runs');
   await oratorioJson(here, 'hosts');
   await hostIn('connected');
   const now = machines.sshProcesses();
@@ -131,7 +131,7 @@ t.test('a killed Hub leaves an ssh, which the next Hub ends', async (t) => {
   t.not(now[0], left);
 });
 
-t.test('a token that was revoked there refuses until the user enables the host', async (t) => {
+t.test('after the remote Hub revokes the token, the host is refused until the user enables it', async (t) => {
   const [{ tokenId }] = await oratorioJson(there, 'tokens');
   await oratorioJson(there, 'tokens', 'revoke', tokenId);
   const host = await hostIn('refused');
@@ -139,7 +139,7 @@ t.test('a token that was revoked there refuses until the user enables the host',
   t.match(await oratorioJson(here, 'hosts', 'enable', 'build'), { state: 'connected' });
 });
 
-t.test('a disabled host has no ssh, and its agents continue', async (t) => {
+t.test('a disabled host runs no ssh, and its agents continue', async (t) => {
   await oratorioJson(here, 'hosts', 'disable', 'build');
   t.match(await hostOf(), { state: 'disabled' });
   t.same(machines.sshProcesses(), []);
@@ -160,7 +160,7 @@ t.test('every refusal names the next step', async (t) => {
   const authorized = readFileSync(machines.authorizedKeys, 'utf8');
 
   writeFileSync(machines.knownHosts, known.replace(/ssh-ed25519 \S+/, authorized.split(' ').slice(0, 2).join(' ')));
-  await refusal('hostKey', /compare the key of the machine: ssh ssh:\/\/box/);
+  await refusal('hostKey', /compare the host key of the machine: ssh ssh:\/\/box/);
   writeFileSync(machines.knownHosts, '');
   await refusal('hostKey', /Connect once in a terminal/);
   writeFileSync(machines.knownHosts, known);
@@ -196,7 +196,7 @@ t.test('another program at the remote address gets no token and is refused', asy
   t.equal(code, 1, stdout + stderr);
   t.match(await hostOf(), { phase: 'refused.notProven', next: /hub status/ });
   t.ok(headers.length > 0);
-  t.same([...new Set(headers)], ['undefined'], 'it was asked for a proof and got no token');
+  t.same([...new Set(headers)], ['undefined'], 'it received a proof request and no token');
   machines.install();
   t.match(await oratorioJson(here, 'hosts', 'enable', 'build'), { state: 'connected' });
 });
@@ -208,7 +208,7 @@ t.test('the end of the Hub ends its ssh', async (t) => {
   t.notOk(existsSync(join(here.home, 'hub', 'hosts', 'build.ctl')));
 });
 
-t.test('a removed host is forgotten here, and its Hub keeps running', async (t) => {
+t.test('a removed host is no longer listed, and its Hub keeps running', async (t) => {
   await oratorioJson(here, 'hosts', 'remove', 'build');
   t.same(await oratorioJson(here, 'hosts'), []);
   t.ok(readHubLock(there.home));

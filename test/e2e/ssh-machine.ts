@@ -1,6 +1,6 @@
 /**
- * A second machine on loopback: an `sshd` of the test's own, as this user, with its own host key and user key, and a home with its own
- * Hub. Its line is cut by ending `sshd` and its sessions.
+ * A second machine on loopback: an `sshd` that the test starts as this user, with its own host key and user key, and a home with
+ * its own Hub. Ending `sshd` and its sessions cuts the connection.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,18 +15,18 @@ import { command, makePlace, type Place, processesUnder, type Teardown } from '.
 const sshd = ['/usr/sbin/sshd', '/usr/local/sbin/sshd'].find((path) => existsSync(path));
 const ssh = ['/usr/bin/ssh', '/usr/local/bin/ssh'].find((path) => existsSync(path));
 
-/** Two machines: the user's own, and the one behind `ssh://box`. */
+/** Two machines: the local machine, and the machine behind `ssh://box`. */
 export interface Machines {
   readonly here: Place;
   readonly there: Place;
-  /** Program on the second machine, for `--program`. */
+  /** Command on the second machine, for `--program`. */
   readonly program: string;
   /** File with the host keys that `ssh` accepts. */
   readonly knownHosts: string;
   readonly authorizedKeys: string;
   /** Ends `sshd` and every session. */
   cut(): Promise<void>;
-  /** Starts `sshd` again at the same port. */
+  /** Starts `sshd` again on the same port. */
   mend(): Promise<void>;
   /** Processes of `ssh` of this user's Hub. */
   sshProcesses(): number[];
@@ -43,9 +43,9 @@ const quotedWords = (values: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}='${value}'`)
     .join(' ');
 
-/** Makes both machines and waits until `sshd` listens. Nothing is left of them after the test. */
+/** Creates both machines and waits until `sshd` listens. The teardown of the test removes them. */
 export async function makeMachines(t: Teardown): Promise<Machines> {
-  if (!sshd || !ssh) throw new Error('There is no sshd or ssh: apt-get install openssh-server openssh-client');
+  if (!sshd || !ssh) throw new Error('sshd or ssh is not installed: apt-get install openssh-server openssh-client');
   const there = makePlace(t, 'oratorio-box-');
   const place = makePlace(t, 'oratorio-me-');
   const { root } = there;
@@ -80,11 +80,11 @@ export async function makeMachines(t: Teardown): Promise<Machines> {
   );
   const bin = join(place.root, 'bin');
   mkdirSync(bin);
-  // Calls over the control path name another configuration, which comes later and counts.
+  // Calls over the control path name another configuration later on the command line, and the last one counts.
   script(join(bin, 'ssh'), `exec ${ssh} -F ${join(root, 'ssh_config')} "$@"`);
   const here: Place = { ...place, env: { ...place.env, PATH: `${bin}:${place.env['PATH'] ?? process.env['PATH']}` } };
   const program = join(root, 'oratorio');
-  // Needed by an sshd that runs as root.
+  // Required by an sshd that runs as root.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
 
   let server: ChildProcess | undefined;
@@ -107,7 +107,7 @@ export async function makeMachines(t: Teardown): Promise<Machines> {
     }, 'sshd listens');
   }
 
-  /** Sessions name the program in their own words: `sshd: me [priv]`. Their parent was the server. */
+  /** Finds sessions of `sshd`, which rename themselves, e.g. `sshd: me [priv]`. Their parent was the server. */
   function sessions(): number[] {
     const pids = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
       .split('\n')

@@ -7,7 +7,7 @@ const event = (title: string) => ({
   data: { title },
 });
 
-/** Fields of frames, as a reader gets them. */
+/** Parsed fields of the frames. */
 const read = (frames: readonly Uint8Array[]) =>
   Buffer.concat([...frames])
     .toString()
@@ -28,28 +28,28 @@ function filled(): FleetLog {
   return log;
 }
 
-t.test('an event names its host and its own id, and its frame the last id of every Hub', async (t) => {
+t.test('an event names its host and id, and its frame names the last id of every Hub', async (t) => {
   const last = read(filled().replay('~own-1')).at(-1);
   t.match(last, { id: 'build~b-2', host: 'build', title: 'build 2', vector: '~own-1,build~b-2,lab~l-1' });
   t.equal(read(filled().replay('build~b-1'))[0]?.host, null, 'this machine has no name');
 });
 
-t.test('a reader resumes every Hub after the vector that it has', async (t) => {
+t.test('a vector resumes every Hub after its last id', async (t) => {
   const log = filled();
   const titles = (vector: string) => read(log.replay(vector)).map(({ title }) => title);
   t.same(titles('~own-1,build~b-1,lab~l-1'), ['build 2'], 'a vector that was sent');
-  t.same(titles('~own-1,build~b-1'), ['lab 1', 'build 2'], 'a vector of a reader that did not know one host');
+  t.same(titles('~own-1,build~b-1'), ['lab 1', 'build 2'], 'a vector without one of the hosts');
   t.same(titles('lab~l-1,build~b-1,~own-1'), ['build 2'], 'in any order');
   t.same(titles('~own-1,build~b-2,lab~l-1'), []);
-  t.same(read(log.replay(undefined)), [], 'a new reader begins now');
+  t.same(read(log.replay(undefined)), [], 'without a vector, no past event is replayed');
 });
 
-t.test('events that are no longer held are one gap for the host', async (t) => {
+t.test('evicted events are reported as one gap for each host', async (t) => {
   const log = filled();
   for (let number = 0; number <= defaults.sse.ringEvents; number += 1) log.append('lab', `l-${number + 2}`, event('x'));
   const frames = read(log.replay('~own-1,build~b-1,lab~l-1'));
   const gaps = frames.filter(({ kind }) => kind === 'hub.gap').map(({ host }) => host);
-  t.same(gaps, ['build', 'lab'], 'none for this machine, whose last event the reader has');
+  t.same(gaps, ['build', 'lab'], 'no gap for this machine, whose events were all read');
 });
 
 t.test('a hostile id or kind cannot add a field to a frame', async (t) => {
@@ -64,14 +64,14 @@ t.test('a hostile id or kind cannot add a field to a frame', async (t) => {
   );
 });
 
-t.test('a hostile Last-Event-ID is read up to a limit', async (t: Test) => {
+t.test('a Last-Event-ID beyond the limit is cut', async (t: Test) => {
   const log = filled();
   const began = performance.now();
   log.replay(`${'build~x,'.repeat(1_000_000)}`);
   t.ok(performance.now() - began < 5_000);
 });
 
-t.test('a subscriber gets each event once, in batches, and the end', async (t) => {
+t.test('a subscriber receives each event once, in batches, then the end', async (t) => {
   const log = filled();
   const batches: Uint8Array[] = [];
   const ended = new Promise<void>((resolve) => {

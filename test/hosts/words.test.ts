@@ -13,7 +13,7 @@ const refusalOf = (work: () => unknown): unknown => {
   }
 };
 
-t.test('words of ssh become the refusal that they mean', async (t) => {
+t.test('each message of ssh maps to its refusal', async (t) => {
   const cases = {
     'Host key verification failed.\n': 'hostKey',
     'No ED25519 host key is known for box and you have requested strict checking.\nHost key verification failed.':
@@ -27,16 +27,16 @@ t.test('words of ssh become the refusal that they mean', async (t) => {
     '': null,
   };
   for (const [stderr, refusal] of Object.entries(cases)) t.equal(sshFailure(stderr).refusal, refusal, stderr);
-  t.equal(sshFailure('\u001b[2J\u202ebox gone\n').message, '␛[2J<U+202E>box gone', 'text is safe to show');
+  t.equal(sshFailure('\u001b[2J\u202ebox gone\n').message, '␛[2J<U+202E>box gone', 'the message is safe to show');
   t.ok(sshFailure('x'.repeat(100_000)).message.length <= 300);
 });
 
-t.test('every refusal has words that name a command', async (t) => {
+t.test('the next step of every refusal names a command', async (t) => {
   for (const refusal of hostRefusals)
     t.match(nextStep(refusal, { name: 'build', ssh: 'ssh://me@box' }), /ssh |oratorio /, refusal);
 });
 
-t.test('the answer of hub address is found after the words of a login shell', async (t) => {
+t.test('the output of hub address is found after the output of a login shell', async (t) => {
   const address = { apiBaseUrl: 'http://127.0.0.1:7717', version: '0.1.0', tokenId: 't', token: 'x'.repeat(40) };
   const end = (stdout: string, exitCode = 0, stderr = '') => ({ stdout, stderr, exitCode });
   t.same(remoteAddressIn(end(`Welcome!\n{"motd":1}\n${JSON.stringify(address)}\n`)), address);
@@ -69,13 +69,13 @@ t.test('the answer of hub address is found after the words of a login shell', as
     );
 });
 
-t.test('a remote of the same or an earlier minor version is accepted', async (t) => {
+t.test('a remote Hub of the same or an earlier minor version is accepted', async (t) => {
   const judge = (remote: string) => refusalOf(() => requireVersion(remote, '1.4.2'));
   for (const remote of ['1.4.2', '1.4.9', '1.3.0', '1.0.0-rc.1']) t.equal(judge(remote), 'accepted', remote);
   for (const remote of ['1.5.0', '2.0.0', '0.9.0', 'x', '']) t.equal(judge(remote), 'version', remote);
 });
 
-t.test('an address, a name and a program cannot become an option or a command of ssh', async (t) => {
+t.test('an address, a name or a program that ssh would read as an option or a command is invalid', async (t) => {
   for (const target of ['ssh://box', 'ssh://me@build-box.example:2222', 'ssh://root@[::1]:22'])
     t.ok(v.is(SshTarget, target), target);
   for (const target of [
@@ -97,7 +97,7 @@ t.test('an address, a name and a program cannot become an option or a command of
   for (const program of ['', '-x', 'a b', 'a;b', './x', '/a\nb']) t.notOk(v.is(RemoteProgram, program), program);
 });
 
-t.test('texts of a remote Hub are safe at any depth', async (t) => {
+t.test('texts of a remote Hub are safe to show at any depth', async (t) => {
   const hostile = {
     a: ['\u001b[31mred', { b: 'ws://127.0.0.1:1/ws?token=secret&x=1' }],
     c: 'two\nlines',

@@ -12,7 +12,7 @@ import {
 import { nodeId } from '../../src/inspect/names.ts';
 import { transitionLog, type Walk, walkEvery } from './harness.ts';
 
-/** A host whose links are the test's. */
+/** A host whose links the test controls. */
 class World {
   readonly clock = new SimulatedClock();
   readonly taken: string[] = [];
@@ -95,7 +95,7 @@ const refusing: Readonly<Record<HostRefusal, string>> = {
 
 const silent = (step: 'dialling' | 'proving' | 'listing'): Walk<World> => ({
   takes: `connecting.${step} after(hostStep) → unreachable`,
-  proves: `silence while ${step} ends ssh and is tried again`,
+  proves: `a timeout while ${step} ends ssh and schedules a retry`,
   given: to[step],
   when: (world) => world.clock.increment(hostStepMs),
   shows: (t, world) => {
@@ -114,7 +114,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'connecting.dialling HOST.DIALLED → connecting.proving',
-    proves: 'a dialled Hub has to prove itself',
+    proves: 'a dialled Hub must prove its identity',
     given: to.dialling,
     when: (world) => world.report({ type: 'HOST.DIALLED' }),
     shows: (t, world) => t.same([world.state, world.links], ['connecting.proving', 1]),
@@ -141,21 +141,21 @@ const walks: Walk<World>[] = [
   silent('listing'),
   {
     takes: 'connected.current HOST.CHANGED → connected.behind',
-    proves: 'an event makes the list old',
+    proves: 'an event makes the list outdated',
     given: to.connected,
     when: (world) => world.report({ type: 'HOST.CHANGED' }),
     shows: (t, world) => t.equal(world.state, 'connected.behind'),
   },
   {
     takes: 'connected.behind HOST.LISTED → connected.current',
-    proves: 'a list that was read again is current and no new connection',
+    proves: 'a list that was read again is current and does not count as a connection',
     given: to.behind,
     when: (world) => world.report({ type: 'HOST.LISTED' }),
     shows: (t, world) => t.same([world.state, world.context.connections], ['connected.current', 1]),
   },
   {
     takes: '(any) HOST.LOST → unreachable',
-    proves: 'a lost line ends ssh, is reported and tried again after about a second',
+    proves: 'a lost connection ends ssh, is reported, and is retried after about a second',
     given: to.connected,
     when: (world) => world.report({ type: 'HOST.LOST', reason: 'cut' }),
     shows: (t, world) => {
@@ -173,7 +173,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: 'unreachable HOST.RETRY → connecting',
-    proves: 'a request of the user is an attempt at once',
+    proves: 'a user request retries at once',
     given: to.waiting,
     when: (world) => world.send('HOST.RETRY'),
     shows: (t, world) => t.same([world.state, world.open.size], ['connecting.dialling', 1]),
@@ -181,7 +181,7 @@ const walks: Walk<World>[] = [
   ...hostRefusals.map(
     (refusal): Walk<World> => ({
       takes: `(any) HOST.REFUSED${refusing[refusal]} → refused.${refusal}`,
-      proves: `the refusal ${refusal} rests without ssh`,
+      proves: `after the refusal ${refusal} no ssh runs and no retry follows`,
       given: to.dialling,
       when: (world) => {
         world.refuse(refusal);
@@ -195,7 +195,7 @@ const walks: Walk<World>[] = [
   ),
   {
     takes: 'refused HOST.RETRY → connecting',
-    proves: 'the act of the user begins again',
+    proves: 'a user request connects again after a refusal',
     given: async (world) => {
       await to.dialling(world);
       world.refuse('hostKey');
@@ -205,7 +205,7 @@ const walks: Walk<World>[] = [
   },
   {
     takes: '(any) HOST.DISABLE → disabled',
-    proves: 'a disabled host has no ssh and no attempt',
+    proves: 'a disabled host runs no ssh and does not retry',
     given: to.connected,
     when: (world) => {
       world.send('HOST.DISABLE');
@@ -224,7 +224,7 @@ const walks: Walk<World>[] = [
 
 walkEvery(t, hostMachine, () => new World(), walks);
 
-t.test('attempts continue for ever, at most a minute apart, and a loss is reported once', async (t) => {
+t.test('retries continue without a limit, at most a minute apart, and a loss is reported once', async (t) => {
   const world = new World();
   await to.waiting(world);
   const pauses: number[] = [];

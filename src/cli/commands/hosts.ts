@@ -21,7 +21,7 @@ import { ageOf } from '../workspace-table.ts';
 
 const heading = ['NAME', 'STATE', 'VERSION', 'WORKSPACES', 'WAITING', 'SINCE', 'SSH'];
 const nothing = '–';
-/** Longest wait of `add` and `enable` for the connection. */
+/** Time limit of `add` and `enable` for the connection. */
 const connectMs = 60_000;
 const answerBytes = 65_536;
 
@@ -31,8 +31,7 @@ export async function list(context: CommandContext): Promise<number> {
   return withHub(context, async ({ hub }) => {
     const hosts = await hub.hosts({ signal });
     if (output.json) output.document(hosts);
-    else if (hosts.length === 0)
-      output.note('There is no other machine yet. Begin with: oratorio hosts add ssh://me@box');
+    else if (hosts.length === 0) output.note('No hosts yet. Add one: oratorio hosts add ssh://me@box');
     else show(hosts, context);
     return exitCodes.ok.code;
   });
@@ -62,7 +61,7 @@ function troubleOf({ name, state, reason, next, asOf }: HostAnswer): string[] {
   return [`  ${name}: ${inLine(reason ?? '')}${seen}`, ...(next === null ? [] : [`  → ${inLine(next)}`])];
 }
 
-/** Name of a host by the machine in its address; undefined for one that gives no name. */
+/** Derives the name of a host from its address; undefined if the address gives no valid name. */
 function nameIn(ssh: string): string | undefined {
   const machine = new URL(ssh).hostname.toLowerCase().split('.')[0] ?? '';
   const name = machine.replace(/[^a-z0-9-]+/g, '-').slice(0, 32);
@@ -73,7 +72,7 @@ function nameIn(ssh: string): string | undefined {
 export async function add(context: CommandContext): Promise<number> {
   const { argument, options } = context;
   const ssh = v.safeParse(SshTarget, argument);
-  if (!ssh.success) throw usageError('It needs an address such as ssh://me@box or ssh://box:2222', 'hosts add');
+  if (!ssh.success) throw usageError('hosts add needs an address such as ssh://me@box or ssh://box:2222', 'hosts add');
   const name = v.safeParse(HostName, options['name'] ?? nameIn(ssh.output));
   if (!name.success) throw usageError(`--name must be ${name.issues[0].message}.`, 'hosts add');
   const program = v.safeParse(RemoteProgram, options['program'] ?? 'oratorio');
@@ -98,7 +97,7 @@ function refused({ refusal, message }: HostFailure, host: Asked): CliError {
   });
 }
 
-/** Asks the machine once, with prompts at a terminal. @returns the failure, or the version there */
+/** Connects to the machine once, with prompts at a terminal. @returns the failure, or the remote version */
 async function check({ env, signal, output }: CommandContext, { ssh, program }: Asked): Promise<HostFailure | string> {
   const canPrompt = process.stdin.isTTY === true && output.isTTY;
   let stdout = '';
@@ -125,11 +124,11 @@ async function check({ env, signal, output }: CommandContext, { ssh, program }: 
     return remote;
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof HostFailure ? error : new HostFailure(null, `ssh cannot be run: ${messageOf(error)}`);
+    return error instanceof HostFailure ? error : new HostFailure(null, `ssh could not be run: ${messageOf(error)}`);
   }
 }
 
-/** Changes a host and waits until its connection is made or has failed. */
+/** Changes a host, then waits until it is connected or the connection has failed. */
 async function settled(
   context: CommandContext,
   hub: HubClient,
@@ -161,7 +160,7 @@ async function settled(
 
 const named = ({ argument }: CommandContext, command: string): string => {
   if (argument !== undefined) return argument;
-  throw usageError('It needs the name of a host; see: oratorio hosts', command);
+  throw usageError('The name of a host is missing. List the hosts: oratorio hosts', command);
 };
 
 /** `oratorio hosts remove` */
@@ -177,7 +176,7 @@ async function change(context: CommandContext, action: 'remove' | 'disable', wor
     await hostNamed(hub, name, context);
     const host = await hub.changeHost(name, action, { signal });
     if (output.json) output.document(host);
-    else output.line(`${word}: ${name}. Its agents keep running there.`);
+    else output.line(`${word}: ${name}. Its agents keep running.`);
     return exitCodes.ok.code;
   });
 }
@@ -211,7 +210,7 @@ export async function doctor(context: CommandContext): Promise<number> {
         !isFailure,
         isFailure
           ? found.message
-          : `ssh reaches ${host.ssh}; ${host.program} is version ${found} there, ${version} here`,
+          : `ssh reaches ${host.ssh}; ${host.program} has version ${found} there, ${version} here`,
       );
       line(host.state === 'connected', `The Hub is ${host.state}${host.reason === null ? '' : `: ${host.reason}`}`);
       if (!isWell) output.line(`→ ${inLine(next ?? `Connect again: oratorio hosts enable ${name}`)}`);

@@ -35,12 +35,12 @@ export async function list(context: CommandContext): Promise<number> {
 
 type ListedItem = InboxItemAnswer & { readonly host?: string | null; readonly asOf?: string | null };
 
-/** Requests of this machine, or of all once there are hosts. */
+/** Requests of this machine, and of all hosts if there are any. */
 async function itemsOf(hub: HubClient, signal: AbortSignal): Promise<ListedItem[]> {
   return (await hostsOf(hub, signal)).length === 0 ? hub.inbox({ signal }) : hub.fleetInbox({ signal });
 }
 
-/** Name of a workspace, after that of its machine: an answer counts there. */
+/** Name of a workspace, after the name of its host: an answer takes effect on that host. */
 const placeOfItem = ({ host, displayName }: ListedItem): string =>
   typeof host === 'string' ? `${host}:${displayName}` : displayName;
 

@@ -42,7 +42,7 @@ export async function run(context: CommandContext): Promise<number> {
 
 type ListedRecord = RecordAnswer & { readonly host?: string | null; readonly asOf?: string | null };
 
-/** Workspaces of this machine, or of all once there are hosts. @throws CliError hostUnknown */
+/** Workspaces of this machine, and of all hosts if there are any. @throws CliError hostUnknown */
 async function recordsOf(
   hub: HubClient,
   only: string | undefined,
@@ -61,7 +61,7 @@ async function recordsOf(
   return { records, hosts: only === undefined ? hosts : hosts.filter(({ name }) => name === only) };
 }
 
-/** A row of another machine: `build:site`, with the time of a state that may be old. */
+/** Formats a row of another machine: `build:site`, with the age of a state that is not current. */
 function hostRow(
   record: ListedRecord,
   host: string,

@@ -58,12 +58,12 @@ export async function run(context: CommandContext): Promise<number> {
   }
 }
 
-/** Starts a workspace of another machine, which its own Hub supervises. */
+/** Starts a workspace of another machine through the Hub of that machine. */
 async function upOnHost(context: CommandContext, { host, path }: RemoteWorkspace): Promise<number> {
   const { output, options, signal } = context;
   if (options['init'] === true || options['agent'] !== undefined || options['in'] !== undefined)
     throw usageError(
-      '--init, --agent and --in are for workspaces of this machine. Run the command there over ssh.',
+      '--init, --agent and --in work only for workspaces of this machine. Run the command on the host over ssh.',
       'up',
     );
   return withHub(context, async ({ hub }) => {

@@ -13,7 +13,7 @@ export function onHost<T>(work: () => T): T {
   }
 }
 
-/** Target behind `/h/<host>/w/<id>/`: the page proxy of the Hub there. Never async in fact: a tunnel is open or it is not. */
+/** Target behind `/h/<host>/w/<id>/`: the page proxy of the remote Hub. Resolves at once, because a tunnel is either open or not. */
 export async function hostTarget(fleet: Fleet, host: string, id: string): Promise<Target> {
   const { address } = onHost(() => fleet.connected(host));
   const { apiBaseUrl, socketPath, token } = address;
@@ -22,9 +22,9 @@ export async function hostTarget(fleet: Fleet, host: string, id: string): Promis
     ...{ origin, host: plainHost(hostname), port: Number(port), socketPath, token },
     prefix: `/w/${id}`,
     confirm() {
-      // Another tunnel may lead to another program: it has proved itself, but this token may be another one.
+      // A new tunnel may lead to another Hub, for which this token is not valid.
       if (onHost(() => fleet.connected(host)).address !== address)
-        throw hubError('hostUnreachable', `The host ${host} was connected again. Try again.`, { host });
+        throw hubError('hostUnreachable', `The host ${host} has reconnected during the request. Try again.`, { host });
     },
     doubt() {},
   };

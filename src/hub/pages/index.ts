@@ -1,6 +1,7 @@
 /**
- * The pages of workspaces on the Hub's own origin, below `/w/<id>/` and, for those of other machines, below `/h/<host>/w/<id>/`: one address, one token and one tunnel reach everything. The
- * page is the Hub's; its Dashboard API, streams and WebSockets are passed on to the agent server, whose tokens never come out.
+ * Serves the pages of workspaces on the Hub's own origin: below `/w/<id>/`, and below `/h/<host>/w/<id>/` for other machines.
+ * One address, one token and one tunnel are enough for all pages. The files come from the Hub; Dashboard API, streams and
+ * WebSockets are passed on to the agent server, whose tokens never reach a client.
  */
 import {
   type AnyRoute,
@@ -35,7 +36,7 @@ const isBelow = (path: string): boolean => path.startsWith('/w/') || path.starts
 
 export interface PagesOptions {
   readonly auth: Authenticate<HubCaller>;
-  /** Whether this token opens a WebSocket: that of the pages, or of another Hub. */
+  /** Whether this token opens a WebSocket: the page token, or a token of another Hub. */
   readonly isToken: (token: string) => boolean;
   readonly isKnown: (asked: PagePath) => boolean;
   /** See `createTargets`. */

@@ -14,9 +14,9 @@ export interface Target {
   /** Host of `origin` as a socket takes it: an IPv6 address without its brackets. */
   readonly host: string;
   readonly port: number;
-  /** Unix socket that leads to this address, for the Hub of another machine. */
+  /** Unix socket of the tunnel to this address, for the Hub of another machine. */
   readonly socketPath?: string | undefined;
-  /** Path at which that Hub has the page; absent: the target is the Dashboard itself. */
+  /** Path of the page on that Hub; absent: the target is the Dashboard itself. */
   readonly prefix?: string;
   readonly token: string;
   /**
@@ -70,7 +70,7 @@ export function createTargets({
       port: Number(port),
       token,
       confirm() {
-        // At the port of a container the Hub itself listens.
+        // The Hub itself listens on the ports of a container.
         if ('engine' in process || isAlive(process) !== 'gone') return;
         proven.delete(workspace);
         throw unavailable(workspace);

@@ -23,7 +23,7 @@ const brokenCode = 1006;
 
 export interface TunnelOptions {
   readonly path: string;
-  /** Whether this token opens a page: that of the pages, or of another Hub. */
+  /** Whether this token opens a page: the page token, or a token of another Hub. */
   readonly isToken: (token: string) => boolean;
   readonly targetOf: (asked: PagePath, signal: AbortSignal) => Promise<Target>;
 }

@@ -17,8 +17,8 @@ export const ownersOnly =
   };
 
 /**
- * Makes the binder of a Hub whose protected routes ask for `auth`, or for `hostAuth` where another Hub may ask. Answers to pages and
- * other Hubs carry no token of another server.
+ * Creates the binder of a Hub. Protected routes require `auth`, or `hostAuth` if another Hub may call them. Answers to pages and
+ * other Hubs contain no tokens of agent servers.
  */
 export function binder(auth: Authenticate<HubCaller>, hostAuth: Authenticate<HubCaller>): Bind {
   return ({ method, path, deadlineMs, auth: isProtected, isForPage, isForHost }, handler) => ({

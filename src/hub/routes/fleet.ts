@@ -19,7 +19,7 @@ export interface FleetRoutesOptions {
 
 type LastEventId = (context: RequestContext<never>) => string | undefined;
 
-/** A row of any machine: the fields that order and filter it. */
+/** Fields by which rows of all machines are sorted and filtered. */
 interface Row {
   readonly host: string | null;
   readonly canonicalWorkspacePath: string;
@@ -32,10 +32,10 @@ const defaultThreads = 100;
 const maxThreads = 200;
 const maxText = 200;
 
-/** Position of a row: its host, then its path. No name of a host has a tilde. */
+/** Sort key of a row: its host, then its path. Host names never contain a tilde. */
 const keyOf = ({ host, canonicalWorkspacePath }: Row): string => `${host ?? ''}~${canonicalWorkspacePath}`;
 
-/** Path on this Hub of a page of a host; null for one that is not a page: a remote Hub chooses no other address here. */
+/** Maps a path of a remote page to this Hub; null for any other path, so that a remote Hub can link only to its own pages. */
 const pathHere = (host: string, path: string): string | null =>
   workspacePageShape.test(path) ? hostPagePath(host, path) : null;
 
@@ -51,13 +51,13 @@ function textIn(query: URLSearchParams, name: string, max = maxText): string {
   throw hubError('invalidRequest', `${name} must have at most ${max} characters.`);
 }
 
-/** Routes that join this Hub with those of all hosts. The last state of a host stays while it is not connected, with its time. */
+/** Routes that combine this Hub with all hosts. A host that is not connected is listed with its last known state and time. */
 export function fleetRoutes(
   bind: Bind,
   { fleet, registry, inbox, threadLists }: FleetRoutesOptions,
   lastEventId: LastEventId,
 ): AnyRoute[] {
-  /** Rows of one host, with paths of its pages on this Hub. */
+  /** Rows of one host, with the paths of its pages on this Hub. */
   const rowsOf = (host: Host) =>
     (host.seen?.records ?? []).map((record) => ({
       ...record,

@@ -18,7 +18,7 @@ export interface HostRoutesOptions {
   readonly logger: Logger;
 }
 
-/** Routes of other machines. They change the user's own settings file, so only the owner's token opens those that write. */
+/** Routes of other machines. Writing routes change the user's settings file, so they require the owner's token. */
 export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }: HostRoutesOptions): AnyRoute[] {
   function store(name: string, setting: 'Enabled' | null, value: unknown): void {
     const path = setting === null ? (['Hosts', name] as const) : (['Hosts', name, setting] as const);
@@ -41,7 +41,8 @@ export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }
     switch (v.is(v.picklist(hostActions), action) ? action : null) {
       case 'ensure':
       case 'stop': {
-        if (workspacePath === undefined) throw hubError('invalidRequest', 'workspacePath must be given.');
+        if (workspacePath === undefined)
+          throw hubError('invalidRequest', 'workspacePath is missing: name a workspace by its absolute path.');
         const { hub } = onHost(() => fleet.connected(name));
         const { signal } = context;
         const work = () =>
@@ -62,7 +63,7 @@ export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }
         return json(200, changed.record());
       }
       default:
-        throw hubError('notFound', `There is no such action. There are: ${hostActions.join(', ')}`);
+        throw hubError('notFound', `Unknown action. Use one of: ${hostActions.join(', ')}`);
     }
   }
 

@@ -56,7 +56,7 @@ function lastEventId(context: RequestContext<never>): string | undefined {
   return context.header('last-event-id') ?? context.query.get('lastEventId') ?? undefined;
 }
 
-/** The events, for another Hub until its token is revoked. */
+/** Serves events; a stream of another Hub ends when its token is revoked. */
 function eventsFor({ events, tokens }: RoutesOptions, context: RequestContext<never>): SseSource {
   const caller: HubCaller = context.principal;
   return caller === 'host' ? tokens.untilRevoked(tokens.auth(context).tokenId, events) : events;

@@ -5,13 +5,13 @@ import { messageOf } from '../../lib/index.ts';
 import { hubErrors } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 
-/** Codes that a remote Hub may answer with in our name. Its 401 is about our token, not about that of the client. */
+/** Error codes of a remote Hub that are passed to the client. Its 401 is left out: it concerns the token of this Hub. */
 const passed: ReadonlySet<string> = new Set(
   Object.keys(hubErrors).filter((code) => code !== 'unauthorized' && code !== 'tokenRevoked'),
 );
 
 /**
- * Has a remote Hub do something. Its refusals pass, safe to show and after the name of the host.
+ * Sends a request to a remote Hub. Its refusals are passed on, safe to show and prefixed with the host's name.
  *
  * @throws HttpError of the remote Hub, or 502 `badGateway` without a usable answer
  */
@@ -23,6 +23,10 @@ export async function onRemote<T>(host: string, work: () => Promise<T>, signal: 
     const text = clean(messageOf(error)).slice(0, 1_000);
     if (error instanceof HubRequestError && passed.has(error.code) && error.status >= 400 && error.status < 600)
       throw new HttpError(error.status, error.code, `${host}: ${text}`, clean(error.details));
-    throw hubError('badGateway', `The Hub of ${host} gave no usable answer: ${text}`, { host });
+    throw hubError(
+      'badGateway',
+      `The Hub of ${host} sent an invalid answer: ${text}. Check: oratorio hosts doctor ${host}`,
+      { host },
+    );
   }
 }
