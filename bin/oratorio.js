@@ -51,7 +51,7 @@ function runUnder(node) {
 
 if (process.platform === 'win32') {
   console.error(
-    '✖ Oratorio does not run on Windows itself.\n  Install WSL2 (wsl --install), then install Oratorio in its Linux: docs/install.md',
+    '✖ Oratorio does not run directly on Windows.\n  Install WSL2 (wsl --install), then install Oratorio in its Linux: docs/install.md',
   );
   process.exitCode = 7;
 } else if (!existsSync(main)) {

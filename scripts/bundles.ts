@@ -29,7 +29,7 @@ const libraries = { 'client/index': 'src/client/index.ts', 'machines/index': 'ma
 /** Not for bundling: a native binary, and CommonJS that is loaded when first needed. */
 const neverBundled = [...runtimePackages, 'elkjs'];
 
-/** The inspector's package, for programs in Node and in a browser, which share their XState with it. */
+/** The inspector package for Node and browsers. It uses the XState of the program. */
 const inspector = [
   { entries: { 'inspector/node': 'src/inspector/index.ts' } },
   { entries: { 'inspector/browser': 'src/inspector/browser.ts' }, platform: 'browser' },

@@ -26,7 +26,7 @@ export const allowed: Readonly<Record<string, readonly string[]>> = {
   places: ['supervise', ...lower],
   git: ['supervise', 'lib'],
   inspect: lower,
-  // A package of its own: the recorder for other programs.
+  // Separate package: the recorder for other programs.
   inspector: ['inspect', ...lower],
   checkpoints: ['git', 'supervise', ...lower],
   client: ['protocol', 'supervise', 'config', 'rpc', 'lib'],

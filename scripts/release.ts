@@ -1,10 +1,10 @@
 /**
  * `npm run release -- --dry-run | --out DIR [--tag vX.Y.Z] [--platforms NAME,…] [--sign-key FILE] [--engine PROGRAM] [--check]`: writes
- * everything that users install, and publishes nothing: tarballs with their Node and `install.sh`, Debian packages, a Homebrew
- * formula, the npm package, the entry for the registry of agents, the bill of materials, checksums, and NOTES.md from the changelog.
- * `--dry-run` writes to `release/` of the checkout and replaces an earlier one. `--sign-key` names a private Ed25519 key in PEM.
- * `--check` installs and uses all that this machine can run. With `--engine` the image as well. Without `--tag` the notes are
- * those of "Unreleased".
+ * the files of a release without publishing them: tarballs with their Node and `install.sh`, Debian packages, a Homebrew formula,
+ * the npm package, the entry for the registry of agents, the bill of materials, checksums, and NOTES.md from the changelog.
+ * `--dry-run` writes to `release/` of the checkout and replaces an earlier release. `--sign-key` names a private Ed25519 key in PEM.
+ * `--check` installs and uses each file that this machine can run; with `--engine`, also the image. Without `--tag`, the notes
+ * come from the section "Unreleased".
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ function fail(message: string): never {
 
 const { version } = packageJson;
 const ownOut = join(root, 'release');
-if (values.out === undefined && !values['dry-run']) fail('--out DIR or --dry-run is missing');
+if (values.out === undefined && !values['dry-run']) fail('Name a directory with --out DIR, or use --dry-run');
 const out = resolve(values.out ?? ownOut);
 if (out === ownOut) rmSync(out, { recursive: true, force: true });
 if (existsSync(out) && readdirSync(out).length > 0) fail(`${out} is not empty: choose another directory`);
@@ -50,7 +50,8 @@ if (values.tag !== undefined && values.tag !== `v${version}`) {
 }
 const names = values.platforms?.split(',') ?? platforms.map(({ name }) => name);
 const unknown = names.find((name) => !platforms.some((platform) => platform.name === name));
-if (unknown !== undefined) fail(`${unknown} is not one of ${platforms.map(({ name }) => name).join(', ')}`);
+if (unknown !== undefined)
+  fail(`Unknown platform ${unknown}. Use some of: ${platforms.map(({ name }) => name).join(', ')}`);
 const key = values['sign-key'] === undefined ? undefined : readReleaseKey(values['sign-key']);
 mkdirSync(out, { recursive: true });
 
@@ -63,7 +64,7 @@ const script = (name: string, ...args: string[]): string =>
     stdio: ['ignore', 'pipe', 'inherit'],
   });
 
-// Leaves the staged package behind, from which the tarballs are made.
+// Leaves the staged package behind, because the tarballs are created from it.
 script('package.ts', '--check', '--out', out);
 const staged = join(root, 'node_modules', '.cache', 'package');
 const artefacts: Artefact[] = [];

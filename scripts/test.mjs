@@ -66,7 +66,7 @@ const notTested = 75;
 const stackEndMs = 90_000;
 let stackRun;
 
-/** Runs the stories of a review server and of containers on an engine of its own, where root can start one. Elsewhere warns. */
+/** Runs the stack tests of a review server and of containers on a separate engine, if root can start one. Otherwise warns. */
 async function runStack() {
   const main = join(root, 'test', 'stack', 'main.ts');
   stackRun = start(

@@ -13,7 +13,7 @@ export function sizeOf(directory: string): number {
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
-/** Platform as a lock names it; default: this one. */
+/** Platform, as named in the lock file; default: this machine. */
 export interface LockedPlatform {
   readonly os: string;
   readonly arch: string;
@@ -21,7 +21,7 @@ export interface LockedPlatform {
 
 const thisPlatform: LockedPlatform = { os: process.platform, arch: process.arch };
 
-/** Packages that npm installs beside the staged one on a platform, as paths below `node_modules` of the checkout. */
+/** Packages that npm installs with the staged package on a platform, as paths below `node_modules` of the checkout. */
 export function installedBeside(staged: string, { os: system, arch } = thisPlatform): readonly string[] {
   const { packages } = JSON.parse(readFileSync(join(staged, 'npm-shrinkwrap.json'), 'utf8')) as Lock;
   const isHere = (allowed: unknown, here: string): boolean => allowed === undefined || [allowed].flat().includes(here);

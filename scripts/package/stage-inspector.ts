@@ -1,4 +1,4 @@
-/** Lays the files of the inspector's package into a directory. */
+/** Stages the files of the inspector package in a directory. */
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -8,7 +8,7 @@ import { shortened } from './stage.ts';
 
 const at = (path: string): string => join(root, path);
 
-/** Oldest XState that the package accepts. */
+/** Lowest version of XState that the package supports. */
 const oldestXstate = '^5.28.0';
 
 function manifest(): unknown {
@@ -32,14 +32,14 @@ function manifest(): unknown {
   };
 }
 
-/** Declarations of an entry: its options are all types that it has. */
+/** Type declarations of an entry point. They depend only on its options. */
 const declarations = (options: string): string =>
   `${readFileSync(at('src/inspector/options.ts'), 'utf8')}
 /** Records every actor that is created with \`inspect\`, for the page of this package. */
 export declare function createInspector(options?: ${options}): Inspector;
 `;
 
-/** Puts the files of the package into `directory` and replaces its content. Needs a built `dist/`. */
+/** Replaces the content of `directory` with the files of the package. Needs a built `dist/`. */
 export function stageInspector(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });

@@ -8,7 +8,7 @@ interface Package {
   readonly repository: { readonly url: string };
 }
 
-/** A tarball of a release, and the directory in it. */
+/** Tarball of a release, and the directory in it. */
 export interface AcpArchive {
   readonly os: string;
   readonly arch: string;
@@ -16,7 +16,7 @@ export interface AcpArchive {
   readonly directory: string;
 }
 
-/** Programs by platform, in the words of the registry; undefined without tarballs. */
+/** Programs by platform, in the format of the registry; undefined without tarballs. */
 function binariesOf(archives: readonly AcpArchive[]) {
   if (archives.length === 0) return undefined;
   const entries = archives.map(({ os, arch, address, directory }) => {

@@ -1,4 +1,4 @@
-/** Archives whose bytes depend on nothing but the files: sorted, without owners, with one time. */
+/** Reproducible archives: sorted, without owners, with one modification time. */
 import { createWriteStream, lstatSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -6,10 +6,10 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { packTar, type TarSource } from 'modern-tar/fs';
 
-/** Time of every file: SOURCE_DATE_EPOCH, else 1980. */
+/** Modification time of every file: SOURCE_DATE_EPOCH, else 1980. */
 export const archiveTime = (): Date => new Date(Number(process.env['SOURCE_DATE_EPOCH'] ?? 315532800) * 1000);
 
-/** Everything below `directory`, at `prefix` in the archive. */
+/** Entries for all files below `directory`, at `prefix` in the archive. */
 export function sourcesBelow(directory: string, prefix: string): TarSource[] {
   const mtime = archiveTime();
   const paths = readdirSync(directory, { withFileTypes: true, recursive: true })
@@ -40,7 +40,7 @@ export const textEntry = (target: string, content: string | Uint8Array): TarSour
   mtime: archiveTime(),
 });
 
-/** @param level of gzip: 9 for a release, 1 for a test */
+/** @param level compression level of gzip: 9 for a release, 1 for a test */
 export async function writeArchive(file: string, sources: readonly TarSource[], level = 9): Promise<void> {
   await pipeline(compressed(sources, level), createWriteStream(file));
 }

@@ -1,4 +1,4 @@
-/** Makes the files of a release that hold the program with its Node: tarballs and Debian packages. */
+/** Creates the files of a release that contain the program with its Node: tarballs and Debian packages. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,9 +10,9 @@ import { writeDeb } from './deb.ts';
 import { type Platform, tarballName } from './platforms.ts';
 import { layTree } from './tree.ts';
 
-/** Most that a tarball may take. */
+/** Size limit of a tarball. */
 export const packedLimitBytes = 60e6;
-/** Most that an unpacked tarball may take. */
+/** Size limit of an unpacked tarball. */
 export const unpackedLimitBytes = 150e6;
 
 export interface ArtefactOptions {
@@ -21,7 +21,7 @@ export interface ArtefactOptions {
   readonly out: string;
   readonly version: string;
   readonly publicKey?: string | undefined;
-  /** Level of gzip. */
+  /** Compression level of gzip. */
   readonly level?: number;
   /** Changes the tree before it is packed. */
   readonly alter?: (tree: string) => void;

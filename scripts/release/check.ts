@@ -1,4 +1,4 @@
-/** `npm run release -- --check`: uses every file of a release that this machine can use. */
+/** `npm run release -- --check`: installs and uses every file of a release that this machine can run. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const isThere = (program: string): boolean =>
 /** @throws Error with the output of the first use that fails or leaves files behind */
 export async function checkRelease(out: string, version: string): Promise<void> {
   const platform = ownPlatform();
-  if (!platform) throw new Error(`There is no tarball for ${process.platform}-${process.arch}`);
+  if (!platform) throw new Error(`The release has no tarball for ${process.platform}-${process.arch}`);
   await checkUse('install.sh', (user) => useInstaller(user, out));
   const deb = join(out, `oratorio_${version}_${platform.debian}.deb`);
   if (existsSync(deb) && isThere('dpkg')) await checkUse('the Debian package', (user) => useDebianPackage(user, deb));

@@ -1,4 +1,4 @@
-/** A user with an empty home, without Node on PATH and without a network: runs scripts as this user. */
+/** Simulates a user with an empty home, without Node on PATH and without a network. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
@@ -7,11 +7,11 @@ import { basename, join, relative } from 'node:path';
 
 export interface Ran {
   readonly code: number | null;
-  /** Standard output and standard error in the order of their arrival. */
+  /** Standard output and standard error in order of arrival. */
   readonly text: string;
 }
 
-/** A program that was started. */
+/** A running program. */
 export interface Started {
   readonly ended: Promise<Ran>;
   readonly kill: () => void;
@@ -41,14 +41,14 @@ export class CleanUser {
     return { HOME: this.home, PATH: path, TMPDIR: join(this.root, 'tmp'), LANG: 'C.UTF-8', SHELL: '/bin/sh' };
   }
 
-  /** Runs a script of the shell, whose processes share one network of their own where bubblewrap can make one. */
+  /** Runs a shell script. Its processes have a separate network if bubblewrap can create one. */
   run(script: string, env: Readonly<Record<string, string>> = {}): Promise<Ran> {
     const shell = ['/bin/sh', '-ec', script];
     const room = ['bwrap', '--dev-bind', '/', '/', '--unshare-net', '--'];
     return this.start(hasRooms() ? [...room, ...shell] : shell, env).ended;
   }
 
-  /** Starts a program in the network of this machine. */
+  /** Starts a program with the network of this machine. */
   start([program = '', ...args]: readonly string[], env: Readonly<Record<string, string>> = {}): Started {
     const options = { cwd: this.home, env: { ...this.env, ...env } };
     const child = spawn(program, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -61,7 +61,7 @@ export class CleanUser {
     return { ended, kill: () => child.kill('SIGKILL') };
   }
 
-  /** Files of the home that are not the user's own state, relative and sorted. */
+  /** Relative paths of files in the home that are not state of the user, sorted. */
   traces(): readonly string[] {
     return readdirSync(this.home, { withFileTypes: true, recursive: true })
       .map((entry) => relative(this.home, join(entry.parentPath, entry.name)))
@@ -80,7 +80,7 @@ const hasRooms = (): boolean => {
   return rooms;
 };
 
-/** Uses an installation as on the first day: start, one turn of the demo model, examination, stop. */
+/** Uses an installation like a new user: start, one turn of the demo model, `doctor`, stop. */
 export const firstDay = `
 if command -v node; then exit 3; fi
 mkdir -p "$HOME/site" && cd "$HOME/site"

@@ -1,4 +1,4 @@
-/** A Debian package of a tree, without scripts that run at its installation. Built here: `dpkg-deb` is on Debian only. */
+/** Builds a Debian package without installation scripts. Does not need `dpkg-deb`, which only Debian has. */
 import { lstatSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -10,14 +10,14 @@ interface DebOptions {
   readonly tree: string;
   readonly file: string;
   readonly version: string;
-  /** Architecture in the words of Debian. */
+  /** Debian name of the architecture. */
   readonly architecture: string;
   readonly description: string;
   readonly homepage: string;
   readonly level?: number;
 }
 
-/** Node 22 needs glibc 2.28; the agent runs git, and commands in bubblewrap where it is installed. */
+/** Node 22 needs glibc 2.28. The agent runs git, and runs commands in bubblewrap if it is installed. */
 const control = ({ tree, version, architecture, description, homepage }: DebOptions): string => `Package: oratorio
 Version: ${version.replace('-', '~')}
 Architecture: ${architecture}
@@ -38,7 +38,7 @@ const directories = [
   ...['usr/share/zsh', 'usr/share/zsh/vendor-completions', 'usr/share/fish', 'usr/share/fish/vendor_completions.d'],
 ];
 
-/** Files of the tree that Debian has at places of its own. */
+/** Files of the tree that have different paths on Debian. */
 function sharedFiles(tree: string): TarSource[] {
   const read = (path: string) => readFileSync(join(tree, path));
   return [
@@ -84,7 +84,7 @@ export async function writeDeb(options: DebOptions): Promise<void> {
   }
 }
 
-/** A member of an archive of `ar`: a heading of 60 bytes, then the content, padded to an even length. */
+/** Member of an `ar` archive: a header of 60 bytes, then the content, padded to an even length. */
 function member(name: string, content: Buffer): Buffer {
   const seconds = String(archiveTime().getTime() / 1000);
   const heading = `${name.padEnd(16)}${seconds.padEnd(12)}${'0'.padEnd(6)}${'0'.padEnd(6)}${'100644'.padEnd(8)}${String(content.length).padEnd(10)}\`\n`;

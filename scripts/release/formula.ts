@@ -5,7 +5,7 @@ interface FormulaOptions {
   readonly description: string;
   readonly homepage: string;
   readonly license: string;
-  /** Address of the files of this release. */
+  /** Base address of the files of this release. */
   readonly address: string;
   readonly tarballs: readonly { readonly platform: Platform; readonly file: string; readonly sha256: string }[];
 }
@@ -13,7 +13,7 @@ interface FormulaOptions {
 const quoted = (text: string): string =>
   `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('#{', '\\#{')}"`;
 
-/** Formula for Homebrew on macOS and Linux. */
+/** Homebrew formula for macOS and Linux. */
 export function formula({ version, description, homepage, license, address, tarballs }: FormulaOptions): string {
   const cpu = (os: Platform['os'], arch: Platform['arch'], block: string): string => {
     const found = tarballs.find(({ platform }) => platform.os === os && platform.arch === arch);

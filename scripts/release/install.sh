@@ -32,23 +32,23 @@ find_platform() {
   case $(uname -s) in
     Linux) os=linux ;;
     Darwin) os=darwin ;;
-    MINGW* | MSYS* | CYGWIN*) fail 'Oratorio does not run on Windows itself.' 'Run this in a Linux of WSL2: wsl --install' ;;
-    *) fail "Oratorio has no program for $(uname -s)." ;;
+    MINGW* | MSYS* | CYGWIN*) fail 'Oratorio does not run directly on Windows.' 'Install WSL2 with "wsl --install", then run this script in its Linux shell.' ;;
+    *) fail "Oratorio has no tarball for $(uname -s)." 'Use npm or a container: docs/install.md' ;;
   esac
   case $(uname -m) in
     x86_64 | amd64) arch=x64 ;;
     aarch64 | arm64) arch=arm64 ;;
-    *) fail "Oratorio has no program for processors of the type $(uname -m)." ;;
+    *) fail "Oratorio has no tarball for $(uname -m) processors." 'Use npm or a container: docs/install.md' ;;
   esac
   # A shell that runs under Rosetta sees an Intel processor.
   if [ "$os-$arch" = darwin-x64 ] && [ "$(sysctl -in sysctl.proc_translated 2>/dev/null)" = 1 ]; then arch=arm64; fi
   if [ "$os" = linux ] && ldd --version 2>&1 | grep -qi musl; then
-    fail 'This Linux uses musl; the Node of Oratorio needs glibc 2.28.' 'Use a container of Debian: docs/images.md'
+    fail 'This Linux uses musl; the Node of Oratorio needs glibc 2.28.' 'Use the container image: docs/images.md'
   fi
   platform=$os-$arch
 }
 
-# Makes `from` absolute, without a slash at its end.
+# Makes `from` absolute, without a trailing slash.
 check_address() {
   from=${from%/}
   case $from in
@@ -58,7 +58,7 @@ check_address() {
   esac
   case $from in
     https://*) ;;
-    *) from=$(CDPATH='' cd -- "$from" 2>/dev/null && pwd) || fail 'The directory of --from does not exist.' ;;
+    *) from=$(CDPATH='' cd -- "$from" 2>/dev/null && pwd) || fail 'The directory of --from does not exist.' 'Name the directory of a release: --from DIR' ;;
   esac
 }
 
@@ -95,7 +95,7 @@ choose() {
 make_dir() {
   [ ! -d "$1" ] || return 0
   make_dir "$(dirname "$1")"
-  mkdir "$1" || fail "$1 cannot be made." 'Check its permissions.'
+  mkdir "$1" || fail "$1 could not be created." 'Check its permissions.'
   made="$1
 $made"
 }
@@ -110,7 +110,7 @@ point() {
 # Whether a path is a link that leads into our directory.
 is_ours() { [ -L "$1" ] && case $(readlink "$1") in "$base"/*) true ;; *) false ;; esac; }
 
-# Names of links and of their targets below `current`, one pair a line.
+# Links and their targets below `current`, one pair per line.
 links() {
   say "$bin/oratorio bin/oratorio"
   say "$data/bash-completion/completions/oratorio share/bash-completion/completions/oratorio"
@@ -125,7 +125,7 @@ install_release() {
   find_platform
   check_address
   if [ -e "$bin/oratorio" ] || [ -L "$bin/oratorio" ]; then
-    is_ours "$bin/oratorio" || fail "$bin/oratorio is not of this script." 'Move it away, then run this again.'
+    is_ours "$bin/oratorio" || fail "$bin/oratorio was not installed by this script." 'Move it away, then run this again.'
   fi
   made=
   make_dir "$base/versions"
@@ -167,9 +167,9 @@ unpack() {
   say "Fetching $archive"
   fetch "$archive" "$work/archive" 100000000
   [ "$(sum_of "$work/archive")" = "$sum" ] ||
-    fail "$archive does not have the checksum of SHA256SUMS." 'Nothing was changed. Download it again.'
+    fail "$archive does not match its checksum in SHA256SUMS." 'Nothing was changed. Download it again.'
   mkdir "$work/tree"
-  tar -x -z -o -f "$work/archive" -C "$work/tree" || fail "$archive cannot be unpacked." 'Nothing was changed.'
+  tar -x -z -o -f "$work/archive" -C "$work/tree" || fail "$archive could not be unpacked." 'Nothing was changed.'
   unpacked=$work/tree/oratorio-$version-$platform
   found=$("$unpacked/bin/oratorio" version 2>&1) || found="no version: $found"
   [ "$found" = "$version" ] || fail "The program of $archive does not start here: $found" 'Nothing was changed.'
@@ -183,12 +183,12 @@ report() {
     *":$bin:"*)
       [ "$(command -v oratorio)" = "$bin/oratorio" ] || say "Note: another oratorio comes first on PATH: $(command -v oratorio)"
       ;;
-    *) say "Put it on PATH, in the file that your shell reads at its start: export PATH=\"$bin:\$PATH\"" ;;
+    *) say "Add it to PATH in the startup file of your shell: export PATH=\"$bin:\$PATH\"" ;;
   esac
   say 'Begin with: oratorio up --init'
-  say "To undo this: sh $base/current/install.sh --uninstall"
+  say "To uninstall: sh $base/current/install.sh --uninstall"
   if [ -n "$("$bin/oratorio" hub status --json 2>/dev/null | sed -n 's/.*"pid".*/yes/p')" ]; then
-    say 'A Hub runs. If it is of an earlier version, replace it: oratorio hub stop --detach, then oratorio list'
+    say 'A Hub is running. If it has an earlier version, replace it: oratorio hub stop --detach, then oratorio list'
   fi
 }
 
@@ -196,7 +196,7 @@ report() {
 stop_hub() {
   "$1" version >/dev/null 2>&1 || return 0
   for unit in "${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user/oratorio-hub.service" "$HOME/Library/LaunchAgents/dev.oratorio.hub.plist"; do
-    [ ! -f "$unit" ] || ! grep -q "$base/" "$unit" || "$1" service remove || say 'The Hub could not be removed from the programs of log-in.'
+    [ ! -f "$unit" ] || ! grep -q "$base/" "$unit" || "$1" service remove || say 'The login service of the Hub could not be removed.'
   done
   for trial in "$base"/versions/.new-*/trial/home; do
     [ ! -d "$trial" ] || ORATORIO_HOME=$trial "$1" hub stop
@@ -237,12 +237,12 @@ main() {
   while [ $# -gt 0 ]; do
     case $1 in
       --from)
-        [ -n "${2-}" ] || fail '--from needs an address.' 'See the beginning of this script.'
+        [ -n "${2-}" ] || fail '--from needs an address.' 'Usage: sh install.sh [--from ADDRESS] | --uninstall'
         from=$2
         shift
         ;;
       --uninstall) action=uninstall ;;
-      *) fail "This script does not know $1." 'Usage: sh install.sh [--from ADDRESS] | --uninstall' ;;
+      *) fail "Unknown option: $1." 'Usage: sh install.sh [--from ADDRESS] | --uninstall' ;;
     esac
     shift
   done

@@ -1,15 +1,15 @@
-/** Installs the files of a release as a user does, uses them for a day, and removes them again. */
+/** Installs the files of a release like a user, uses the program, and uninstalls it. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { type CleanUser, firstDay, type Ran } from './clean-user.ts';
 
-/** A way to install, with everything that was left behind when it was undone. */
+/** Result of an installation: the files that remain after it was uninstalled. */
 export interface Use {
   readonly ran: Ran;
   readonly left: readonly string[];
 }
 
-/** By `install.sh`, twice, from a directory with the tarball and its checksum. */
+/** Runs `install.sh` twice, from a directory with the tarball and its checksum. */
 export async function useInstaller(user: CleanUser, release: string): Promise<Use> {
   const ran = await user.run(`
     sh ${release}/install.sh --from ${release}
@@ -19,7 +19,7 @@ export async function useInstaller(user: CleanUser, release: string): Promise<Us
   return { ran, left: user.traces() };
 }
 
-/** By `dpkg`, below a root directory of its own, so that the system of this machine does not change. */
+/** Runs `dpkg` with a separate root directory, so the system of this machine does not change. */
 export async function useDebianPackage(user: CleanUser, file: string): Promise<Use> {
   const system = join(user.root, 'system');
   for (const name of ['info', 'updates', 'triggers'])
@@ -27,7 +27,7 @@ export async function useDebianPackage(user: CleanUser, file: string): Promise<U
   writeFileSync(join(system, 'var/lib/dpkg/status'), '');
   const before = filesOf(system);
   const dpkg = `dpkg --root=${system} --log=/dev/null --force-depends`;
-  // Only root may give the files their owner.
+  // Only root can set the owner of the files.
   const [install, remove] =
     process.getuid?.() === 0
       ? [`${dpkg} --install ${file}`, `${dpkg} --purge oratorio`]

@@ -1,25 +1,26 @@
-/** Signs a file in the format of minisign (https://jedisct1.github.io/minisign/), so that its program verifies it, too. */
+/** Signs a file in the format of minisign (https://jedisct1.github.io/minisign/), so that minisign can also verify it. */
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** Bytes of a raw Ed25519 public key at the end of its DER form. */
+/** Length of a raw Ed25519 public key, which ends its DER form. */
 const rawKeyBytes = 32;
 
-/** Key of a release and the text of its public half. */
+/** Private key of a release, and the file text of its public key. */
 export interface ReleaseKey {
   readonly publicKey: string;
-  /** @param comment trusted: it is signed, too */
+  /** @param comment trusted comment, which is also signed */
   readonly sign: (message: Buffer, comment: string) => string;
 }
 
 const base64 = (...parts: readonly Uint8Array[]): string => Buffer.concat(parts).toString('base64');
 
-/** Identifies the key in signatures: derived, so that it needs no file of its own. */
+/** Key id in signatures. Derived from the key, so it needs no separate file. */
 const keyIdOf = (raw: Buffer): Buffer => createHash('sha256').update(raw).digest().subarray(0, 8);
 
 /** @param key private Ed25519 key */
 export function releaseKey(key: KeyObject): ReleaseKey {
-  if (key.asymmetricKeyType !== 'ed25519') throw new Error('The key of a release is an Ed25519 key');
+  if (key.asymmetricKeyType !== 'ed25519')
+    throw new Error('The key of a release must be an Ed25519 key: openssl genpkey -algorithm ed25519 -out FILE');
   const raw = createPublicKey(key).export({ type: 'spki', format: 'der' }).subarray(-rawKeyBytes);
   const id = keyIdOf(raw);
   return {

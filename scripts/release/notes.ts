@@ -19,7 +19,7 @@ interface MadeTarball {
   readonly unpackedBytes: number;
 }
 
-/** Table of the tarballs: only those of the platform that made the release can be tried there. */
+/** Table of the tarballs. Only the tarball of the build platform can be tried. */
 export function platformNotes(tarballs: readonly MadeTarball[], isTried: (platform: string) => boolean): string {
   const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(0)} MB`;
   const rows = tarballs.map(

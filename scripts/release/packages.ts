@@ -1,4 +1,4 @@
-/** Packages of npm that a tarball contains, at the versions and digests of the lock file. */
+/** npm packages in a tarball, with the versions and digests of the lock file. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ function lockedAt(name: string): Locked {
   return { version, integrity };
 }
 
-/** @throws Error unless the file has the digest of the lock */
+/** @throws Error unless the file has the digest of the lock file */
 export function verifyIntegrity(file: string, integrity: string): void {
   const [algorithm = '', expected] = integrity.split('-', 2);
   if (algorithm !== 'sha512') throw new Error(`${file}: ${algorithm} is not a digest that this script accepts`);
@@ -30,13 +30,13 @@ export function verifyIntegrity(file: string, integrity: string): void {
   if (found !== expected) throw new Error(`${file} does not have the digest of package-lock.json`);
 }
 
-/** Headers of Node and its change log are of no use to a program that runs. */
+/** Files that a running program does not need: headers and change log of Node. */
 const unused = /^package\/(?:include|share)\/|^package\/CHANGELOG\.md$/;
 
 /**
- * Directory of a package: that of this checkout, which npm has verified, or a download whose digest is compared with the lock and
- * which is cached below `node_modules`.
- * @throws Error when it cannot be downloaded or is not the locked one
+ * Directory of a package: in this checkout, where npm has verified it, or a download that is verified by the lock file and cached
+ * below `node_modules`.
+ * @throws Error when the download fails or its digest differs from the lock file
  */
 export async function packageDirectory(name: string): Promise<string> {
   const { version, integrity } = lockedAt(name);

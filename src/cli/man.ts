@@ -1,14 +1,14 @@
-/** The man page, made from the command table: a release installs it. */
+/** Creates the man page from the command table. A release installs it. */
 import type { CommandSpec, OptionSpec } from './command.ts';
 import { commands } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { environment } from './help.ts';
 
-/** Escape of roff for a character beyond ASCII, which needs no encoding. */
+/** Escapes a character beyond ASCII for roff, so the page needs no encoding. */
 const named = (character: string): string =>
   `\\[u${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}]`;
 
-/** Text that roff prints unchanged: no escapes, no requests at the beginning of a line, hyphens that can be copied. */
+/** Escapes a text so that roff prints it unchanged, with hyphens that can be copied. */
 const plain = (text: string): string =>
   text
     .replaceAll('\\', '\\e')

@@ -14,8 +14,8 @@ export function packageRoot(): string {
 }
 
 /**
- * Our directory by a path that stays valid after an update: where `install.sh` keeps each version in a directory of its own, the link
- * `current` beside them.
+ * Package directory by a path that stays valid after an update. `install.sh` installs each version in its own directory, so this is
+ * the link `current` beside them.
  */
 export function lastingRoot(root = packageRoot()): string {
   const versions = dirname(root);

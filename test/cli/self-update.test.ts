@@ -1,4 +1,4 @@
-/** Updates from releases on disk, whose program is a script of the shell; each hostile one changes nothing. */
+/** Updates from releases on disk, whose program is a shell script. A hostile release changes nothing. */
 import { execFileSync } from 'node:child_process';
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import {
@@ -60,7 +60,7 @@ interface World {
   readonly release: string;
   /** Writes a release; @returns its address */
   publish(version: string, archive: Buffer, sha256?: string): URL;
-  /** Versions, their current one, and the files of the directory above. */
+  /** Installed versions, the current version, and the files beside them. */
   state(): object;
 }
 
@@ -113,7 +113,7 @@ t.test('a newer release is verified, tried, and becomes the current version', as
   t.equal(await update(world, world.publish('0.2.0', await tarball(program('0.2.0')))), false, 'no Hub ran');
   t.match(world.state(), { current: 'versions/0.2.0', versions: ['0.1.0', '0.2.0'] });
   await update(world, world.publish('0.3.0', await tarball(program('0.3.0'))));
-  t.match(world.state(), { current: 'versions/0.3.0', versions: ['0.2.0', '0.3.0'] }, 'the version before is kept');
+  t.match(world.state(), { current: 'versions/0.3.0', versions: ['0.2.0', '0.3.0'] }, 'the previous version stays');
   const other = await tarball(program('0.3.0', `${scriptOf('0.3.0')}# another build\n`));
   await update(world, world.publish('0.3.0', other));
   t.match(world.state(), { current: /^versions\/0\.3\.0\+[0-9a-f]{8}$/ }, 'a running build is not replaced');
@@ -174,7 +174,7 @@ t.test('a list without exactly one tarball of this platform is refused', async (
   await t.rejects(find(), { code: 'tooLarge' });
 });
 
-t.test('with a key, only a list that it has signed for this version is used', async (t) => {
+t.test('with a key, only a checksum list that the key signed for this version is accepted', async (t) => {
   const world = worldOf(t);
   const address = world.publish('0.2.0', await tarball(program('0.2.0')));
   const [key, other] = [0, 1].map(() => releaseKey(generateKeyPairSync('ed25519').privateKey));
@@ -210,14 +210,14 @@ t.test('a second update at the same time is refused', async (t) => {
   t.match(world.state(), { current: 'versions/0.2.0' });
 });
 
-t.test('an update removes the download of one that was killed', async (t) => {
+t.test('an update removes the download of a killed update', async (t) => {
   const world = worldOf(t);
   mkdirSync(join(world.installation.base, 'versions', '.new-0123', 'tree'), { recursive: true });
   await update(world, world.publish('0.2.0', await tarball(program('0.2.0'))));
   t.match(world.state(), { versions: ['0.1.0', '0.2.0'] });
 });
 
-t.test('a release at an https address is read over redirects to https only', async (t) => {
+t.test('an https release is read only over redirects to https', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'oratorio-update-'));
   t.teardown(() => rmSync(directory, { recursive: true }));
   const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(directory, name)) as [string, string];
@@ -265,7 +265,7 @@ t.test('a release at an https address is read over redirects to https only', asy
     await t.rejects(find(path), { code }, path);
 });
 
-t.test('addresses are https without credentials, or directories', (t) => {
+t.test('only https addresses without credentials, and directories, are accepted', (t) => {
   t.equal(releaseAddress('https://example.com/a').href, 'https://example.com/a/');
   t.equal(releaseAddress('/a b/c#d').href, `${pathToFileURL('/a b/c#d').href}/`);
   for (const text of ['http://example.com/', 'ftp://example.com/', 'a', '', 'https://user:word@example.com/'])
@@ -273,7 +273,7 @@ t.test('addresses are https without credentials, or directories', (t) => {
   t.end();
 });
 
-t.test('an installation by another program names the command that updates it', (t) => {
+t.test('for an installation by another program, the error names its update command', (t) => {
   const updateOf = (root: string) => {
     const found = installationAt(root);
     return found.kind === 'foreign' ? found.update : found.kind;
@@ -291,7 +291,7 @@ t.test('an installation by another program names the command that updates it', (
   t.end();
 });
 
-t.test('versions have the order of Semantic Versioning', (t) => {
+t.test('versions are ordered by Semantic Versioning', (t) => {
   const order = [
     '0.9.9',
     '1.0.0-alpha',

@@ -1,4 +1,4 @@
-/** Releases of this build for tests: packed quickly, and later versions without a Node of their own. */
+/** Releases of this build for tests: packed with fast compression; later versions contain no Node. */
 import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -11,7 +11,7 @@ export const { version } = packageJson;
 const platform = ownPlatform();
 const quotedVersion = new RegExp(`(["'\`])${version.replaceAll('.', '\\.')}\\1`, 'g');
 
-/** The staged package, from which releases are made in directories beside it. */
+/** Staged package. Releases are created in directories beside it. */
 export class ReleaseFiles {
   readonly #place: string;
 
@@ -20,12 +20,12 @@ export class ReleaseFiles {
     stage(join(place, 'staged'));
   }
 
-  /** Makes the release of this version, with its Node. */
+  /** Creates the release of this version, with its Node. */
   make(): Promise<Artefact & { readonly directory: string }> {
     return this.#make(version, { withDeb: false });
   }
 
-  /** Makes a later version that runs under the Node of this test, also as a Debian package. @param alter changes the program */
+  /** Creates a later version that runs under the Node of this test, also as a Debian package. @param alter changes the program */
   makeLater(
     later: string,
     alter: (program: string) => string = (program) => program,

@@ -1,4 +1,4 @@
-/** Tarball, Debian package and updates, as a user without Node has them; installations have no network. */
+/** Tarball, Debian package and updates for a user without Node; installations have no network. */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -10,7 +10,7 @@ import { command } from './harness.ts';
 import { ReleaseFiles, version } from './release-files.ts';
 
 t.setTimeout(600_000);
-t.ok(command, 'these tests run what is built');
+t.ok(command, 'these tests run the built program');
 
 const user = new CleanUser();
 t.teardown(() => user.remove());
@@ -29,7 +29,7 @@ t.test('install.sh installs from a directory, the product works, and --uninstall
   t.strictSame(left, []);
 });
 
-t.test('the Debian package installs, works, and is removed without a trace', async (t) => {
+t.test('the Debian package installs, works, and is removed completely', async (t) => {
   t.ok(later.deb);
   const { ran, left } = await useDebianPackage(user, join(later.directory, later.deb ?? ''));
   t.equal(ran.code, 0, ran.text);
@@ -38,7 +38,7 @@ t.test('the Debian package installs, works, and is removed without a trace', asy
 });
 
 t.test(
-  'self-update replaces the Hub under a running turn, and goes back when the new Hub does not start',
+  'self-update replaces the Hub during a turn, and restores the previous version when the new Hub does not start',
   async (t) => {
     const workspace = join(user.home, 'site');
     configureWorkspace({ home: join(user.home, '.oratorio'), workspace }, { Supervision: { ProbeIntervalMs: 100 } });
@@ -55,7 +55,7 @@ t.test(
     t.match(updated, { code: 0, text: /Oratorio 9\.1\.0 is in use; it was[\s\S]*The Hub was replaced/ });
     t.match(await oratorio('version'), { text: '9.1.0\n' });
     t.match(await json('hub', 'status'), { hubVersion: '9.1.0' });
-    t.match(await json('inspect', workspace), { pid: before.pid }, 'the agent server goes on');
+    t.match(await json('inspect', workspace), { pid: before.pid }, 'the agent server continues');
     await oratorio('exec', '--workspace', workspace, '--yes', 'run: touch go');
     t.match(await turn, { code: 0 });
     t.ok(existsSync(join(workspace, 'done.txt')));
@@ -78,7 +78,7 @@ t.test(
     t.match(await oratorio('self-update', '--from', made.directory), { code: 7, text: /older than 9\.1\.0/ });
     t.match(await oratorio('self-update', '--check', '--from', later.directory), {
       code: 0,
-      text: /9\.1\.0 is the newest/,
+      text: /9\.1\.0 is up to date/,
     });
 
     const next = await files.makeLater('9.3.0');
@@ -86,7 +86,7 @@ t.test(
     const isDone: Readonly<Record<string, () => boolean>> = {
       'the download begins': () => readdirSync(versions).some((name) => name.startsWith('.new-')),
       'the trial runs': () => readdirSync(versions).some((name) => existsSync(join(versions, name, 'trial/home/hub'))),
-      'the version is in its place': () => existsSync(join(versions, '9.3.0')),
+      'the version is installed': () => existsSync(join(versions, '9.3.0')),
     };
     for (const [step, isThere] of Object.entries(isDone)) {
       const update = user.start([join(user.home, '.local/bin/oratorio'), 'self-update', '--from', next.directory]);

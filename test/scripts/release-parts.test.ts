@@ -1,4 +1,4 @@
-/** Parts of a release that need no build: man page, formula, stripped programs, digests of packages. */
+/** Parts of a release that need no build: man page, formula, stripped programs, package digests. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { root } from '../../scripts/toolchain.mjs';
 import { commands } from '../../src/cli/commands.ts';
 import { manPage } from '../../src/cli/man.ts';
 
-t.test('the man page has each command and option, and no text becomes a request of roff', (t) => {
+t.test('the man page has each command and option, and no text is read as a roff request', (t) => {
   const page = manPage('1.2.3');
   const requests = new Set([...page.matchAll(/^[.'](\S*)/gm)].map(([, name]) => name));
   t.strictSame([...requests].sort(), ['PP', 'SH', 'SS', 'TH', 'TP', 'fi', 'nf']);
@@ -21,7 +21,7 @@ t.test('the man page has each command and option, and no text becomes a request 
     t.match(page, `\n.SS ${name.replaceAll('-', '\\-')}\n`);
     for (const option of options) t.match(page, `\\-\\-${option.name.replaceAll('-', '\\-')}`);
   }
-  t.notMatch(page, /[^\\]\\(?:[^&\-ef[]|f[^BIR])/, 'every backslash is an escape of the writer');
+  t.notMatch(page, /[^\\]\\(?:[^&\-ef[]|f[^BIR])/, 'every backslash belongs to an intended escape');
   t.notMatch(page, /\P{ASCII}/u);
   t.end();
 });
@@ -68,7 +68,7 @@ t.test('a program without its symbols is smaller and runs', (t) => {
   t.end();
 });
 
-t.test('a package with another digest than the lock is refused', (t) => {
+t.test('a package whose digest differs from the lock file is refused', (t) => {
   const file = join(t.testdir({ package: 'content' }), 'package');
   const digest = createHash('sha512').update('content').digest('base64');
   verifyIntegrity(file, `sha512-${digest}`);
@@ -77,7 +77,7 @@ t.test('a package with another digest than the lock is refused', (t) => {
   t.end();
 });
 
-t.test('the notes say which tarballs were tried', (t) => {
+t.test('the notes name the tarballs that were tried', (t) => {
   const [first, second] = platforms;
   if (!first || !second) throw new Error('there are platforms');
   const made = [first, second].map((platform) => ({ platform, file: 'f', packedBytes: 5e7, unpackedBytes: 14e7 }));
@@ -87,12 +87,12 @@ t.test('the notes say which tarballs were tried', (t) => {
   t.end();
 });
 
-t.test('on Windows the command names WSL2 and does nothing else', (t) => {
+t.test('on Windows the command refers to WSL2 and exits', (t) => {
   const program = `Object.defineProperty(process, 'platform', { value: 'win32' }); require(${JSON.stringify(join(root, 'bin/oratorio.js'))})`;
   const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', program], { encoding: 'utf8' });
   t.match(
     { status, stdout, stderr },
-    { status: 7, stdout: '', stderr: /^✖ Oratorio does not run on Windows itself\.\n.*WSL2/ },
+    { status: 7, stdout: '', stderr: /^✖ Oratorio does not run directly on Windows\.\n.*WSL2/ },
   );
   t.end();
 });

@@ -49,7 +49,7 @@ export async function run(context: CommandContext): Promise<number> {
 }
 
 const newest = (found: string, order: number): string =>
-  order === 0 ? `Oratorio ${found} is the newest.` : `Oratorio ${version} is newer than the release, ${found}.`;
+  order === 0 ? `Oratorio ${found} is up to date.` : `Oratorio ${version} is newer than the release, ${found}.`;
 
 function report({ output }: CommandContext, found: string, isReplaced: boolean): void {
   output.line(`${output.colors.green('✔')} Oratorio ${found} is in use; it was ${version}`);

@@ -1,4 +1,4 @@
-/** Files of a release: from an https address, or a directory of this machine. */
+/** Reads the files of a release from an https address or a local directory. */
 
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -12,22 +12,22 @@ import { messageOf } from '../../lib/index.ts';
 import { CliError, usageError } from '../errors.ts';
 
 const maxRedirects = 5;
-/** Longest wait for the beginning of an answer, and for a small file. */
+/** Time limit for the start of an answer, and for a small file. */
 const answerMs = 30_000;
-/** Longest download of a tarball. */
+/** Time limit of the download of a tarball. */
 const downloadMs = 20 * 60_000;
 
 const nothingChanged = 'Nothing was changed.';
 const failed = (message: string, code: string) => new CliError('failure', message, nothingChanged, code);
 
-/** Address of a directory of files, with a slash at its end. @throws CliError usage for any but https and file */
+/** Address of the release directory, with a trailing slash. @throws CliError usage for an address that is neither https nor file */
 export function releaseAddress(text: string): URL {
   const plain = text.startsWith('/') ? `file://${text.split('/').map(encodeURIComponent).join('/')}` : text;
   const url = URL.canParse(plain) ? new URL(plain) : undefined;
   if (url?.protocol !== 'https:' && url?.protocol !== 'file:')
-    throw usageError('A release is read from an https address or an absolute directory.', 'self-update');
+    throw usageError('The address of a release must be an https address or an absolute directory.', 'self-update');
   if (url.username !== '' || url.password !== '')
-    throw usageError('The address of a release has no user name and no password.', 'self-update');
+    throw usageError('The address of a release must not contain a user name or a password.', 'self-update');
   url.search = '';
   url.hash = '';
   if (!url.pathname.endsWith('/')) url.pathname += '/';
@@ -37,7 +37,7 @@ export function releaseAddress(text: string): URL {
 interface Download {
   readonly directory: URL;
   readonly name: string;
-  /** Most bytes that are read. */
+  /** Size limit in bytes. */
   readonly limit: number;
   readonly signal: AbortSignal;
 }
@@ -50,7 +50,7 @@ export async function readReleaseFile(download: Download): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Writes a file to the disk. @returns its SHA-256 in hexadecimal @throws CliError */
+/** Downloads a file to the disk. @returns its SHA-256 in hexadecimal @throws CliError */
 export async function downloadReleaseFile(download: Download, target: string): Promise<string> {
   const signal = AbortSignal.any([download.signal, AbortSignal.timeout(downloadMs)]);
   const hash = createHash('sha256');
@@ -95,7 +95,7 @@ async function open({ directory, name, signal }: Download): Promise<AsyncIterabl
     if (response.status < 300 || response.status > 399 || location === null)
       throw failed(`${url.host} answers ${response.status} for ${name}.`, 'unreachable');
     url = new URL(location, url);
-    if (url.protocol !== 'https:') throw failed(`${name} is redirected to an address that is not https.`, 'insecure');
+    if (url.protocol !== 'https:') throw failed(`${name} was redirected to an address that is not https.`, 'insecure');
   }
-  throw failed(`${name} is redirected more than ${maxRedirects} times.`, 'unreachable');
+  throw failed(`${name} was redirected more than ${maxRedirects} times.`, 'unreachable');
 }

@@ -3,21 +3,21 @@ import { join } from 'node:path';
 import { readReleaseFile } from './address.ts';
 import { type ReleaseFile, releaseFile, verifySignature } from './release.ts';
 
-/** Most bytes of the list of checksums. */
+/** Size limit of the checksum list, in bytes. */
 const sumsBytes = 1_000_000;
 const signatureBytes = 4_096;
-/** Public key in an installed product. A release that is not signed has none. */
+/** File of the public key in an installation. Missing in an unsigned release. */
 const publicKeyFile = 'release.pub';
 
-/** A release that was found, with verified checksums. */
+/** A release with a verified checksum list. */
 export interface Found extends ReleaseFile {
   readonly isSigned: boolean;
 }
 
 /**
- * Reads the list of a release.
+ * Reads and verifies the checksum list of a release.
  *
- * @param root directory of this program, whose key the release must be signed with
+ * @param root directory of this program, which contains the key that must have signed the release
  * @throws CliError
  */
 export async function findRelease(directory: URL, root: string, signal: AbortSignal): Promise<Found> {

@@ -1,13 +1,13 @@
 /**
  * `oratorio self-update`, for an installation by `install.sh`:
- * 1. reads the list of the release, its signature where this installation has a key, and refuses an older version;
+ * 1. reads the checksum list of the release, verifies its signature if this installation has a key, and refuses an older version;
  * 2. downloads the tarball beside the installed versions, compares its checksum, and unpacks it;
- * 3. starts the new version in a home of its own, with one turn of the demo model;
- * 4. moves it to its place, and lets the link `current` lead to it;
+ * 3. starts the new version in a temporary home, and runs one turn of the demo model;
+ * 4. moves it to its final directory, and switches the link `current` to it;
  * 5. replaces a running Hub. Agent servers continue their turns, and restart with the new version when they are idle.
  *
- * Before step 4 nothing that runs is changed; each change after it is one rename. When the new Hub does not start, the link leads to
- * the earlier version again, and its Hub starts.
+ * Steps 1 to 3 change nothing that is in use. Each later change is one rename. If the new Hub does not start, the link is switched
+ * back to the previous version, and its Hub is started.
  */
 export { releaseAddress } from './address.ts';
 export { findRelease } from './find-release.ts';

@@ -21,16 +21,16 @@ import {
   unfinishedOf,
 } from './versions.ts';
 
-/** Most bytes of a tarball. */
+/** Size limit of a tarball, in bytes. */
 const tarballBytes = 100e6;
-/** Longest exchange of a Hub, a return to the earlier one included. */
+/** Time limit for replacing a Hub, including the restart of the previous one. */
 const replaceMs = 120_000;
 
 /**
  * Installs a release and replaces a running Hub.
  *
  * @returns whether a Hub was replaced
- * @throws CliError; the version before is in use then
+ * @throws CliError; the previous version then stays in use
  */
 export async function installRelease(
   context: CommandContext,
@@ -40,7 +40,12 @@ export async function installRelease(
 ): Promise<boolean> {
   const lock = acquireLock(join(installation.base, 'update.lock'));
   if (lock === 'held')
-    throw new CliError('precondition', 'Another update is under way.', 'Wait for its end.', 'updateUnderWay');
+    throw new CliError(
+      'precondition',
+      'Another update is running.',
+      'Wait until it has ended, then try again.',
+      'updateUnderWay',
+    );
   try {
     for (const work of unfinishedOf(installation)) await endTrial(join(work, 'trial'));
     removeUnfinished(installation);
@@ -71,7 +76,7 @@ async function add(
     const download = { directory, name, limit: tarballBytes, signal };
     const sum = await during(context, `Downloading ${name}`, () => downloadReleaseFile(download, archive));
     if (sum !== sha256) {
-      const problem = `${name} does not have the checksum of the release.`;
+      const problem = `${name} does not match the checksum of the release.`;
       throw new CliError('failure', problem, 'Nothing was changed. Try again later.', 'wrongChecksum');
     }
     const top = name.replace(/\.tar\.gz$/, '');
@@ -88,14 +93,14 @@ async function add(
 }
 
 interface Versions {
-  /** Directory name of the version before. */
+  /** Directory name of the previous version. */
   readonly before: string;
   /** Directory name of the new version. */
   readonly name: string;
   readonly version: string;
 }
 
-/** Not to be interrupted: without a Hub, the user would be left with neither version. */
+/** Ignores interrupts: otherwise the user could be left without a Hub of either version. */
 async function replaceHub(
   context: CommandContext,
   installation: OwnInstallation,

@@ -1,9 +1,9 @@
-/** The list of a release: checksums, and the signature over them. */
+/** Parses the checksum list of a release, and verifies its signature. */
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { CliError } from '../errors.ts';
 import { isVersion } from './version-order.ts';
 
-/** The tarball of a release for one platform. */
+/** Tarball of a release for one platform. */
 export interface ReleaseFile {
   readonly version: string;
   /** File name. */
@@ -33,7 +33,7 @@ export function releaseFile(sums: string, platform: string): ReleaseFile {
   return only;
 }
 
-/** DER before the 32 bytes of an Ed25519 public key. */
+/** DER prefix of an Ed25519 public key of 32 bytes. */
 const keyHeading = Buffer.from('302a300506032b6570032100', 'hex');
 
 interface PublicKey {
@@ -51,7 +51,7 @@ function parsePublicKey(text: string): PublicKey | undefined {
 /**
  * Verifies a signature in the format of minisign, with its trusted comment.
  * @param publicKey text of the key file
- * @throws CliError when it is not one of this key over this text and this comment
+ * @throws CliError unless this key signed this text and this comment
  */
 export function verifySignature(message: Buffer, signature: string, publicKey: string, comment: string): void {
   const key = parsePublicKey(publicKey);
@@ -69,6 +69,6 @@ export function verifySignature(message: Buffer, signature: string, publicKey: s
     verify(null, Buffer.concat([own, Buffer.from(trusted)]), key.key, Buffer.from(third, 'base64')) &&
     trusted === comment;
   if (isGood) return;
-  const problem = 'The signature of the release is not one of the key that this installation has.';
+  const problem = 'The release is not signed with the key of this installation.';
   throw new CliError('failure', problem, nothingChanged, 'invalidSignature');
 }

@@ -8,38 +8,38 @@ import { CliError } from '../errors.ts';
 import { serviceManager } from '../service/index.ts';
 import { hubCommandAt } from './hub-command.ts';
 
-/** Longest wait for the end of a Hub. */
+/** Time limit for the end of a Hub. */
 const endMs = 2 * defaults.supervise.drainDeadlineMs;
 const pollMs = 25;
 
-/** Whether a Hub runs, which an update has to replace. */
+/** Whether a Hub is running, so that the update must replace it. */
 export const isHubRunning = async ({ home, signal }: CommandContext): Promise<boolean> =>
   (await discoverHub({ home, signal })).kind === 'found';
 
-/** Ends the Hub, if one runs. Its agent servers keep running, with their turns. */
+/** Ends the running Hub, if any. Its agent servers and their turns continue. */
 export async function detachHub({ home, signal }: CommandContext): Promise<void> {
   const found = await discoverHub({ home, signal });
   if (found.kind === 'found') await endHub(found.lock, signal, true);
 }
 
-/** Ends a Hub, with its agent servers unless it detaches. Returns when its process is gone. */
+/** Ends a Hub, and its agent servers unless they are detached. Resolves when the process has ended. */
 export async function endHub(lock: HubLock, signal: AbortSignal, detach = false): Promise<void> {
   await new HubClient(lock).shutdown({ detach, signal });
   const deadline = performance.now() + endMs;
   while (readIdentity(lock.pid) !== 'gone') {
     if (performance.now() > deadline) {
       const problem = `The Hub (process ${lock.pid}) does not end.`;
-      throw new CliError('failure', problem, 'Look again: oratorio hub status');
+      throw new CliError('failure', problem, 'Check again: oratorio hub status');
     }
     await sleep(pollMs, undefined, { signal });
   }
 }
 
 /**
- * Starts the Hub of a version: as a program of log-in where it is one, detached elsewhere. It adopts the running agent servers.
- * @param current path of the installation that stays valid
- * @returns the version of the Hub that serves
- * @throws Error when no Hub comes up
+ * Starts the Hub of a version: as a login service if it is installed as one, otherwise detached. The Hub adopts the running agent servers.
+ * @param current path of the link `current`, which stays valid after an update
+ * @returns version of the Hub that has started
+ * @throws Error when no Hub starts
  */
 export async function startHubOf(context: CommandContext, directory: string, current: string): Promise<string> {
   const { home, signal } = context;
@@ -48,7 +48,7 @@ export async function startHubOf(context: CommandContext, directory: string, cur
   return status.hubVersion;
 }
 
-/** @returns whether the Hub is a program of log-in, which then runs the version at `current` */
+/** Restarts the Hub with the version at `current` if it is a login service. @returns whether it is a login service */
 async function restartService({ home, env, signal }: CommandContext, current: string): Promise<boolean> {
   const manager = await serviceOf(env, signal);
   if (!manager) return false;

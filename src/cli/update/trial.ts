@@ -5,7 +5,7 @@ import { runProgram } from '../../supervise/index.ts';
 import { CliError } from '../errors.ts';
 import { endHub } from './replace-hub.ts';
 
-/** Longest time for each command of a trial. */
+/** Time limit of each command in a trial. */
 const stepMs = 60_000;
 const shownCharacters = 400;
 
@@ -13,19 +13,19 @@ interface Trial {
   /** Directory of the version. */
   readonly directory: string;
   readonly version: string;
-  /** Where the trial has its home and workspace; made here. */
+  /** Directory for the home and the workspace of the trial. Created here. */
   readonly place: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
 }
 
-/** Home of the product in a trial. */
+/** Home of Oratorio in a trial. */
 const trialHome = (place: string): string => join(place, 'home');
 
 /**
- * Starts a version that nothing uses yet: in a home and a workspace of its own, without keys, a Hub and an agent server start, and one
- * turn of the demo model ends.
- * @throws CliError when any of it fails
+ * Tries a version before its first use, in a temporary home and workspace without keys: starts a Hub and an agent server, and runs
+ * one turn of the demo model.
+ * @throws CliError when a step fails
  */
 export async function tryVersion({ directory, version, place, env, signal }: Trial): Promise<void> {
   mkdirSync(place);
@@ -48,18 +48,19 @@ export async function tryVersion({ directory, version, place, env, signal }: Tri
       throw failure(args, error.message);
     });
     signal.throwIfAborted();
-    if (end.exitCode !== 0) throw failure(args, text.trim().slice(-shownCharacters) || `it ended with ${end.exitCode}`);
+    if (end.exitCode !== 0)
+      throw failure(args, text.trim().slice(-shownCharacters) || `it failed with exit code ${end.exitCode}`);
     return stdout.trim();
   };
   const failure = (args: readonly string[], reason: string) =>
     new CliError(
       'unhealthy',
       `Oratorio ${version} does not work on this machine: \`oratorio ${args[0]}\`: ${reason}`,
-      'Nothing was changed: the version that you have stays in use.',
+      'Nothing was changed: the present version stays in use.',
       'trialFailed',
     );
   const found = await oratorio('version');
-  if (found !== version) throw failure(['version'], `it is version ${found}`);
+  if (found !== version) throw failure(['version'], `it reports version ${found}`);
   try {
     await oratorio('up', workspace, '--init', '--no-follow');
     await oratorio('exec', '--workspace', workspace, 'hello');
@@ -68,7 +69,7 @@ export async function tryVersion({ directory, version, place, env, signal }: Tri
   }
 }
 
-/** Ends the Hub of a trial, also of one whose update was killed or is interrupted. */
+/** Ends the Hub of a trial, also after its update was killed or interrupted. */
 export async function endTrial(place: string): Promise<void> {
   const signal = AbortSignal.timeout(stepMs);
   const found = await discoverHub({ home: trialHome(place), signal });

@@ -6,22 +6,22 @@ import { unpackTar } from 'modern-tar/fs';
 import { messageOf } from '../../lib/index.ts';
 import { CliError } from '../errors.ts';
 
-/** Most bytes of an unpacked tarball. */
+/** Size limit of an unpacked tarball, in bytes. */
 const unpackedBytes = 400e6;
 const maxEntries = 20_000;
 const maxDepth = 32;
 
 const refused = (reason: string) =>
-  new CliError('failure', `The tarball is not used: ${reason}.`, 'Nothing was changed.', 'invalidTarball');
+  new CliError('failure', `The tarball is invalid: ${reason}.`, 'Nothing was changed.', 'invalidTarball');
 
-/** Characters that no file of a release has in its name. */
+/** Characters that are forbidden in file names of a release. */
 const isPlain = (name: string): boolean => /^[\w@.+ /-]+$/.test(name);
 
 /**
- * Unpacks a tarball into an empty directory. Takes plain files and directories below one directory only.
+ * Unpacks a tarball into an empty directory. Accepts only plain files and directories below one top directory.
  *
  * @param top name of that directory
- * @throws CliError for links, devices, other paths, and sizes beyond the limits; the directory is then incomplete
+ * @throws CliError for links, devices, other paths and sizes beyond the limits; the directory is then incomplete
  */
 export async function unpackRelease(
   archive: string,

@@ -1,4 +1,4 @@
-/** Versions as Semantic Versioning orders them, without build metadata. */
+/** Order of versions by Semantic Versioning, without build metadata. */
 const form = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,64}))?$/;
 
 export const isVersion = (text: string): boolean => form.test(text);
@@ -14,7 +14,7 @@ export function compareVersions(one: string, other: string): number {
   return compareTags(first[3], second[3]);
 }
 
-/** A version without a tag is newer than each of its pre-releases. */
+/** A release version is newer than each of its pre-releases. */
 function compareTags(one: string | undefined, other: string | undefined): number {
   if (one === undefined || other === undefined) return Number(one === undefined) - Number(other === undefined);
   const [first, second] = [one.split('.'), other.split('.')];

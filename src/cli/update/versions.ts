@@ -1,4 +1,4 @@
-/** The directories of an installation. Each change is one rename: a process that is killed leaves a working installation. */
+/** Directories of an installation. Each change is one rename, so a killed update leaves a working installation. */
 import { randomBytes } from 'node:crypto';
 import {
   existsSync,
@@ -16,19 +16,19 @@ import { currentVersion, type OwnInstallation } from './installation.ts';
 
 const versionsOf = ({ base }: OwnInstallation): string => join(base, 'versions');
 
-/** Beginning of the name of a directory that is not a version yet. */
+/** Prefix of a directory that is not a version yet. */
 const unfinished = '.new-';
-/** File in a version with the SHA-256 of its tarball. `install.sh` writes and reads it, too. */
+/** File in a version with the SHA-256 of its tarball. `install.sh` also writes and reads it. */
 const digestFile = '.digest';
 
-/** Makes a directory for a download beside the versions. */
+/** Creates a directory for a download beside the versions. */
 export function makeWorkDirectory(installation: OwnInstallation): string {
   const directory = join(versionsOf(installation), `${unfinished}${randomBytes(6).toString('hex')}`);
   mkdirSync(directory, { mode: 0o700 });
   return directory;
 }
 
-/** Directories of updates that did not end. */
+/** Directories of unfinished updates. */
 export const unfinishedOf = (installation: OwnInstallation): readonly string[] =>
   readdirSync(versionsOf(installation))
     .filter((name) => name.startsWith(unfinished))
@@ -39,12 +39,12 @@ export function removeUnfinished(installation: OwnInstallation): void {
   for (const directory of unfinishedOf(installation)) rmSync(directory, { recursive: true, force: true });
 }
 
-/** Directory name of the installed version with this tarball; undefined: it is not installed. */
+/** Directory name of the version from this tarball; undefined if it is not installed. */
 export function installedVersion(installation: OwnInstallation, version: string, sha256: string): string | undefined {
   return namesFor(version, sha256).find((name) => digestOf(installation, name) === sha256);
 }
 
-/** A version, and another build of it: the first may run, so that it is not replaced. */
+/** Directory names for a version and for another build of it. A build that may be running is never replaced. */
 const namesFor = (version: string, sha256: string): readonly string[] => [version, `${version}+${sha256.slice(0, 8)}`];
 
 function digestOf(installation: OwnInstallation, name: string): string | undefined {
@@ -55,7 +55,7 @@ function digestOf(installation: OwnInstallation, name: string): string | undefin
   }
 }
 
-/** Moves an unpacked and tried version to its place. @returns its directory name */
+/** Moves a version that passed its trial to its final directory. @returns its directory name */
 export function addVersion(installation: OwnInstallation, tree: string, version: string, sha256: string): string {
   writeFileSync(join(tree, digestFile), `${sha256}\n`);
   const free = namesFor(version, sha256).find((name) => !existsSync(join(versionsOf(installation), name)));
@@ -64,7 +64,7 @@ export function addVersion(installation: OwnInstallation, tree: string, version:
   return name;
 }
 
-/** Lets `current` lead to a version. */
+/** Switches the link `current` to a version. */
 export function switchTo({ base }: OwnInstallation, name: string): void {
   const next = join(base, `.current-${process.pid}`);
   rmSync(next, { force: true });
@@ -73,8 +73,8 @@ export function switchTo({ base }: OwnInstallation, name: string): void {
 }
 
 /**
- * Removes versions but the current one, those in `kept`, and those from which a process runs. Removes none where the processes cannot
- * be listed.
+ * Removes all versions except the current one, those in `kept`, and those from which a process runs. Removes nothing if the processes
+ * cannot be listed.
  */
 export async function removeOldVersions(
   installation: OwnInstallation,
