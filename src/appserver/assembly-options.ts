@@ -21,7 +21,7 @@ export interface AssemblyOptions {
   readonly isTrusted: boolean;
   /** A Hub manages the server: commands may outlive it. */
   readonly isManaged: boolean;
-  /** The server runs in a container, which confines its commands. */
+  /** The server runs in a container, which is the sandbox of its commands. */
   readonly isContained?: boolean;
   /** Sandboxes of the server before this one. */
   readonly sandboxes: AdoptedSandboxes;

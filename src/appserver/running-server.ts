@@ -393,7 +393,7 @@ export class RunningServer implements AppServer {
     }
   }
 
-  /** Sockets by which the Hub reaches the listeners of a network of its own. */
+  /** Sockets through which the Hub reaches listeners in a separate network. */
   #openRelay(): Promise<Relay> {
     const urls = [this.baseUrl, ...Object.values(this.endpoints)];
     const ports = urls.map((url) => Number(new URL(url).port));

@@ -42,7 +42,7 @@ export async function startAppServer(options: AppServerOptions): Promise<AppServ
   }
 }
 
-/** Settings of the launch document where the home cannot be seen, else those of the files. */
+/** Settings of the launch document if it has any, else settings of the files. */
 async function readConfig(workspace: HeldWorkspace, { env, logger, launch }: AppServerOptions): Promise<LoadedConfig> {
   try {
     const loaded = launch?.settings
@@ -57,7 +57,7 @@ async function readConfig(workspace: HeldWorkspace, { env, logger, launch }: App
   }
 }
 
-/** The container is the sandbox, and ends with the server: no command outlives it. */
+/** The container is the sandbox and ends with the server, so no command outlives the server. */
 const inContainer = (config: LoadedConfig['config']): LoadedConfig['config'] => ({
   ...config,
   Tools: { ...config.Tools, Shell: { ...config.Tools.Shell, Sandbox: 'off' } },

@@ -187,7 +187,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'place',
     describe: [
       'Show or change the place of an agent server.',
-      'With a place: stops the agent server, and starts it there. Without: prints the places of this machine, and why one takes no agent server now.',
+      'With a place, stops the agent server and starts it there. Without, prints the places of this machine, and why a place cannot run an agent server now.',
     ],
     argument: workspace,
     second: inPlace,
@@ -296,7 +296,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'hub address',
     describe: [
       'Print the address of the Hub.',
-      'With --json: also a scoped token for the Hub of another machine, which runs this command over ssh. Its output opens workspaces: keep it to yourself.',
+      'With --json, also prints a scoped token. The Hub of another machine runs this command over ssh. The token gives access to workspaces: keep it secret.',
     ],
     options: [{ name: 'start', describe: 'Start a Hub if none is running' }, json],
     examples: ['hub address', 'hub address --json --start'],
@@ -488,12 +488,12 @@ export const commands: readonly CommandSpec[] = [
     name: 'self-update',
     describe: [
       'Install the newest release, or go back if it fails.',
-      'For an installation by install.sh; for another one it names the command to run. Verifies checksum and signature, and tries the new version in a home of its own before it is used. Running turns continue; a Hub that runs is replaced.',
+      'Updates an installation by install.sh; for any other, prints the update command. Verifies checksum and signature, and tries the new version in a temporary home first. Running turns continue; a running Hub is replaced.',
     ],
     options: [
-      { name: 'from', value: 'address', describe: 'Read the release here: https address or directory' },
-      { name: 'check', describe: 'Report whether there is a newer release, install nothing' },
-      { name: 'allow-older', describe: 'Install a release that is older, too' },
+      { name: 'from', value: 'address', describe: 'Read the release from this https address or directory' },
+      { name: 'check', describe: 'Report whether a newer release exists, without installing it' },
+      { name: 'allow-older', describe: 'Allow an older release' },
       json,
     ],
     examples: ['self-update', 'self-update --check --json', 'self-update --from ~/Downloads/release'],

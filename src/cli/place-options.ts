@@ -4,11 +4,11 @@ import { usageError } from './errors.ts';
 
 type Place = NonNullable<EnsureInput['place']>;
 
-/** Place that the options of a command choose; undefined: the command chooses none. @throws CliError for words that do not fit */
+/** Place in the options of a command; undefined if the options name no place. @throws CliError for invalid or conflicting options */
 export function placeOption({ options }: Pick<CommandContext, 'options'>, command: string): Place | undefined {
   const { in: kind, image, network } = options;
   if (kind !== 'container' && (image !== undefined || network !== undefined))
-    throw usageError('--image and --network need --in container.', command);
+    throw usageError('--image and --network work only with --in container.', command);
   if (kind !== 'local' && kind !== 'container') return undefined;
   return {
     kind,

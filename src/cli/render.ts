@@ -148,7 +148,7 @@ export function recordLines(record: RecordAnswer, colors: Colors, now = Date.now
   ];
 }
 
-/** Place of an agent server that does not run beside the Hub. */
+/** Place of an agent server that is not a process of this machine. */
 function placeRow({ place }: RecordAnswer, { dim, red }: Colors): (readonly [string, string])[] {
   if (!place) return [];
   const lost = place.state === 'lost' ? red('  its engine does not answer') : '';

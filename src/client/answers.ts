@@ -96,7 +96,7 @@ const IncidentAnswer = v.looseObject({
 
 const SandboxAnswer = v.looseObject({ state: open<SandboxState['state']>(), reason: v.optional(text, '') });
 
-/** Place of an agent server that does not run beside the Hub. */
+/** Place of an agent server that is not a process of this machine. */
 const PlaceAnswer = v.looseObject({
   kind: open<'container'>(),
   engine: nullableText,

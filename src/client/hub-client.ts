@@ -67,14 +67,14 @@ export interface ReceivedEvent {
   readonly at: string;
   readonly workspacePath: string | null;
   readonly data: Readonly<Record<string, unknown>>;
-  /** Name of its host, with `allHosts`; absent for this machine. */
+  /** Name of the host of the event, with `allHosts`; absent for this machine. */
   readonly host?: string;
 }
 
 export type EventsOptions = Pick<StreamOptions, 'signal' | 'lastEventId' | 'onOpen' | 'onLost'> & {
   /** True: wait for the next Hub after a shutdown. False (default): the stream ends with its Hub. */
   readonly acrossRestarts?: boolean;
-  /** True: events of all hosts as well. */
+  /** True: also events of all hosts. */
   readonly allHosts?: boolean;
 };
 
@@ -142,7 +142,7 @@ export class HubClient {
   }
 
   /**
-   * Places where agent servers can run, and why one takes none now.
+   * Lists the places for agent servers, and the reason if a place cannot run one now.
    *
    * @example for (const { kind, problem } of await hub.places()) console.log(kind, problem ?? 'ready');
    */
@@ -266,7 +266,7 @@ export class HubClient {
   }
 
   /**
-   * Other machines with their own Hub, by name.
+   * Lists the other machines with their own Hub, by name.
    *
    * @example for (const { name, state } of await hub.hosts()) console.log(name, state);
    */
@@ -275,7 +275,7 @@ export class HubClient {
   }
 
   /**
-   * Adds a host to the user's settings and connects it. The same name again replaces it.
+   * Adds a host to the user's settings and connects it. Replaces a host of the same name.
    *
    * @example await hub.addHost({ name: 'build', ssh: 'ssh://me@build-box' });
    */
@@ -313,7 +313,7 @@ export class HubClient {
   }
 
   /**
-   * A page of the workspaces of all machines. Those of an unreachable host keep their last state.
+   * Returns a page of the workspaces of all machines. Workspaces of an unreachable host keep their last known state.
    *
    * @example const { appServers } = await hub.fleet({ host: 'build' });
    */
@@ -325,7 +325,7 @@ export class HubClient {
   }
 
   /**
-   * Approvals and questions of all machines that wait for a user.
+   * Lists the approvals and questions that wait for a user, on all machines.
    *
    * @example for (const { host, request } of await hub.fleetInbox()) console.log(host, request.target);
    */
@@ -334,7 +334,7 @@ export class HubClient {
   }
 
   /**
-   * Has the Hub of a host decide an item of its inbox.
+   * Passes a decision on an inbox item to the Hub of its host.
    *
    * @example await hub.answerOnHost('build', item.workspaceId, item.request.requestId, { decision: 'accept' });
    */
@@ -437,7 +437,7 @@ export class HubClient {
       path: allHosts ? '/v1/fleet/events' : '/v1/events',
       relocate: this.#options.relocate,
       prove: this.#prove,
-      // With all hosts, the stream's own end follows that of this Hub.
+      // A stream of all hosts ends with this Hub only.
       isLast: ({ event, data }) => !acrossRestarts && event === 'hub.stopping' && !(allHosts && hasHost(data)),
     });
     for await (const { data, lastEventId } of messages) {
@@ -514,7 +514,7 @@ export class HubClient {
   }
 }
 
-/** Whether an event of all hosts is that of another machine. */
+/** Whether an event comes from another machine. */
 const hasHost = (data: string): boolean => parse(EventAnswer, parseJson(data), 'an event').host !== null;
 
 function parseJson(text: string): unknown {

@@ -5,7 +5,7 @@ import { Config } from './schema.ts';
 
 const Names = v.array(v.string());
 
-/** `LoadedConfig` as one process passes it to another, keys included. */
+/** `LoadedConfig` in the form that one process passes to another, including keys. */
 const CarriedConfig = v.object({
   config: Config,
   warnings: Names,
@@ -17,7 +17,7 @@ const CarriedConfig = v.object({
   layers: v.array(v.object({ file: v.string(), settings: v.record(v.string(), v.unknown()) })),
 });
 
-/** Settings that were resolved elsewhere. @throws ConfigError that names the key, never its value */
+/** Reads settings that another process resolved. @throws ConfigError that names the key, never its value */
 export function carriedConfig(carried: unknown): LoadedConfig {
   const read = v.safeParse(CarriedConfig, carried, { abortEarly: true });
   if (read.success) return read.output;

@@ -391,8 +391,11 @@ const Hub = v.object({
 });
 
 const Host = v.object({
-  Ssh: v.pipe(SshTarget, v.description('Address for ssh, as ssh://me@box; host names of its configuration count.')),
-  Program: v.pipe(v.optional(RemoteProgram, 'oratorio'), v.description('Program on that machine.')),
+  Ssh: v.pipe(
+    SshTarget,
+    v.description('Address for ssh, such as ssh://me@box; a host alias of the ssh configuration is allowed.'),
+  ),
+  Program: v.pipe(v.optional(RemoteProgram, 'oratorio'), v.description('Command on that machine.')),
   Enabled: flag(true, 'Connects the host.'),
 });
 
@@ -471,30 +474,38 @@ const Agent = v.object({
   ),
 });
 
-/** Absolute path, `:ro` at its end for a read-only one. */
-const mountPath = 'an absolute path, with :ro at its end when it is read-only';
+/** Absolute path, with the suffix `:ro` for a read-only mount. */
+const mountPath = 'an absolute path, with the suffix :ro for a read-only mount';
 
 const Place = v.object({
   Default: v.pipe(
     v.optional(v.picklist(['local', 'container'], '"local" or "container"'), 'local'),
-    v.description('Where the agent server of a workspace runs, unless the workspace has a place of its own.'),
+    v.description('Default place of agent servers. A workspace can have its own place.'),
   ),
   Container: v.optional(
     v.object({
-      Engine: text('', 'Unix socket of the container engine; empty: a rootless one, else the usual sockets.'),
-      Image: text('buildpack-deps:bookworm-scm', 'Image with a shell, git and the GNU C library. It is never pulled.'),
+      Engine: text(
+        '',
+        'Unix socket of the container engine; empty: the socket of a rootless engine, else the usual sockets.',
+      ),
+      Image: text(
+        'buildpack-deps:bookworm-scm',
+        'Image with a shell, git and the GNU C library. Oratorio never pulls it.',
+      ),
       Network: v.pipe(
         v.optional(v.picklist(['none', 'bridge'], '"none" or "bridge"'), 'bridge'),
-        v.description('Network of the container. With none, no model outside of this machine can be reached.'),
+        v.description('Network of the container. With none, the agent server can reach only models on this machine.'),
       ),
-      MemoryMiB: whole(4_096, 0, 16_777_216, 'Memory of the container; 0: no limit.'),
-      Cpus: whole(0, 0, 1_024, 'Processors of the container; 0: no limit.'),
-      Pids: whole(4_096, 64, 1_048_576, 'Processes and threads of the container.'),
+      MemoryMiB: whole(4_096, 0, 16_777_216, 'Memory limit of the container in MiB; 0: no limit.'),
+      Cpus: whole(0, 0, 1_024, 'Processor limit of the container; 0: no limit.'),
+      Pids: whole(4_096, 64, 1_048_576, 'Maximum number of processes and threads in the container.'),
       Mounts: v.pipe(
         v.optional(v.array(v.pipe(v.string(mountPath), v.startsWith('/', mountPath)), 'a list of paths'), []),
-        v.description('Further files and directories, at their own paths; :ro at the end makes one read-only.'),
+        v.description(
+          'Further files and directories, mounted at the same paths; the suffix :ro makes a mount read-only.',
+        ),
       ),
-      AllowRoot: flag(false, 'Whether a Hub of root uses an engine whose root is that of this machine.'),
+      AllowRoot: flag(false, 'Lets a Hub that runs as root use a rootful engine.'),
     }),
     {},
   ),

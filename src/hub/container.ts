@@ -1,4 +1,4 @@
-/** Agent servers in containers, as the Hub plans, finds and sweeps them. */
+/** Plans, finds and removes the containers of agent servers for the Hub. */
 import { join } from 'node:path';
 import * as v from 'valibot';
 import { type LoadedConfig, loadConfig, workspaceConfigFile, workspaceKey } from '../config/index.ts';
@@ -30,10 +30,10 @@ import type { StoredContainer } from './store.ts';
 
 type Services = Pick<HubServices, 'home' | 'environment' | 'credentials'>;
 
-/** Settings as far as they decide the place. */
+/** Settings that decide the place. */
 type PlaceConfig = Pick<LoadedConfig, 'config' | 'trust' | 'layers'>;
 
-/** Container settings of a start; null: it runs beside the Hub. @param workspacePath absent: those of the user alone */
+/** Container settings of a start; null: a process of this machine. @param workspacePath absent: only the user's settings count */
 export function containerSettings(
   loaded: PlaceConfig,
   request: PlaceRequest | undefined,
@@ -53,7 +53,7 @@ export function containerSettings(
   };
 }
 
-/** Image of the `devcontainer.json` of a trusted workspace. Its own settings come first. */
+/** Image in the `devcontainer.json` of a trusted workspace. The workspace settings take precedence. */
 function ownImage({ trust, layers }: PlaceConfig, workspacePath: string | undefined): string | undefined {
   if (workspacePath === undefined || trust !== 'trusted') return undefined;
   const own = layers.find(({ file }) => file === workspaceConfigFile(workspacePath));
@@ -68,7 +68,7 @@ const OwnImage = v.object({
   ),
 });
 
-/** @throws StartError with the kind of the place's problem */
+/** @throws StartError of the same kind as the place's problem */
 async function asStart<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -82,28 +82,27 @@ async function asStart<T>(work: Promise<T>): Promise<T> {
 export function withEngine(settings: ContainerSettings, { environment }: Services): ContainerSettings {
   const engine = engineSocket(settings.engine, environment);
   if (engine !== undefined) return { ...settings, engine };
-  const message =
-    'No container engine was found. Start Docker or Podman, or name its socket in Place.Container.Engine.';
+  const message = 'No container engine was found. Start Docker or Podman, or set Place.Container.Engine to its socket.';
   throw new StartError('placeUnavailable', message, false);
 }
 
 const placeAt = (engine: string, { credentials }: Services) => new ContainerPlace(engine, credentials.homeLabel);
 
-/** Asks the engine whether it can take the planned container. @throws StartError */
+/** Checks whether the engine can run the planned container. @throws StartError */
 export async function readyContainer(hub: Services, { container }: WorkspaceFacts): Promise<void> {
   if (!container) return;
   const problem = await placeAt(container.engine, hub).check({ settings: container });
   if (problem) throw new StartError(problem.kind, problem.message, problem.kind === 'placeUnavailable');
 }
 
-/** Removes the containers of a workspace. @throws StartError `placeUnavailable`: they may live */
+/** Removes the containers of a workspace. @throws StartError `placeUnavailable` when they may still run */
 export async function endContainers(hub: Services, engine: string, workspacePath?: string): Promise<void> {
   await asStart(
     placeAt(engine, hub).endLeftovers(workspacePath === undefined ? undefined : workspaceKey(workspacePath)),
   );
 }
 
-/** Stored facts of a container before it is made. */
+/** Stored facts of a container before its creation. */
 export const plannedContainer = (
   settings: ContainerSettings,
   marker: string,
@@ -117,7 +116,7 @@ export const plannedContainer = (
   ),
 });
 
-/** Stored facts of the container that holds a workspace's lock; undefined: the holder is a process of this machine. */
+/** Stored facts of the container that holds a workspace's lock; undefined if a process of this machine holds it. */
 export function containerOf(
   hub: Services,
   { stored }: WorkspaceFacts,
@@ -126,7 +125,7 @@ export function containerOf(
 ): StoredContainer | undefined {
   const { server } = stored;
   if (server?.marker === lock.incarnation && server.container) return server.container;
-  // The list of workspaces was lost: the name of a container is that of its start.
+  // After a loss of the workspace list, the name of the container identifies its start.
   if (lock.identity.pidNamespace === ownIdentity().pidNamespace || lock.incarnation === null) return undefined;
   const settings = settingsNow();
   if (!settings) return undefined;
@@ -135,7 +134,7 @@ export function containerOf(
   return { ...containerHandle(engine, lock.incarnation), image, pid: null, ports: Object.fromEntries(ports) };
 }
 
-/** Services without a key admit this user alone: behind a relay every client would be this user. */
+/** Only this user may connect to services without a key: behind a relay, every client would look like this user. */
 const ownersOnly: ReadonlySet<string> = new Set(['api', 'agui']);
 
 const relayed = (ports: Readonly<Record<string, number>>): RelayedPort[] =>
@@ -144,7 +143,7 @@ const relayed = (ports: Readonly<Record<string, number>>): RelayedPort[] =>
     return port === undefined ? [] : [{ port, isOwnersOnly: ownersOnly.has(name) }];
   });
 
-/** Parts of the launch document for a place that sees neither the home nor the environment of the Hub. */
+/** Parts of the launch document for a place without access to the home and environment of the Hub. */
 export function carriedParts(
   loaded: object,
   passed: readonly string[],
@@ -193,7 +192,7 @@ export function startContainer(
 /** Parts of the package that an agent server reads. */
 const programParts = ['package.json', 'dist', 'node_modules'];
 
-/** Takes over a container of an earlier Hub. @throws PlaceError */
+/** Adopts a container of an earlier Hub. @throws PlaceError */
 export function adoptContainer(
   hub: HubServices,
   { stored, logDirectory }: WorkspaceFacts,
@@ -215,11 +214,11 @@ export function adoptContainer(
 export function checkedDocument(document: LaunchDocument): string {
   const text = JSON.stringify(document);
   if (Buffer.byteLength(text) < defaults.supervise.launchDocumentBytes) return text;
-  const message = `The settings are too long for a container: ${Buffer.byteLength(text)} bytes with the launch document, ${defaults.supervise.launchDocumentBytes} are allowed.`;
+  const message = `The settings are too large for a container: the launch document has ${Buffer.byteLength(text)} bytes, and at most ${defaults.supervise.launchDocumentBytes} are allowed. Remove long settings.`;
   throw new StartError('invalidConfig', message, false);
 }
 
-/** `GET /v1/places`, by the settings of the user. @throws ConfigError */
+/** `GET /v1/places`, for the user's settings. @throws ConfigError */
 export async function placeStatuses(hub: Services & Pick<HubServices, 'home'>): Promise<PlaceStatus[]> {
   const loaded = loadConfig({ home: hub.home, env: hub.environment });
   const { Default } = loaded.config.Place;

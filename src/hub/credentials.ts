@@ -37,7 +37,7 @@ export interface Credentials extends OwnedFile {
   openScoped(token: string): string | null;
   /** Names a workspace in addresses: the same for every Hub of this home, and no path can be confirmed by guessing. */
   workspaceId(workspacePath: string): string;
-  /** Marks the containers of this home. Their engine shows it to its users, so it names no path. */
+  /** Label of the containers of this home. Contains no path, because the engine shows labels to all its users. */
   readonly homeLabel: string;
 }
 

@@ -54,7 +54,7 @@ export interface WorkspaceFacts {
   readonly secrets: Set<string>;
   /** Text that the next spawn writes to the child's standard input. */
   launchDocument: string | null;
-  /** Container settings of the present start; null: it runs beside the Hub. */
+  /** Container settings of the present start; null: a process of this machine. */
   container: ContainerSettings | null;
   /** Names of environment variables the configuration refers to. */
   passEnvironment: readonly string[];

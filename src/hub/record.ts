@@ -216,7 +216,7 @@ export function recordOf(
   };
 }
 
-/** Place of the record; nothing for a server beside the Hub. */
+/** Field `place` of the record; absent for a process of this machine. */
 function placeIn({ context }: AgentServerSnapshot, { stored }: WorkspaceFacts): Pick<AppServerRecord, 'place'> {
   const container = stored.server?.container;
   if (!container) return {};

@@ -203,7 +203,7 @@ export class Registry {
     });
   }
 
-  /** Places of this machine, and why one takes no agent server now. */
+  /** Places of this machine, and the reason if a place cannot run an agent server now. */
   places(): Promise<PlaceStatus[]> {
     return placeStatuses(this.#hub);
   }
@@ -273,7 +273,10 @@ export class Registry {
     await Promise.all(left.map(stopForGood));
     for (const engine of engines) {
       await endContainers(this.#hub, engine).catch((error: unknown) =>
-        this.#hub.logger.warn('could not sweep the containers of this home; the next start does', { engine, error }),
+        this.#hub.logger.warn('could not remove old containers of this home; the next start tries again', {
+          engine,
+          error,
+        }),
       );
     }
   }
@@ -415,7 +418,7 @@ function refuseExternal(workspace: Workspace, requested: string): void {
   });
 }
 
-/** Engines on which a workspace has or had a container under this Hub. */
+/** Engines on which a workspace has or had a container of this Hub. */
 const enginesOf = ({ facts: { stored, container } }: Workspace): string[] =>
   [stored.server?.container?.engine, container?.engine].filter((engine) => engine !== undefined);
 

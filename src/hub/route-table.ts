@@ -145,7 +145,7 @@ export interface HubRoute {
   readonly auth: boolean;
   /** The page token opens it, too. */
   readonly isForPage?: true;
-  /** The scoped token of another Hub opens it, too. */
+  /** Also accepts the scoped token of another Hub. */
   readonly isForHost?: true;
   readonly summary: string;
   /** Parameters for the names in braces in the path. */
@@ -222,7 +222,8 @@ export const hubRoutes = {
     method: 'GET',
     path: '/v1/places',
     auth: true,
-    summary: 'Places where agent servers can run, and why one takes none now. Asks the container engine.',
+    summary:
+      'Lists the places for agent servers, and the reason if a place cannot run one now. Queries the container engine.',
     response: { kind: 'json', schema: 'PlaceStatus', array: true },
     errors: ['invalidConfig'],
     deadlineMs: longRequestDeadlineMs,
@@ -449,12 +450,9 @@ export const hubRoutes = {
     isForHost: true,
     summary:
       'The Dashboard API of a workspace, passed on to its agent server. Other methods and its WebSockets pass as well; the page is at `/w/{workspaceId}/`.',
-    params: [
-      workspaceId,
-      { name: 'path', required: true, description: 'The rest of a path of the Dashboard; may hold slashes.' },
-    ],
+    params: [workspaceId, { name: 'path', required: true, description: 'Rest of a Dashboard path, with slashes.' }],
     headers: [lastEventIdHeader],
-    response: { kind: 'document', description: 'The answer of the Dashboard, or its event stream.' },
+    response: { kind: 'document', description: 'Answer of the Dashboard, or its event stream.' },
     errors: ['notFound', 'workspaceUnavailable', 'badGateway', 'originNotAllowed'],
     deadlineMs: longRequestDeadlineMs,
   },
@@ -623,7 +621,7 @@ export const hubRoutes = {
     path: '/v1/hosts',
     auth: true,
     isForPage: true,
-    summary: 'The other machines with their own Hub, and the state of the connection to each.',
+    summary: 'Lists the other machines with their own Hub, and the state of each connection.',
     response: { kind: 'json', schema: 'HostRecord', array: true },
     errors: [],
     deadlineMs: requestDeadlineMs,
@@ -632,7 +630,7 @@ export const hubRoutes = {
     method: 'POST',
     path: '/v1/hosts',
     auth: true,
-    summary: "Adds a host to the user's settings and connects it by `ssh`. The same name again replaces it.",
+    summary: "Adds a host to the user's settings and connects it by `ssh`. Replaces a host of the same name.",
     request: 'HostInput',
     response: { kind: 'json', schema: 'HostRecord' },
     errors: ['invalidRequest', 'invalidConfig'],
@@ -643,13 +641,13 @@ export const hubRoutes = {
     path: '/v1/hosts/{name}/{action}',
     auth: true,
     summary:
-      'Enables (which also connects again at once), disables or removes a host, or starts (`ensure`) or stops one of its workspaces.',
+      'Enables (and reconnects at once), disables or removes a host, or starts (`ensure`) or stops one of its workspaces.',
     params: [
       { name: 'name', required: true, description: 'Name of the host.' },
       { name: 'action', required: true, description: 'Action on the host.', values: hostActions },
     ],
     request: 'HostActionInput',
-    response: { kind: 'document', description: 'The record of the host; that of the workspace for ensure and stop.' },
+    response: { kind: 'document', description: 'Record of the host; for ensure and stop, record of the workspace.' },
     errors: ['invalidRequest', 'invalidConfig', 'hostUnknown', 'hostUnreachable', 'workspaceNotFound', 'badGateway'],
     deadlineMs: handOverDeadlineMs,
   },
@@ -659,7 +657,7 @@ export const hubRoutes = {
     auth: true,
     isForPage: true,
     summary:
-      'Workspaces of this machine and of all hosts, in pages. Those of an unreachable host keep their last state.',
+      'Lists the workspaces of this machine and of all hosts, in pages. Workspaces of an unreachable host keep their last known state.',
     query: [
       { name: 'host', required: false, description: 'Only this host.' },
       { name: 'state', required: false, description: 'Only workspaces in this state.' },
@@ -676,7 +674,7 @@ export const hubRoutes = {
     path: '/v1/fleet/inbox',
     auth: true,
     isForPage: true,
-    summary: 'Approvals and questions of this machine and of all hosts that wait for a user.',
+    summary: 'Lists the approvals and questions that wait for a user, on this machine and on all hosts.',
     response: { kind: 'json', schema: 'FleetInboxItem', array: true },
     errors: [],
     deadlineMs: requestDeadlineMs,
@@ -687,7 +685,7 @@ export const hubRoutes = {
     auth: true,
     isForPage: true,
     summary:
-      'Passes an answer to the Hub of a host, which decides once. Refused while the host is not connected; never sent later.',
+      'Passes an answer to the Hub of a host, which decides once. Refused while the host is not connected, and never stored for later.',
     params: [
       { name: 'host', required: true, description: 'Name of the host.' },
       workspaceId,
@@ -711,7 +709,7 @@ export const hubRoutes = {
     path: '/v1/fleet/threads',
     auth: true,
     isForPage: true,
-    summary: 'Conversations of this machine and of all connected hosts, the most recently active first.',
+    summary: 'Lists the conversations of this machine and of all connected hosts, the most recently active first.',
     query: [
       { name: 'q', required: false, description: 'As for `GET /v1/threads`.' },
       { name: 'limit', required: false, description: 'How many at most, 1 to 200; 100 when absent.' },
@@ -726,7 +724,7 @@ export const hubRoutes = {
     auth: true,
     isForPage: true,
     summary:
-      'Events of this Hub and of all hosts. `data` has `host` and the id `<host>~<id>`; `id:` lists the last id of each Hub and resumes all of them.',
+      'Streams the events of this Hub and of all hosts. `data` has `host` and the id `<host>~<id>`; `id:` lists the last id of each Hub, so `Last-Event-ID` resumes all of them.',
     query: [lastEventId],
     headers: [lastEventIdHeader],
     response: { kind: 'events', of: 'hub' },
@@ -743,10 +741,10 @@ export const hubRoutes = {
     params: [
       { name: 'host', required: true, description: 'Name of the host.' },
       workspaceId,
-      { name: 'path', required: true, description: 'The rest of a path of the Dashboard; may hold slashes.' },
+      { name: 'path', required: true, description: 'Rest of a Dashboard path, with slashes.' },
     ],
     headers: [lastEventIdHeader],
-    response: { kind: 'document', description: 'The answer of the Dashboard, or its event stream.' },
+    response: { kind: 'document', description: 'Answer of the Dashboard, or its event stream.' },
     errors: ['notFound', 'hostUnknown', 'hostUnreachable', 'workspaceUnavailable', 'badGateway', 'originNotAllowed'],
     deadlineMs: longRequestDeadlineMs,
   },

@@ -8,18 +8,18 @@ import type { OwnedFile } from './credentials.ts';
 /** A process the Hub has started: its identity, and the marker all its descendants carry. */
 const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(ProcessIdentity) });
 
-/** An agent server in a container: `identity` of its process is null, because its number belongs to another system. */
+/** Agent server in a container. The `identity` of its process is null, because its process id belongs to another system. */
 const StoredContainer = v.object({
   ...ContainerHandle.entries,
   image: v.string(),
-  /** Number of its first process on this machine; null before it runs. */
+  /** Id of its first process on this machine; null before the start. */
   pid: v.nullable(v.number()),
-  /** Ports of its services: the Hub listens at them. */
+  /** Ports of its services, on which the Hub listens. */
   ports: v.record(v.string(), v.number()),
 });
 export type StoredContainer = v.InferOutput<typeof StoredContainer>;
 
-/** Without `container` it is a process of this machine, as in files of earlier Hubs. */
+/** Absent for a process of this machine, and in files of earlier Hubs. */
 const StoredServer = v.object({ ...StoredProcess.entries, container: v.optional(StoredContainer) });
 
 /** State of one workspace that survives the Hub. Tokens are not here: a live agent server publishes its own in the home (0600). */
@@ -30,7 +30,7 @@ const StoredWorkspace = v.object({
   directory: v.optional(v.nullable(v.string()), null),
   /** Written before the process is spawned, so that no crash leaves an unknown process. */
   server: v.nullable(StoredServer),
-  /** Place that the user has chosen for the workspace; absent: the one of the settings. */
+  /** Place that the user chose for the workspace; absent: the place in the settings. */
   place: v.optional(PlaceRequest),
   /** A server that this user has started without a Hub was seen. Nothing is stored by which a later Hub could signal it. */
   external: v.optional(v.boolean(), false),

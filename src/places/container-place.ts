@@ -9,7 +9,7 @@ import { type ContainerDetails, EngineApi, EngineAwayError, EngineRefusal } from
 import { type Place, type PlacedProcess, PlaceError, type PlaceProblem } from './place.ts';
 import { openRelayPorts, type Relay, type RelayedPort, relayDirectory } from './relay.ts';
 
-/** One start of an agent server in a container. */
+/** Start of an agent server in a container. */
 export interface ContainerStart extends Omit<ContainerRequest, 'labels' | 'isRootless'> {
   readonly marker: string;
   readonly workspaceKey: string;
@@ -18,14 +18,14 @@ export interface ContainerStart extends Omit<ContainerRequest, 'labels' | 'isRoo
   readonly ports: readonly RelayedPort[];
 }
 
-/** A container that an earlier Hub has started. */
+/** Container that an earlier Hub started. */
 export interface ContainerSearch
   extends Pick<ContainerStart, 'home' | 'workspacePath' | 'workspaceKey' | 'marker' | 'logDirectory' | 'ports'> {
   readonly handle: ContainerHandle;
   readonly pid: number;
 }
 
-/** Name of the container of a start: unlike any other. */
+/** Unique name for the container of one start. */
 export const containerName = (marker: string): string => `oratorio-${marker}`;
 
 export const containerHandle = (engine: string, marker: string): ContainerHandle => ({
@@ -39,7 +39,7 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
   readonly #engine: EngineApi;
   readonly #homeLabel: string;
 
-  /** @param homeLabel names the home of this Hub, and can be made by it alone */
+  /** @param homeLabel identifies the home of this Hub; only this Hub can compute it */
   constructor(engineSocket: string, homeLabel: string) {
     this.#engine = new EngineApi(engineSocket);
     this.#homeLabel = homeLabel;
@@ -74,13 +74,13 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
       return this.#follow({ ...request, handle, pid: found?.State.Pid ?? 0 }, relay);
     } catch (error) {
       relay?.close();
-      // A failed start leaves a container behind; while the engine is away the next start removes it.
+      // Removes the container of a failed start. If the engine is unreachable, the next start removes it.
       await this.#engine.remove(name).catch(() => undefined);
       throw new PlaceError(problemOf(error), error);
     }
   }
 
-  /** The engine may be away: the process is followed all the same. @throws PlaceError when the Hub cannot have the ports */
+  /** Follows the process even while the engine is unreachable. @throws PlaceError when a port of the Hub is taken */
   async find(search: ContainerSearch): Promise<PlacedProcess> {
     const { home, workspacePath, ports, marker } = search;
     try {
@@ -91,10 +91,10 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
   }
 
   /**
-   * Removes containers of this home: those of one workspace, or all.
+   * Removes the containers of one workspace, or all containers of this home.
    *
-   * @returns how many there were
-   * @throws PlaceError when the engine does not answer: containers may live
+   * @returns number of removed containers
+   * @throws PlaceError when the engine does not answer; containers may still run
    */
   async endLeftovers(workspaceKey?: string): Promise<number> {
     const wanted = {
@@ -114,7 +114,7 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
     }
   }
 
-  /** The Hub's own listeners stand before a container: its process need not be asked for. */
+  /** The Hub's own listeners are in front of a container, so no process lookup is necessary. */
   isAlive(_handle: Handle): Liveness {
     return 'unknown';
   }
@@ -132,31 +132,37 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
 const rootRefused: PlaceProblem = {
   kind: 'placeRefused',
   message:
-    'A Hub of root starts no containers on an engine whose root is that of this machine. Use a rootless engine, or set Place.Container.AllowRoot.',
+    'A Hub that runs as root does not start containers on a rootful engine. Use a rootless engine, or set Place.Container.AllowRoot.',
 };
 
 const noImage: PlaceProblem = {
   kind: 'imageMissing',
-  message: 'No image is chosen. Name one with --image, or in Place.Container.Image.',
+  message: 'No image is set. Name an image with --image or in Place.Container.Image.',
 };
 
 const imageMissing = (image: string): PlaceProblem => ({
   kind: 'imageMissing',
-  message: `The container engine has no image ${image}, and images are not pulled unasked. Pull it, e.g. docker pull ${image}, then start again.`,
+  message: `The container engine does not have the image ${image}, and Oratorio never pulls images. Pull it, e.g. docker pull ${image}, then start again.`,
 });
 
-/** Words for a failure of a place. */
+/** Converts an error to the problem of a place, with reason and next step. */
 function problemOf(error: unknown): PlaceProblem {
   if (error instanceof PlaceError) return error;
   if (error instanceof MountRefusal) return { kind: 'placeRefused', message: error.message };
   if (error instanceof EngineAwayError)
-    return { kind: 'placeUnavailable', message: `${error.message}. Start it, then try again.` };
+    return { kind: 'placeUnavailable', message: `${error.message}. Start the engine, then try again.` };
   if (error instanceof EngineRefusal && error.status === 404 && /image/i.test(error.message))
-    return { kind: 'imageMissing', message: `The container engine has no such image: ${error.message}` };
+    return {
+      kind: 'imageMissing',
+      message: `The container engine cannot find the image: ${error.message}. Pull it, then start again.`,
+    };
   if (error instanceof EngineRefusal)
-    return { kind: 'placeUnavailable', message: `The container engine refuses: ${error.message}` };
+    return { kind: 'placeUnavailable', message: `The container engine refuses the request: ${error.message}` };
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE')
-    return { kind: 'placeUnavailable', message: 'Another program has taken a port of the agent server.' };
+    return {
+      kind: 'placeUnavailable',
+      message: 'Another program uses a port of the agent server. Start again: the next start chooses other ports.',
+    };
   return { kind: 'placeUnavailable', message: `The container could not be started: ${message}` };
 }

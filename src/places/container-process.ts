@@ -6,7 +6,7 @@ import { type ContainerDetails, type EngineApi, EngineAwayError, EngineRefusal }
 import type { PlacedProcess } from './place.ts';
 import type { Relay } from './relay.ts';
 
-/** Exit codes above it are numbers of signals. */
+/** Exit codes above this base stand for signals. */
 const signalBase = 128;
 
 const signalOf = (number: number): string | null =>
@@ -23,15 +23,15 @@ export interface ContainerProcessOptions {
   readonly handle: ContainerHandle;
   readonly pid: number;
   readonly relay: Relay;
-  /** Proof of ownership: a container that fails it is neither followed nor ended. */
+  /** Proves ownership. A container that fails this check is neither followed nor ended. */
   readonly isOurs: (details: ContainerDetails) => boolean;
   /** Ends the log keeper. */
   readonly forget: () => void;
 }
 
 /**
- * Follows a container: its end by the engine's `wait`, again after the engine was away. Signals are repeated until the engine has
- * taken them. Labels prove a container before anything is sent to it.
+ * Follows a container. Waits for its end with the engine's `wait`, again after the engine was unreachable. Repeats signals until the
+ * engine has accepted them. Checks the labels of the container before it sends anything.
  */
 export function containerProcess({
   engine,
@@ -55,7 +55,7 @@ export function containerProcess({
     for (const listener of listeners) listener(lost);
   }
 
-  /** Repeats the work until the engine answers without a fault of its own. An error of another kind is thrown. */
+  /** Repeats the work until the engine answers without an internal error. Rethrows any other error. */
   async function persist<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -71,13 +71,13 @@ export function containerProcess({
     }
   }
 
-  /** The container of this start; undefined: it has gone, or another one has its name. */
+  /** Container of this start; undefined if it no longer exists or another container has its name. */
   async function inspect(): Promise<ContainerDetails | undefined> {
     const found = await persist(() => engine.inspect(id));
     return found && isOurs(found) ? found : undefined;
   }
 
-  /** Exit code; null for a container that has gone unseen. */
+  /** Exit code; null for a container that was removed before its exit code was read. */
   async function end(): Promise<number | null> {
     for (;;) {
       const found = await inspect();
@@ -90,7 +90,7 @@ export function containerProcess({
     }
   }
 
-  /** An engine that ends takes its containers with it: the orderly end of such an agent server was not requested. */
+  /** Exit code; null if the engine stopped the container while it shut down, because the Hub did not request this orderly exit. */
   async function codeOf(code: number): Promise<number | null> {
     if (isAsked || code !== 0) return code;
     await pause(retryMs, undefined, { ref: false });
@@ -105,7 +105,7 @@ export function containerProcess({
         const signal = code !== null && code > signalBase ? signalOf(code - signalBase) : null;
         resolve({ exitCode: signal === null ? code : null, signal, observed: code !== null });
       },
-      // Detached: the process lives on. Any other refusal of the engine leaves its state unknown.
+      // Detached: the process continues. After any other refusal of the engine, its state is unknown.
       () => undefined,
     );
   });
@@ -141,7 +141,7 @@ export function containerProcess({
     },
     async kill() {
       isAsked = true;
-      // A detached container lives on.
+      // A detached container continues to run.
       await inspect()
         .then((found) => found && persist(() => engine.signal(id, 'SIGKILL')))
         .catch(() => undefined);

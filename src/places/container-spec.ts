@@ -5,7 +5,7 @@ import { ensureStateDirectory, workspaceStateDirectory } from '../config/index.t
 import { readBoundedFile } from '../lib/index.ts';
 import { logFiles } from '../supervise/index.ts';
 
-/** Labels by which containers of a home are found. The home is named by a code that only its Hub can make. */
+/** Labels that identify the containers of a home. The label of the home is a code that only its Hub can compute. */
 export const labels = {
   home: 'dev.oratorio.home',
   workspace: 'dev.oratorio.workspace',
@@ -20,7 +20,7 @@ export interface ContainerSettings {
   readonly memoryMiB: number;
   readonly cpus: number;
   readonly pids: number;
-  /** Further directories, at their own paths; `:ro` at the end: read-only. */
+  /** Further directories, mounted at the same paths; the suffix `:ro` makes a mount read-only. */
   readonly mounts: readonly string[];
   readonly allowRoot: boolean;
 }
@@ -30,19 +30,19 @@ export interface ContainerRequest {
   readonly workspacePath: string;
   readonly logDirectory: string;
   readonly settings: ContainerSettings;
-  /** Program and words of the agent server. */
+  /** Program and arguments of the agent server. */
   readonly command: readonly string[];
   /** Files and directories of the program. */
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
-  /** Directory that stands in for the home. */
+  /** Directory that is mounted in place of the home. */
   readonly skeleton: string;
-  /** Root in the container is the user of the Hub. */
+  /** Root in the container is the Hub's user outside. */
   readonly isRootless: boolean;
 }
 
-/** A mount that no setting may ask for, or that does not exist. */
+/** Refusal of a mount that is forbidden or does not exist. */
 export class MountRefusal extends Error {
   override readonly name = 'MountRefusal';
 }
@@ -53,13 +53,13 @@ interface Bind {
   readonly isReadOnly?: boolean;
 }
 
-/** Names below a user's home that a container never gets. */
+/** Names below a user's home that are never mounted. */
 const privateNames = ['.ssh', '.gnupg', '.aws', '.kube', '.docker', '.config/gh'];
 
 const systemParts: ReadonlySet<string> = new Set(['/home', '/root', '/etc', '/var', '/boot', '/var/lib']);
 
 /**
- * Checks a mount that the user has listed. @throws MountRefusal for the whole system, a whole home, a home of Oratorio, private keys,
+ * Checks a mount of the user's settings. @throws MountRefusal for the whole system, a whole home, a home of Oratorio, private keys,
  * sockets, and paths that are missing
  */
 export function checkedMount(mount: string, home: string): Bind {
@@ -73,11 +73,11 @@ export function checkedMount(mount: string, home: string): Bind {
     if (!lstatSync(path).isDirectory() && !lstatSync(path).isFile()) throw refuse('it is not a file or a directory');
   } catch (error) {
     if (error instanceof MountRefusal) throw error;
-    throw refuse('there is no such path');
+    throw refuse('the path does not exist');
   }
   const user = homedir();
   const hidden = [home, ...privateNames.map((name) => join(user, name)), '/proc', '/sys', '/dev', '/run', '/var/run'];
-  if (contains(path, user) || systemParts.has(path)) throw refuse('it holds a whole home, or settings of the system');
+  if (contains(path, user) || systemParts.has(path)) throw refuse('it contains a whole home, or system directories');
   const named = hidden.find((each) => contains(path, each) || contains(each, path));
   if (named !== undefined) throw refuse(`${named} is never mounted`);
   return { path: given, source: path, ...(isReadOnly && { isReadOnly }) };
@@ -90,8 +90,8 @@ function contains(outer: string, inner: string): boolean {
 }
 
 /**
- * Common git directory of a worktree, which lies outside of it; undefined for any other workspace. Its `.git` is a file of the workspace,
- * so the directory must point back to that file.
+ * Common git directory of a worktree, outside of the workspace; undefined for any other workspace. The agent can change the `.git`
+ * file, so the directory must point back to that file.
  */
 export function commonGitDirectory(workspacePath: string): string | undefined {
   const linked = linkIn(join(workspacePath, '.git'), workspacePath);
@@ -105,8 +105,8 @@ export function commonGitDirectory(workspacePath: string): string | undefined {
 }
 
 /**
- * Mounts of a git directory: hooks and configuration are read-only, and the directory itself cannot be moved away. The
- * agent may commit, and nothing that it writes runs outside of the container.
+ * Mounts of a git directory: hooks and configuration are read-only, and the directory itself cannot be moved. The agent can
+ * commit, but nothing that it writes runs outside of the container.
  */
 function gitBinds(directory: string): Bind[] {
   if (kindOf(directory) !== 'directory') return [];
@@ -135,12 +135,12 @@ function text(file: string): string | undefined {
   try {
     return readBoundedFile(file)?.trim();
   } catch {
-    // A directory, a link, or another user's file: it links nothing.
+    // A directory, a symbolic link or another user's file does not count.
     return undefined;
   }
 }
 
-/** Limit of the container: an engine that cannot raise limits refuses one above that of this machine's processes. */
+/** Resource limit of the container, at most the limit of this process: an engine that cannot raise limits refuses more. */
 function limitOf(Name: string, row: string, most: number) {
   const [, hard = ''] = new RegExp(`^${row} +\\S+ +(\\d+)`, 'm').exec(limits()) ?? [];
   const value = Math.min(most, Number(hard) || most);
@@ -151,20 +151,20 @@ function limits(): string {
   try {
     return readFileSync('/proc/self/limits', 'utf8');
   } catch {
-    // Not Linux: the usual limits will do.
+    // Systems without this file use the default limit.
     return '';
   }
 }
 
-/** Makes the state directory, and the points below the skeleton at which mounts lie: an engine would make them as root. */
+/** Creates the state directory, and mount points below the skeleton, which an engine would create as root. */
 function prepareSkeleton({ home, skeleton, workspacePath }: ContainerRequest): void {
   const inner = relative(home, ensureStateDirectory(home, workspacePath));
   mkdirSync(join(skeleton, inner), { recursive: true, mode: 0o700 });
 }
 
 /**
- * Body of a request for a container. The workspace lies at its own path; of the home only the state of this workspace is there. Nothing
- * secret is in it: the launch document travels on standard input.
+ * Request body that creates a container. The workspace has the same path inside; the home contains only the state of this workspace.
+ * The body contains no secret, because the launch document is sent on standard input.
  *
  * @throws MountRefusal
  */
@@ -186,7 +186,7 @@ export function containerSpec(request: ContainerRequest): Readonly<Record<string
   ];
   const memory = settings.memoryMiB * 1_048_576;
   const user = isRootless ? '0:0' : `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`;
-  // The process writes to the files of its log: nothing is lost while no Hub reads an engine's stream.
+  // The process writes its own log files, so no output is lost while no Hub reads the engine's stream.
   const script = `mkdir -p "$HOME" && exec "$@" >>${inner.stdout} 2>>${inner.stderr}`;
   return {
     Image: settings.image,

@@ -7,8 +7,8 @@ import { PlaceRequest } from '../protocol/index.ts';
 const Devcontainer = v.object({ image: PlaceRequest.entries.image });
 
 /**
- * Image that the `devcontainer.json` of a workspace names; undefined without one, and where the file is damaged or builds its image. Every
- * other key is left out. Only for a trusted workspace: the image decides the programs.
+ * Image in the `devcontainer.json` of a workspace; undefined if the file is missing or damaged, or builds its image. Ignores every
+ * other key. Call this only for a trusted workspace, because the image decides which programs run.
  */
 export function devcontainerImage(workspacePath: string): string | undefined {
   for (const name of ['.devcontainer/devcontainer.json', '.devcontainer.json']) {
@@ -24,7 +24,7 @@ function textOf(file: string): string | undefined {
   try {
     return readBoundedFile(file);
   } catch {
-    // A link, or another user's file: it decides nothing.
+    // Ignores a symbolic link and another user's file.
     return undefined;
   }
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import * as v from 'valibot';
 import { messageOf } from '../lib/index.ts';
 
-/** The engine does not answer: containers may live, and nothing is known of them. */
+/** The engine does not answer. Containers may still run, but their state is unknown. */
 export class EngineAwayError extends Error {
   override readonly name = 'EngineAwayError';
 }
@@ -44,23 +44,23 @@ const Version = v.object({
   Components: v.nullish(v.array(v.object({ Name: v.string() }))),
 });
 
-/** An engine as it describes itself. */
+/** Self-description of an engine. */
 export interface EngineFacts {
   readonly name: 'docker' | 'podman';
   readonly version: string;
   readonly apiVersion: string;
-  /** Root in a container is not root of this machine. */
+  /** Root in a container is not root on this machine. */
   readonly isRootless: boolean;
 }
 
 interface Asked {
   readonly body?: unknown;
-  /** Milliseconds for the whole answer; 0: no limit. */
+  /** Time limit of the whole answer in milliseconds; 0: no limit. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
-/** The Engine API of Docker and Podman on its unix socket: the requests that a place needs. Each throws `EngineAwayError` or `EngineRefusal`. */
+/** Client of the Engine API of Docker and Podman, on its unix socket. Each request throws `EngineAwayError` or `EngineRefusal`. */
 export class EngineApi {
   readonly socket: string;
 
@@ -92,7 +92,7 @@ export class EngineApi {
     ).then(Boolean);
   }
 
-  /** @returns the id */
+  /** @returns id of the container */
   async create(name: string, spec: object): Promise<string> {
     const path = `/containers/create?name=${encodeURIComponent(name)}`;
     return (await this.#ask(Created, 'POST', path, { body: spec, timeoutMs: workMs })).Id;
@@ -108,20 +108,20 @@ export class EngineApi {
     await new Promise<void>((resolve, reject) => {
       socket.once('error', reject).end(text, () => resolve());
     });
-    // The engine reads to the end of the text, and closes then.
+    // The engine reads to the end of the text, then closes the connection.
     socket
       .on('error', () => {})
       .resume()
       .unref();
   }
 
-  /** Resolves with the exit code once the container does not run. */
+  /** Resolves with the exit code when the container has ended. */
   async ended(id: string, signal: AbortSignal): Promise<number> {
     return (await this.#ask(Ended, 'POST', `${at(id)}/wait?condition=not-running`, { timeoutMs: 0, signal }))
       .StatusCode;
   }
 
-  /** A container that has ended already needs no signal. */
+  /** Sends a signal; ignores a container that has already ended. */
   async signal(id: string, name: 'SIGTERM' | 'SIGKILL'): Promise<void> {
     await this.#send('POST', `${at(id)}/kill?signal=${name}`).catch((error: unknown) => {
       if (!(error instanceof EngineRefusal && [404, 409].includes(error.status))) throw error;
@@ -134,19 +134,19 @@ export class EngineApi {
     });
   }
 
-  /** Ends and removes it; one that is gone, or is being removed, needs nothing. */
+  /** Ends and removes a container; ignores a container that is missing or already being removed. */
   async remove(id: string): Promise<void> {
     await this.#send('DELETE', `${at(id)}?force=1&v=1`, { timeoutMs: workMs }).catch((error: unknown) => {
       if (!(error instanceof EngineRefusal && [404, 409].includes(error.status))) throw error;
     });
   }
 
-  /** Undefined: it does not exist. */
+  /** Details of a container; undefined if it does not exist. */
   async inspect(id: string): Promise<ContainerDetails | undefined> {
     return this.#unlessMissing(this.#ask(Details, 'GET', `${at(id)}/json`));
   }
 
-  /** Containers that carry all these labels, ended ones included. */
+  /** Lists the containers with all these labels, including ended containers. */
   async list(labels: Readonly<Record<string, string>>): Promise<v.InferOutput<typeof Listed>> {
     const label = Object.entries(labels).map(([name, value]) => `${name}=${value}`);
     const filters = encodeURIComponent(JSON.stringify({ label }));
@@ -170,10 +170,7 @@ export class EngineApi {
   ): Promise<v.InferOutput<S>> {
     const read = v.safeParse(v.pipe(v.string(), v.parseJson(), schema), await this.#send(method, path, asked));
     if (read.success) return read.output;
-    throw new EngineRefusal(
-      0,
-      `The container engine gave an answer that is not understood to ${method} ${path.split('?')[0]}`,
-    );
+    throw new EngineRefusal(0, `The container engine sent an invalid answer to ${method} ${path.split('?')[0]}`);
   }
 
   /** Text of a successful answer. */
@@ -217,7 +214,7 @@ export class EngineApi {
       sent.on('response', (answer) => {
         void readAnswer(answer).then(
           () =>
-            reject(new EngineRefusal(answer.statusCode ?? 0, 'The container engine does not attach to standard input')),
+            reject(new EngineRefusal(answer.statusCode ?? 0, 'The container engine cannot attach to standard input')),
           reject,
         );
       });
@@ -239,9 +236,9 @@ export class EngineApi {
     const { code } = (error ?? {}) as NodeJS.ErrnoException;
     const reason =
       code === 'EACCES'
-        ? 'this user may not use its socket'
+        ? 'this user has no permission to use the socket'
         : code === 'ENOENT'
-          ? 'there is no such socket'
+          ? 'the socket does not exist'
           : messageOf(error);
     return new EngineAwayError(`The container engine at ${this.socket} does not answer: ${reason}`, { cause: error });
   }
@@ -255,7 +252,7 @@ async function readAnswer(answer: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of answer) {
     bytes += (chunk as Buffer).length;
-    if (bytes > answerBytes) throw new EngineRefusal(0, 'The container engine gave an answer that is too long');
+    if (bytes > answerBytes) throw new EngineRefusal(0, 'The answer of the container engine exceeds the size limit');
     chunks.push(chunk as Buffer);
   }
   const text = Buffer.concat(chunks).toString('utf8');

@@ -1,8 +1,8 @@
 /**
- * Places: where the agent server of a workspace runs. `local` is a process of this machine, `container` one on a container engine that the
- * user has. The charts know neither: a place gives them a process to follow and to end.
+ * Places where the agent server of a workspace runs. `local` is a process of this machine; `container` is a container of the user's
+ * engine. The statecharts do not depend on the place: each place gives them a process to follow and to end.
  *
- * Limits: an engine that does not answer leaves its containers unknown, and unknown never leads to a signal or to a second start.
+ * While an engine does not answer, the state of its containers is unknown. An unknown state never causes a signal or a second start.
  */
 export {
   ContainerPlace,

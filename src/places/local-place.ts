@@ -10,12 +10,12 @@ import {
 } from '../supervise/index.ts';
 import type { Place, PlacedProcess } from './place.ts';
 
-/** A process that an earlier Hub has started on this machine. */
+/** Process of this machine that an earlier Hub started. */
 export interface LocalSearch extends AdoptOptions {
   readonly identity: ProcessIdentity;
 }
 
-/** A process of this machine with its identity. */
+/** Process of this machine with its identity. */
 export type LocalProcess = ManagedProcess & PlacedProcess;
 
 const placed = (process: ManagedProcess): LocalProcess => ({
@@ -23,7 +23,7 @@ const placed = (process: ManagedProcess): LocalProcess => ({
   handle: { kind: 'process', ...process.identity },
 });
 
-/** A process of this machine, beside the Hub. */
+/** Runs agent servers as processes of this machine. */
 export class LocalPlace implements Place<SpawnOptions, LocalSearch> {
   readonly kind = 'local';
 

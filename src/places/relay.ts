@@ -1,6 +1,6 @@
 /**
- * Ways to an agent server in a network of its own: a socket in the state directory of its workspace for each of its ports, and a loopback
- * port of the Hub in front of each socket. Addresses stay those of an agent server without a place of its own.
+ * Relays to an agent server in a separate network. Each port of the agent server has a socket in the state directory of the
+ * workspace, and the Hub listens on a loopback port in front of each socket. Addresses are the same as for a local agent server.
  */
 import { closeSync, constants, lstatSync, openSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -13,7 +13,7 @@ export interface Relay {
   close(): void;
 }
 
-/** Port of an agent server, and whether only this user may connect to it: it serves requests without a key. */
+/** Port of an agent server, and whether only this user may connect, because it serves requests without a key. */
 export interface RelayedPort {
   readonly port: number;
   readonly isOwnersOnly: boolean;
@@ -22,16 +22,16 @@ export interface RelayedPort {
 const host = '127.0.0.1';
 const greetingMs = 5_000;
 
-/** Directory of the sockets of a workspace, 0700. */
+/** Socket directory of a workspace (0700). */
 export const relayDirectory = (home: string, workspacePath: string): string =>
   join(workspaceStateDirectory(home, workspacePath), 'run');
 
-/** First line of every connection to a socket: no other program sends it, so the Hub passes no byte to another socket. */
+/** First line of every connection to a socket. No other program sends it, so the Hub never passes a byte to another program. */
 const greetingOf = (incarnation: string): Buffer => Buffer.from(`oratorio ${incarnation}\n`);
 
 const nameOf = (port: number): string => `${port}.sock`;
 
-/** Calls `use` with a path below the opened directory: short enough for a socket, and not a link. */
+/** Calls `use` with a path below the opened directory, which is short enough for a socket and follows no link. */
 function below<T>(directory: string, port: number, use: (path: string) => T): T {
   const fd = openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
@@ -53,7 +53,7 @@ function joinSockets(left: Socket, right: Socket): void {
   }
 }
 
-/** Relays that share one end. */
+/** Relays that are opened and closed together. */
 class Relays implements Relay {
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
@@ -85,7 +85,7 @@ class Relays implements Relay {
   }
 }
 
-/** Opens the sockets of an agent server, inside its place. @throws Error when one cannot be made */
+/** Opens the sockets of an agent server, inside its place. @throws Error when a socket cannot be created */
 export async function openRelaySockets(
   directory: string,
   ports: readonly number[],
@@ -110,7 +110,7 @@ export async function openRelaySockets(
   return relays;
 }
 
-/** Opens the loopback ports of the Hub. @throws Error with the system's `code` when one is taken */
+/** Opens the loopback ports of the Hub. @throws Error with the system's `code` when a port is taken */
 export async function openRelayPorts(
   directory: string,
   ports: readonly RelayedPort[],
@@ -135,7 +135,7 @@ export async function openRelayPorts(
   return relays;
 }
 
-/** A connection whose other end has sent our greeting. */
+/** Connects to a socket; resolves when the other end has sent the greeting. */
 function reach(directory: string, port: number, incarnation: string, relays: Relays): Promise<Socket> {
   const greeting = greetingOf(incarnation);
   return new Promise((resolve, reject) => {
@@ -145,7 +145,7 @@ function reach(directory: string, port: number, incarnation: string, relays: Rel
     });
     const refuse = () => {
       socket.destroy();
-      reject(new Error('the agent server did not greet'));
+      reject(new Error('the agent server did not send the greeting'));
     };
     const timer = setTimeout(refuse, greetingMs);
     const onReadable = () => {

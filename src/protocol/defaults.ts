@@ -53,7 +53,7 @@ export const defaults = {
     /** Poll interval while a connection shows that the server lives. */
     adoptContactPollMs: 10_000,
     logBytes: 8 * mebibyte,
-    /** Longest launch document. */
+    /** Size limit of the launch document. */
     launchDocumentBytes: 262_144,
     recentStderrBytes: 16_384,
     portCooldownMs: 60_000,

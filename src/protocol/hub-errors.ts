@@ -11,11 +11,17 @@ export const hubErrors = {
   },
   appServerStartFailed: { status: 500, when: 'The agent server (or the sidecar it needs) failed at startup.' },
   appServerUnhealthy: { status: 500, when: 'The agent server failed readiness or health checks.' },
-  placeUnavailable: { status: 503, when: 'The place of the agent server, e.g. a container engine, does not answer.' },
-  imageMissing: { status: 409, when: 'The container engine does not have the image; images are not pulled unasked.' },
+  placeUnavailable: {
+    status: 503,
+    when: 'The place of the agent server, such as a container engine, does not answer.',
+  },
+  imageMissing: {
+    status: 409,
+    when: 'The container engine does not have the image. Oratorio never pulls an image: pull it, then start again.',
+  },
   placeRefused: {
     status: 409,
-    when: 'The settings forbid the place: an engine of root, or a mount that is never made.',
+    when: 'The settings forbid the place: a rootful engine under a Hub that runs as root, or a forbidden mount.',
   },
   portUnavailable: { status: 500, when: 'No local port could be allocated.' },
   invalidProxySidecar: { status: 400, when: 'The apiProxy request is invalid.' },
@@ -52,10 +58,10 @@ export const hubErrors = {
     status: 502,
     when: 'The agent server of a workspace page broke off, or gave an answer that is not passed on.',
   },
-  hostUnknown: { status: 404, when: 'There is no host of this name; `oratorio hosts` lists them.' },
+  hostUnknown: { status: 404, when: 'No host has this name; `oratorio hosts` lists the hosts.' },
   hostUnreachable: {
     status: 503,
-    when: 'The host is not connected, so nothing was sent to it and nothing is sent later; details name its state and reason.',
+    when: 'The host is not connected. The request was not sent and is not stored for later; details name the state and reason.',
   },
   deadlineExceeded: { status: 503, when: 'The request was not finished in time; the work that it started continues.' },
 } as const satisfies Record<string, { status: number; when: string }>;

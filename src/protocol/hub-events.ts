@@ -13,7 +13,7 @@ const exit = {
   pid: v.optional(numberOrNull('Process id; null when there never was a process.')),
   exitCode: v.optional(numberOrNull('Null when it was ended by a signal, or its end was not observed.')),
   signal: v.optional(textOrNull('Name of the signal that ended it.')),
-  error: v.optional(textOrNull('Why, in a sentence.')),
+  error: v.optional(textOrNull('Reason, in a sentence.')),
   recentStderr: v.optional(textOrNull('The tail of standard error, tokens removed.')),
   stopped: v.optional(flag('True when it was asked to stop.')),
 };
@@ -84,7 +84,8 @@ export const hubEventKinds = {
     }),
   },
   'place.lost': {
-    meaning: 'The container engine of an agent server does not answer. The state stays, and nothing is restarted.',
+    meaning:
+      'The container engine of an agent server does not answer. The agent server keeps its state and is not restarted.',
     data: v.object({ engine: text('Unix socket of the engine.') }),
   },
   'place.back': {
@@ -141,15 +142,15 @@ export const hubEventKinds = {
     data: v.object({ host: text('Name of the host.') }),
   },
   'host.unreachable': {
-    meaning: 'The line to another machine is lost; its agents continue.',
-    data: v.object({ host: text('Name of the host.'), reason: text('Why, in a sentence.') }),
+    meaning: 'The connection to another machine is lost; its agents continue.',
+    data: v.object({ host: text('Name of the host.'), reason: text('Reason, in a sentence.') }),
   },
   'host.refused': {
-    meaning: 'Another machine cannot be reached until the user acts.',
+    meaning: 'The connection to another machine is refused until the user acts.',
     data: v.object({
       host: text('Name of the host.'),
       refusal: text('hostKey, authentication, noProgram, version or notProven.'),
-      reason: text('Why, in a sentence.'),
+      reason: text('Reason, in a sentence.'),
     }),
   },
   'notification.requested': {

@@ -64,8 +64,8 @@ export type ThreadWorkspace = v.InferOutput<typeof ThreadWorkspace>;
 
 /** Answer of `GET /v1/threads`. */
 export const HubThreadList = v.object({
-  threads: v.pipe(v.array(HubThread), v.description('The most recently active first.')),
-  hasMore: v.pipe(v.boolean(), v.description('There are older ones: search, or raise the limit.')),
+  threads: v.pipe(v.array(HubThread), v.description('Conversations, the most recently active first.')),
+  hasMore: v.pipe(v.boolean(), v.description('Whether older conversations exist: search, or raise the limit.')),
   workspaces: v.pipe(
     v.array(ThreadWorkspace),
     v.description('Workspaces of these conversations, and those whose conversations could not be read.'),

@@ -47,7 +47,7 @@ export const HubStatus = v.object({
     tray: v.pipe(v.boolean(), v.description('False: headless; the desktop client owns tray and notification UI.')),
     places: v.pipe(
       v.optional(v.array(v.string())),
-      v.description('Places besides `local`; absent where no container engine is found.'),
+      v.description('Places besides `local`; absent if no container engine is found.'),
     ),
   }),
   problems: v.pipe(
@@ -84,9 +84,9 @@ export const ServiceStatus = v.object({
 });
 export type ServiceStatus = v.InferOutput<typeof ServiceStatus>;
 
-/** Place that a request chooses for a workspace. */
+/** Requested place of a workspace. */
 export const PlaceRequest = v.object({
-  kind: v.pipe(v.picklist(['local', 'container']), v.description('Where the next start of the agent server runs.')),
+  kind: v.pipe(v.picklist(['local', 'container']), v.description('Place of the next start of the agent server.')),
   image: v.optional(
     v.pipe(
       v.string(),
@@ -107,18 +107,18 @@ export const PlaceInUse = v.object({
   image: text('Image of its container.'),
   state: v.pipe(
     v.picklist(['ready', 'lost']),
-    v.description('lost: the engine does not answer, and nothing is restarted.'),
+    v.description('lost: the engine does not answer, and the agent server is not restarted.'),
   ),
 });
 
-/** `GET /v1/places`: a place and whether it can take an agent server now. */
+/** `GET /v1/places`: a place, and whether it can run an agent server now. */
 export const PlaceStatus = v.object({
   kind: v.picklist(['local', 'container']),
   isDefault: v.boolean(),
-  engine: v.nullable(text('Unix socket of the engine; null for local, and without one.')),
+  engine: v.nullable(text('Unix socket of the engine; null for local and without an engine.')),
   image: v.nullable(text('Image of its containers; null for local.')),
   version: v.nullable(text('Name and version of the engine; null while it does not answer.')),
-  problem: v.nullable(text('Why it takes no agent server now, with the next step.')),
+  problem: v.nullable(text('Reason why the place cannot run an agent server now, with the next step.')),
 });
 export type PlaceStatus = v.InferOutput<typeof PlaceStatus>;
 
@@ -195,7 +195,10 @@ export const AppServerRecord = v.object({
     v.nullable(Incident),
     v.description('Report on a workspace that is down; null while its server runs, starts or ends.'),
   ),
-  place: v.pipe(v.optional(PlaceInUse), v.description('Place of the agent server; absent: it runs beside the Hub.')),
+  place: v.pipe(
+    v.optional(PlaceInUse),
+    v.description('Place of the agent server; absent for a process of this machine.'),
+  ),
   page: v.pipe(
     v.nullable(v.string()),
     v.description(
@@ -243,7 +246,7 @@ export const EnsureInput = v.object({
   apiProxy: v.optional(ApiProxyRequest),
   place: v.pipe(
     v.optional(PlaceRequest),
-    v.description('Place of this and later starts of the workspace; a running server stays where it is.'),
+    v.description('Place of this and later starts of the workspace; a running server does not move.'),
   ),
 });
 export type EnsureInput = v.InferInput<typeof EnsureInput>;

@@ -27,11 +27,11 @@ export const LaunchDocument = v.object({
   upstream: v.optional(v.object({ endpoint: v.string(), apiKey: v.string() })),
   /** Failures of an earlier start with the same settings: they are expected to continue. */
   health: v.optional(RememberedHealth),
-  /** Resolved settings, keys included, for a place that cannot see the home. Absent: the agent server reads them itself. */
+  /** Resolved settings, including keys, for a place without access to the home. Absent: the agent server reads the files. */
   settings: v.optional(v.record(v.string(), v.unknown())),
-  /** Environment variables that the settings pass on, for the same places. */
+  /** Environment variables that the settings pass on, for a place without access to the environment. */
   environment: v.optional(v.record(v.string(), v.string())),
-  /** `unix`: each listener is also reached by a socket in the state directory of the workspace. */
+  /** `unix`: each listener also has a socket in the state directory of the workspace. */
   listen: v.optional(v.picklist(['tcp', 'unix'])),
   /** `container`: the place of the process confines its commands, too. */
   tools: v.optional(v.object({ sandbox: v.literal('container') })),
@@ -47,7 +47,7 @@ export const ProcessIdentity = v.object({
 });
 export type ProcessIdentity = v.InferOutput<typeof ProcessIdentity>;
 
-/** A container for good: its engine never gives a name of ours twice. */
+/** Permanent identity of a container: container names are never reused. */
 export const ContainerHandle = v.object({
   kind: v.literal('container'),
   /** Unix socket of the engine. */
@@ -57,7 +57,7 @@ export const ContainerHandle = v.object({
 });
 export type ContainerHandle = v.InferOutput<typeof ContainerHandle>;
 
-/** Names a process of a workspace, wherever it runs. */
+/** Identity of a workspace process in any place. */
 export type Handle = ({ readonly kind: 'process' } & ProcessIdentity) | ContainerHandle;
 
 /**

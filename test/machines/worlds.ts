@@ -119,7 +119,7 @@ export class Workspace {
     await flush();
   }
 
-  /** Prepared for a start in a container. */
+  /** Preparation of a start in a container. */
   async preparedInPlace(): Promise<void> {
     open(this.preparations).answer({ ownership: 'managed', ports: [], hasPlace: true });
     await flush();

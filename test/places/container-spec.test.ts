@@ -31,7 +31,7 @@ function scene(t: Test) {
   return { home, workspacePath, git, spec, mounts };
 }
 
-t.test('a container has no capabilities, no new privileges, limits, and no restarts of its engine', async (t) => {
+t.test('a container has limits, no capabilities, no new privileges and no restart policy', async (t) => {
   const { spec } = scene(t);
   t.match(spec(), {
     Image: 'an-image',
@@ -44,14 +44,14 @@ t.test('a container has no capabilities, no new privileges, limits, and no resta
   });
 });
 
-t.test('of the home only the state of the workspace is mounted', async (t) => {
+t.test('only the state of the workspace is mounted from the home', async (t) => {
   const { home, mounts } = scene(t);
   const sources = mounts().map(({ Source }) => Source);
   t.notOk(sources.includes(home));
   t.same(sources.filter((source) => source.startsWith(`${home}/workspaces/`)).length, 1);
 });
 
-t.test('hooks and configuration of git are read-only, and its directory cannot be moved away', async (t) => {
+t.test('hooks and configuration of git are read-only, and the git directory cannot be moved', async (t) => {
   const { workspacePath, git, mounts } = scene(t);
   git('init', '-q');
   const of = (name: string) => mounts().find(({ Target }) => Target === join(workspacePath, name));
@@ -60,7 +60,7 @@ t.test('hooks and configuration of git are read-only, and its directory cannot b
   t.match(of('.git/hooks'), { ReadOnly: true });
 });
 
-t.test('a worktree brings its common git directory', async (t) => {
+t.test('the common git directory of a worktree is mounted', async (t) => {
   const { workspacePath, git } = scene(t);
   git('init', '-q');
   git('-c', 'user.name=a', '-c', 'user.email=a@b', 'commit', '-q', '--allow-empty', '-m', 'one');
@@ -70,7 +70,7 @@ t.test('a worktree brings its common git directory', async (t) => {
   t.equal(commonGitDirectory(workspacePath), undefined);
 });
 
-t.test('a clone that names the git directory of another repository gets nothing of it', async (t) => {
+t.test('the git directory of another repository that a clone names is not mounted', async (t) => {
   const { workspacePath, git } = scene(t);
   git('init', '-q');
   const clone = join(temporaryDirectory(t), 'clone');
@@ -79,7 +79,7 @@ t.test('a clone that names the git directory of another repository gets nothing 
   t.equal(commonGitDirectory(clone), undefined);
 });
 
-t.test('mounts of the system, homes, keys and sockets are refused, and named', async (t) => {
+t.test('mounts of system directories, homes, keys and sockets are refused by name', async (t) => {
   const { home } = scene(t);
   const link = join(temporaryDirectory(t), 'link');
   symlinkSync('/', link);

@@ -11,13 +11,13 @@ function workspaceWith(t: Test, text: string, name = '.devcontainer/devcontainer
   return workspace;
 }
 
-t.test('the image of a devcontainer.json is read, comments included, and nothing else of it', async (t) => {
+t.test('only the image of a devcontainer.json with comments is read', async (t) => {
   const text = '{\n  // tools\n  "image": "mcr.example.org/base:1",\n  "privileged": true,\n}';
   t.equal(devcontainerImage(workspaceWith(t, text)), 'mcr.example.org/base:1');
   t.equal(devcontainerImage(workspaceWith(t, '{"image": "b"}', '.devcontainer.json')), 'b');
 });
 
-t.test('a file without a usable image names none', async (t) => {
+t.test('a file without a usable image yields no image', async (t) => {
   for (const text of [
     '',
     'null',

@@ -8,7 +8,7 @@ import { unusedPort } from '../ports.ts';
 
 const marker = '0d6c2f0e-0000-4000-8000-000000000001';
 
-/** A server that answers each connection with its own text in capitals. */
+/** Server that echoes the text of each connection in capitals. */
 async function echo(t: Test) {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('data', (data) => socket.write(data.toString().toUpperCase())).on('end', () => socket.end());
@@ -19,7 +19,7 @@ async function echo(t: Test) {
   return typeof address === 'object' && address ? address.port : 0;
 }
 
-/** All bytes that arrive until the other end closes. */
+/** Reads all bytes until the other end closes. */
 async function say(port: number, text: string): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true });
   socket.end(text);
@@ -37,8 +37,8 @@ function allOf(socket: Socket): Promise<string> {
 }
 
 /**
- * Both ends in one network: the inner one connects to a port of its own, and the outer one listens at the same number elsewhere, so the
- * sockets are renamed between them.
+ * Creates both ends in one network. The outer end must listen on a different port than the inner service, so the sockets are
+ * renamed between them.
  */
 async function ends(t: Test, isOwnersOnly = false) {
   const directory = join(temporaryDirectory(t, 'a-directory-whose-name-is-too-long-for-a-socket-'.repeat(3)), 'run');
@@ -61,12 +61,12 @@ t.test('bytes pass both ways, and the end of each direction is passed on', async
   t.equal((await say(outer, long)).length, long.length);
 });
 
-t.test('a port for the owner alone serves a process of the owner', async (t) => {
+t.test('an owner-only port serves a process of the owner', async (t) => {
   const { outer } = await ends(t, true);
   t.equal(await say(outer, 'hello'), 'HELLO');
 });
 
-t.test('a socket of another program gets no byte', async (t) => {
+t.test('a socket of another program receives no byte', async (t) => {
   const { directory, outer } = await ends(t);
   const path = join(directory, `${outer}.sock`);
   rmSync(path);
@@ -83,7 +83,7 @@ t.test('a socket of another program gets no byte', async (t) => {
   t.same(heard, []);
 });
 
-/** A path short enough for a socket that lies in `directory`. */
+/** Short path of a socket in `directory`. */
 function short(t: Test, directory: string, path: string): string {
   const link = join(temporaryDirectory(t), 'd');
   symlinkSync(directory, link);
@@ -99,7 +99,7 @@ t.test('a link in place of a socket is not followed', async (t) => {
   t.equal(await say(outer, 'secret'), '');
 });
 
-t.test('a taken port is reported with the code of the system', async (t) => {
+t.test('a taken port is reported with the error code of the system', async (t) => {
   const taken = await echo(t);
   const directory = join(temporaryDirectory(t), 'run');
   await t.rejects(openRelayPorts(directory, [{ port: taken, isOwnersOnly: false }], marker), { code: 'EADDRINUSE' });

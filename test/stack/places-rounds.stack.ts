@@ -1,4 +1,4 @@
-/** Agent servers in containers: Hubs killed in the middle of a start, and a normal user with nothing but the command line. */
+/** Agent servers in containers: Hubs that are killed during a start, and a user without root who uses the command line. */
 import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -42,7 +42,7 @@ t.test('a Hub that is killed between create, start and attach leaves no second c
   }
 });
 
-t.test('a normal user runs a workspace in a container, and moves it back', async (t) => {
+t.test('a user without root runs a workspace in a container, and moves it back', async (t) => {
   const uid = 1_234;
   const directory = variable('directory');
   const [product, user] = [join(directory, 'checkout'), join(directory, 'user')];

@@ -1,4 +1,4 @@
-/** Agent servers in containers of a real engine: a life of one, its deaths, and the words for everything that is missing. */
+/** Agent servers in containers of a real engine: turns, outside kills, lost engines, and errors for missing parts. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const docker = (...words: string[]) => must('docker', words, { timeoutMs: 60_000
 const containers = async () =>
   (await docker('ps', '--all', '--quiet', '--filter', 'label=dev.oratorio.home')).split('\n').filter(Boolean);
 
-/** A home whose user has an engine, and an image of their own choice. */
+/** Creates a home whose settings name an engine and an image. */
 function homeOf(t: Test, container: Readonly<Record<string, unknown>> = {}): string {
   const home = temporaryDirectory(t, 'oratorio-home-');
   const Container = { Engine: engine, Image: images.base, Network: 'none', AllowRoot: true, ...container };
@@ -35,7 +35,7 @@ interface Item {
   readonly text?: string;
 }
 
-/** One turn of the demo model, to its end. */
+/** Runs one turn of the demo model to its end. */
 async function turn(record: AppServerRecord, text: string): Promise<Item[]> {
   const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
   try {
@@ -62,41 +62,44 @@ const settled = (hub: TestHub, workspace: string, wanted: (record: AppServerReco
     return wanted(record) ? record : undefined;
   }, 'the record changes');
 
-t.test('a turn in a container edits files of the user, and sees neither Hub, home, engine nor network', async (t) => {
-  const home = homeOf(t);
-  const hub = await hubOf(t, home);
-  const workspace = makeWorkspace(t);
-  execFileSync('git', ['init', '-q'], { cwd: workspace });
-  const record = await hub.ensure(workspace, { place });
-  t.match(record, { state: 'running', place: { kind: 'container', engine, image: images.base, state: 'ready' } });
-  await turn(record, 'write hello.sh: echo hi then run: sh hello.sh');
-  t.equal(statSync(join(workspace, 'hello.sh')).uid, process.getuid?.());
-  const seen = output(
-    await turn(
-      record,
-      `run: id -u; cat ${home}/hub/hub.lock ${home}/config.json; ls ${engine}; echo evil > .git/hooks/pre-commit; mv .git away; touch /outside; cat /proc/net/dev; grep CapEff /proc/self/status; ls ${home}/workspaces`,
-    ),
-  );
-  t.match(seen, /CapEff:\s+0{16}/);
-  t.match(seen, /hub\.lock: No such file/);
-  t.match(seen, /config\.json: No such file/);
-  t.notOk(existsSync(join(workspace, '.git/hooks/pre-commit')));
-  t.ok(existsSync(join(workspace, '.git/HEAD')));
-  t.notMatch(seen, /eth0/);
-  const now = await settled(hub, workspace, ({ lastTurn, sandbox }) => lastTurn !== null && sandbox !== null);
-  t.match(now, { health: 'healthy', sandbox: { state: 'on' } });
-  const [id = ''] = await containers();
-  const details = await docker('inspect', id);
-  for (const secret of [
-    hub.lock.token,
-    new URL(record.endpoints['appServerWebSocket'] ?? '').searchParams.get('token') ?? '-',
-  ])
-    t.notMatch(details, secret, 'no secret is in the engine');
-  await hub.shutdown();
-  t.same(await containers(), [], 'a stop of the Hub leaves no container');
-});
+t.test(
+  'a turn in a container edits files of the user, and cannot access the Hub, the home, the engine or a network',
+  async (t) => {
+    const home = homeOf(t);
+    const hub = await hubOf(t, home);
+    const workspace = makeWorkspace(t);
+    execFileSync('git', ['init', '-q'], { cwd: workspace });
+    const record = await hub.ensure(workspace, { place });
+    t.match(record, { state: 'running', place: { kind: 'container', engine, image: images.base, state: 'ready' } });
+    await turn(record, 'write hello.sh: echo hi then run: sh hello.sh');
+    t.equal(statSync(join(workspace, 'hello.sh')).uid, process.getuid?.());
+    const seen = output(
+      await turn(
+        record,
+        `run: id -u; cat ${home}/hub/hub.lock ${home}/config.json; ls ${engine}; echo evil > .git/hooks/pre-commit; mv .git away; touch /outside; cat /proc/net/dev; grep CapEff /proc/self/status; ls ${home}/workspaces`,
+      ),
+    );
+    t.match(seen, /CapEff:\s+0{16}/);
+    t.match(seen, /hub\.lock: No such file/);
+    t.match(seen, /config\.json: No such file/);
+    t.notOk(existsSync(join(workspace, '.git/hooks/pre-commit')));
+    t.ok(existsSync(join(workspace, '.git/HEAD')));
+    t.notMatch(seen, /eth0/);
+    const now = await settled(hub, workspace, ({ lastTurn, sandbox }) => lastTurn !== null && sandbox !== null);
+    t.match(now, { health: 'healthy', sandbox: { state: 'on' } });
+    const [id = ''] = await containers();
+    const details = await docker('inspect', id);
+    for (const secret of [
+      hub.lock.token,
+      new URL(record.endpoints['appServerWebSocket'] ?? '').searchParams.get('token') ?? '-',
+    ])
+      t.notMatch(details, secret, 'the engine shows no secret');
+    await hub.shutdown();
+    t.same(await containers(), [], 'a stop of the Hub leaves no container');
+  },
+);
 
-t.test('a Hub that was killed leaves its container, and the next one adopts it', async (t) => {
+t.test('the next Hub adopts the container of a killed Hub', async (t) => {
   const home = homeOf(t);
   const workspace = makeWorkspace(t);
   const first = await hubOf(t, home);
@@ -113,7 +116,7 @@ t.test('a Hub that was killed leaves its container, and the next one adopts it',
 });
 
 t.test(
-  'a container that is killed, removed or paused from outside ends in the right state, and never in two',
+  'a container that is killed, removed or paused from outside is replaced or reported, and never runs twice',
   async (t) => {
     const hub = await hubOf(t, homeOf(t));
     const workspace = makeWorkspace(t, {
@@ -137,7 +140,7 @@ t.test(
   },
 );
 
-t.test('an engine that stands still is reported, changes no state, and restarts nothing', async (t) => {
+t.test('an engine that stops answering is reported; states stay, and nothing is restarted', async (t) => {
   const hub = await hubOf(t, homeOf(t));
   const workspace = makeWorkspace(t);
   const { pid, incarnation } = await hub.ensure(workspace, { place });
@@ -192,30 +195,33 @@ t.test('undo, a worktree and an answered question work in a container', async (t
   await hub.shutdown();
 });
 
-t.test('a missing image, an engine that is away and a Hub of root are refused in their own words', async (t) => {
-  const workspace = makeWorkspace(t);
-  const cases = [
-    { container: { Image: 'not-there:1' }, code: 'imageMissing', words: /not-there:1.*not pulled/ },
-    {
-      container: { Engine: '/missing/engine.sock' },
-      code: 'placeUnavailable',
-      words: /missing\/engine\.sock.*no such socket/,
-    },
-    { container: { AllowRoot: false }, code: 'placeRefused', words: /AllowRoot/ },
-    { container: { Mounts: ['/'] }, code: 'placeRefused', words: /Mounts/ },
-  ];
-  for (const { container, code, words } of cases) {
-    const hub = await startTestHub(t, { home: homeOf(t, container), agentServer, policy: { maxRestarts: 0 } });
-    const { body } = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace, place });
-    t.match(body, { error: { code, message: words } });
-    const { body: places } = await hub.call('GET', '/v1/places');
-    t.match(places, [{ kind: 'local', problem: null }, { kind: 'container' }]);
-    await hub.shutdown();
-  }
-  t.same(await containers(), []);
-});
+t.test(
+  'a missing image, an unreachable engine and a Hub that runs as root are each refused with a specific error',
+  async (t) => {
+    const workspace = makeWorkspace(t);
+    const cases = [
+      { container: { Image: 'not-there:1' }, code: 'imageMissing', words: /not-there:1.*never pulls/ },
+      {
+        container: { Engine: '/missing/engine.sock' },
+        code: 'placeUnavailable',
+        words: /missing\/engine\.sock.*socket does not exist/,
+      },
+      { container: { AllowRoot: false }, code: 'placeRefused', words: /AllowRoot/ },
+      { container: { Mounts: ['/'] }, code: 'placeRefused', words: /Mounts/ },
+    ];
+    for (const { container, code, words } of cases) {
+      const hub = await startTestHub(t, { home: homeOf(t, container), agentServer, policy: { maxRestarts: 0 } });
+      const { body } = await hub.call('POST', '/v1/appservers/ensure', { workspacePath: workspace, place });
+      t.match(body, { error: { code, message: words } });
+      const { body: places } = await hub.call('GET', '/v1/places');
+      t.match(places, [{ kind: 'local', problem: null }, { kind: 'container' }]);
+      await hub.shutdown();
+    }
+    t.same(await containers(), []);
+  },
+);
 
-t.test('a clone that asks for mounts, an image, privileges and a network gets nothing, and it is named', async (t) => {
+t.test('mounts, image, privileges and network that a clone requests are ignored and reported', async (t) => {
   const hub = await startTestHub(t, { home: homeOf(t), agentServer, trustsWorkspaces: false });
   const workspace = join(temporaryDirectory(t, 'oratorio-clone-'), 'clone');
   mkdirSync(join(workspace, '.oratorio'), { recursive: true });

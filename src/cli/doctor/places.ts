@@ -4,7 +4,7 @@ import { type DoctorContext, fail, ok, type Seen, skip, warn } from './finding.t
 
 const id = 'machine.containers';
 
-/** The container engine of the user's settings: failures count where containers are the default. */
+/** Checks the container engine of the user's settings. A failure counts only if containers are the default place. */
 export async function places(
   { env }: Pick<DoctorContext, 'env'>,
   { Place: { Default, Container } }: Config,
@@ -13,7 +13,7 @@ export async function places(
   const where = 'Place.Container';
   const socket = engineSocket(Container.Engine, env);
   if (socket === undefined) {
-    const saw = 'no container engine was found; agent servers run beside the Hub';
+    const saw = 'no container engine was found; agent servers run as processes of this machine';
     return isWanted ? fail(id, saw, { where, next: 'Start Docker or Podman' }) : skip(id, saw);
   }
   const problem = await new ContainerPlace(socket, '').check({
@@ -25,7 +25,7 @@ export async function places(
   if (problem) return (isWanted ? fail : skip)(id, problem.message, { where });
   const { name, version, isRootless } = await new EngineApi(socket).facts();
   const saw = `${name} ${version} at ${socket} has the image ${Container.Image}`;
-  if (isRootless) return ok(id, `${saw}; its root is not root of this machine`);
+  if (isRootless) return ok(id, `${saw}; the engine is rootless`);
   return warn(id, `${saw}; access to its socket equals root on this machine`, {
     where: socket,
     next: 'Use a rootless engine',

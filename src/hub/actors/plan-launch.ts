@@ -24,7 +24,7 @@ const host = '127.0.0.1';
 export interface LaunchPlan {
   readonly ports: readonly { readonly service: ServiceName; readonly port: number }[];
   readonly policy: SupervisionPolicy;
-  /** Absent: the agent server runs beside the Hub. */
+  /** Absent: the agent server is a process of this machine. */
   readonly container?: StoredContainer;
 }
 
@@ -95,7 +95,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   const { config } = loaded;
   const settings = containerSettings(loaded, facts.stored.place, workspacePath);
   const container = settings && withEngine(settings, hub);
-  // An ended Hub may have left one between its creation and its start.
+  // A Hub that ended during a start may have left a container that was created but never started.
   if (container) await endContainers(hub, container.engine, workspacePath);
   const hash = configHash(config);
   const token = createToken();

@@ -27,7 +27,7 @@ function unusable(facts: WorkspaceFacts, { mutexPath, lockPath }: WorkspaceFiles
   return new StartError('workspaceLocked', message, false);
 }
 
-/** Ends the rest of an earlier start. @throws StartError `placeUnavailable` when its container may live */
+/** Ends the remaining processes of an earlier start. @throws StartError `placeUnavailable` when its container may still run */
 async function endServer(hub: HubServices, { server, canonicalWorkspacePath }: StoredWorkspace): Promise<void> {
   if (server?.container) await endContainers(hub, server.container.engine, canonicalWorkspacePath);
   else if (server) await endLeftovers(hub.logger, server);
@@ -57,7 +57,7 @@ function publishedServices({ endpoints, serviceNotes = {} }: AppServerLock): Wor
   return Object.fromEntries(published);
 }
 
-/** The container in which the holder of the lock runs. Settings that cannot be read name none. */
+/** Container of the process that holds the lock; undefined if the settings cannot be read. */
 function foundContainer(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock): StoredContainer | undefined {
   const { canonicalWorkspacePath: workspace, place } = facts.stored;
   const settings = () => {

@@ -4,7 +4,7 @@ import { messageOf } from '../../lib/index.ts';
 import { type PlacedProcess, PlaceError } from '../../places/index.ts';
 import { isPermanentSpawnError, monotonicMs, SpawnError } from '../../supervise/index.ts';
 
-/** A process as its driver sees it. */
+/** Process under the control of its driver. */
 export type DrivenProcess = Omit<PlacedProcess, 'handle'>;
 
 /** Spawns or adopts one kind of process. Both are called at most once per incarnation. */

@@ -20,7 +20,7 @@ function refuseProgramOfOthers(caller: HubCaller, apiProxy: unknown): void {
   });
 }
 
-/** A place decides whether a sandbox contains the agent server. @throws HttpError 403 `scopeMissing` */
+/** Requires the Hub token for a choice of place, because the place decides on the sandbox. @throws HttpError 403 `scopeMissing` */
 function refusePlaceOfOthers(caller: HubCaller, place: unknown): void {
   if (caller === 'owner' || place === undefined) return;
   throw hubError('scopeMissing', 'The page token has no right to choose a place. Use the token of the Hub.', {

@@ -7,7 +7,7 @@ import { commands, isClean, sources, to, withPolicy } from './steps.ts';
 const walks: Walk<Workspace>[] = [
   {
     takes: '(any) PLACE.LOST [isThisProcess] → ∅',
-    proves: 'A container whose engine does not answer keeps its state: it may live.',
+    proves: 'A container whose engine does not answer keeps its state, because it may still run.',
     given: to.runningInPlace,
     when: (world) => world.place('PLACE.LOST'),
     shows: (t, world) => {
@@ -19,7 +19,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: '(any) PLACE.BACK [isThisProcess] → ∅',
-    proves: 'A running container goes on when its engine answers again.',
+    proves: 'A running container stays running when its engine answers again.',
     given: async (world) => {
       await to.runningInPlace(world);
       await world.place('PLACE.LOST');

@@ -7,7 +7,8 @@ import { commands, isClean, sources, to, withPolicy } from './steps.ts';
 const walks: Walk<Workspace>[] = [
   {
     takes: 'unhealthy after(unhealthyGrace) [isPlaceLost] → unhealthy',
-    proves: 'An unhealthy container is not restarted while its engine is away, and has a grace period afterwards.',
+    proves:
+      'An unhealthy container is not restarted while its engine is unreachable, and gets a new grace period afterwards.',
     given: to.unhealthyWithoutPlace,
     when: async (world) => {
       await world.pass(policy.unhealthyGraceMs);

@@ -220,7 +220,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.preparing done(prepare) [mustReadyPlace] → starting.readyingPlace',
-    proves: 'A start in a container asks the engine first: no process is requested before.',
+    proves: 'A start in a container checks the engine before it requests a process.',
     given: (world) => world.ensure(),
     when: (world) => world.preparedInPlace(),
     shows: (t, world) => {
@@ -240,7 +240,7 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'starting.readyingPlace error(readyPlace) → exited',
-    proves: 'A missing image ends the start, and no restart is tried.',
+    proves: 'A missing image ends the start without a restart.',
     given: to.readyingPlace,
     when: (world) => world.placeNotReady(failure('imageMissing', false)),
     shows: (t, world) => {

@@ -105,7 +105,8 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'stopping.killing after(killVerify) → stopping.stuck',
-    proves: 'A container that cannot be ended because its engine is away is stuck, and its words name the engine.',
+    proves:
+      'A container whose engine is unreachable cannot be ended: the state is stuck, and the reason names the engine.',
     given: async (world) => {
       await to.runningInPlace(world);
       await world.place('PLACE.LOST');
