@@ -6,36 +6,36 @@ import type { Past } from './watched.ts';
 
 export interface RecorderOptions {
   readonly clock?: RecorderClock;
-  /** Records held for viewers that join or return; default `defaults.inspect.ringRecords`. */
+  /** Records stored for viewers that join or return; default `defaults.inspect.ringRecords`. */
   readonly ringRecords?: number;
   /** Transitions held of each actor, however busy the others are; default `defaults.inspect.actorRingRecords`. */
   readonly actorRingRecords?: number;
-  /** Actors that have ended and are still shown; default `endedActors`. */
+  /** Maximum number of ended actors that are still shown; default `endedActors`. */
   readonly endedActors?: number;
   /** Machines by chart name, to find the chart of a child machine. Absent: the chart is named like the machine. */
   readonly machines?: Readonly<Record<string, AnyStateMachine>>;
   /** Visible part of the context, by chart name. A machine without a projection shows nothing of its context. */
   readonly projections?: Readonly<Record<string, (context: never) => Projection>>;
-  /** Records actors of a program whose machines are not known in advance, and never observes their errors. */
+  /** Records actors whose machines are not known in advance, and never observes their errors. */
   readonly foreign?: ForeignActors;
-  /** A fault of the recorder, of a projection or of a listener. The actor that was watched is not affected. */
+  /** Called for an error of the recorder, a projection or a listener, which never affects the watched actor. */
   readonly onFault?: (error: unknown) => void;
 }
 
-/** Names, facts and statecharts of actors that the recorder meets for the first time when they run. */
+/** Names, facts and statecharts of actors that are not known before they run. */
 export interface ForeignActors {
   /** Name of a machine's chart. */
   nameOf(machine: AnyStateMachine): string;
-  /** Visible facts of a context of a machine. */
+  /** Visible facts of a machine's context. */
   project(context: unknown, machine: string): Projection;
-  /** Statechart that stands for logic without one. */
+  /** Statechart that represents logic without a statechart. */
   standInOf(actor: AnyActorRef): StandIn;
 }
 
-/** Statechart of logic that has none, as a promise: its snapshots and events as those of a machine. */
+/** Converts snapshots and events of logic without a statechart, such as a promise, to those of a machine. */
 export interface StandIn {
   snapshotOf(snapshot: Snapshot<unknown>): AnyMachineSnapshot;
-  /** The step to a snapshot; undefined when the event changes nothing. */
+  /** Step to a snapshot; undefined if the event changes nothing. */
   stepTo(snapshot: Snapshot<unknown>, eventType: string): StandInStep | undefined;
 }
 

@@ -73,7 +73,7 @@ class InspectionRecorder implements Recorder {
       this.#guarded(() => this.#dismiss(root, error));
     };
     let isDue = false;
-    // A failed root of another program is found by its snapshot: XState reports an error only if nothing observes it.
+    // Detects a failed root of another program by its snapshot: an observer would stop XState from reporting the error.
     const checkSoon = () => {
       if (root.hasEnded) this.#watches.delete(end);
       else if (!isDue) queueMicrotask(() => this.#guarded(check));
@@ -190,7 +190,7 @@ class InspectionRecorder implements Recorder {
       ),
       history: this.#options.actorRingRecords ?? defaults.inspect.actorRingRecords,
       at: this.#clock.now(),
-      // Another program begins an actor of the same id on purpose: an invoked promise at each visit of its state.
+      // Other programs reuse an actor id on purpose: a state starts its invoked promise on each entry.
       restarts: former && !foreign ? former.restarts + 1 : 0,
       position: this.#admitted,
     });
@@ -234,7 +234,7 @@ class InspectionRecorder implements Recorder {
       case '@xstate.snapshot': {
         const ref = event.actorRef as AnyActorRef;
         let watched = this.#known.get(ref);
-        // A microstep may come before the start; a started actor announces a snapshot first.
+        // A microstep may precede the start; a started actor emits a snapshot first.
         if (watched === undefined && this.#options.foreign && event.type === '@xstate.microstep') return;
         if (watched === undefined) watched = this.#admitChild(ref, root);
         if (watched === null || watched.hasEnded) return;
@@ -246,7 +246,7 @@ class InspectionRecorder implements Recorder {
     }
   }
 
-  /** An actor has handled an event. */
+  /** Records that an actor has handled an event. */
   #settled(
     watched: Watched,
     snapshot: AnyMachineSnapshot,
@@ -269,7 +269,7 @@ class InspectionRecorder implements Recorder {
     this.#journal.appendStep(watched.take(snapshot, transitions, source, this.#clock.now()));
   }
 
-  /** The snapshot of a machine, or of the statechart that stands for the logic of an actor without one; null: not reported. */
+  /** Snapshot of a machine, or of the statechart that represents other logic; null: not reported. */
   #shown(ref: AnyActorRef, snapshot: unknown): AnyMachineSnapshot | null {
     if (isMachineSnapshot(snapshot)) return snapshot;
     return this.#options.foreign?.standInOf(ref).snapshotOf(snapshot as Snapshot<unknown>) ?? null;

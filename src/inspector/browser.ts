@@ -1,4 +1,4 @@
-/** The inspector of a program in a browser: its page is a file of the same origin, in another tab or a frame. */
+/** Inspector of a program in a browser. Its page is a file of the same origin, in another tab or a frame. */
 import { wireOf } from '../inspect/index.ts';
 import { type InspectorMessage, inspectorChannel } from '../protocol/index.ts';
 import type { BrowserInspectorOptions, Inspector } from './options.ts';
@@ -38,7 +38,7 @@ export function createInspector({ page = '/inspector/', ...options }: BrowserIns
   };
 
   channel.addEventListener('message', ({ data }: MessageEvent<InspectorMessage>) => {
-    // The program was loaded again, without a reload of its document.
+    // The script was loaded again without a reload of its document.
     if (data.type === 'hello' && data.program !== program) end();
     if (data.type !== 'question') return;
     outlet.ask(data.question, left.signal).then(
@@ -63,7 +63,7 @@ export function createInspector({ page = '/inspector/', ...options }: BrowserIns
 
 const storageKey = 'oratorio.inspector.channel';
 
-/** Channel of this tab, which a reload keeps. */
+/** Channel name of this tab, which survives a reload. */
 function channelId(): string {
   try {
     const known = sessionStorage.getItem(storageKey);
@@ -72,7 +72,7 @@ function channelId(): string {
     sessionStorage.setItem(storageKey, id);
     return id;
   } catch {
-    // Storage is blocked.
+    // The browser blocks storage.
     return randomId();
   }
 }

@@ -2,18 +2,18 @@ import type { Projection } from '../inspect/index.ts';
 import { limits } from './limits.ts';
 import { cut, type Mask, maskByName, ValueReader } from './read-value.ts';
 
-/** Reads contexts of a program for the page, with the program's mask. */
+/** Reads contexts of a program for the page, through the program's mask. */
 export interface FactReader {
-  /** Facts of a context of a machine: bounded in time and size. Never throws. */
+  /** Reads the facts of a context, within limits of time and size. Never throws. */
   project(context: unknown, machine: string): Projection;
-  /** One fact at greater length; null when the context has none of this name. Never throws. */
+  /** Reads one fact with a higher limit; null if the context has no fact of this name. Never throws. */
   whole(context: unknown, fact: string): string | null;
 }
 
-/** Name of the only fact of a context that is not an object. */
+/** Name of the single fact of a context that is not an object. */
 const soleFact = 'context';
 
-/** Read once when a reader is made: the first reading compiles this code, which takes longer than all later ones. */
+/** Sample that a new reader reads once: the first read compiles this code and takes longer than all later reads. */
 const sample = { list: [{}, new Map([[1, 2]]), new Set([1])], text: '', time: new Date(0), call: () => {}, big: 1n };
 
 /** @param now monotonic time in milliseconds */
@@ -24,7 +24,7 @@ export function createFactReader(mask: Mask, now = () => performance.now()): Fac
 }
 
 function createReader(mask: Mask, now: () => number): FactReader {
-  /** By machine: places of objects with too many names to list. */
+  /** Paths of objects with too many names to list, by machine. */
   const slow = new Map<string, Set<string>>();
 
   return {
@@ -68,7 +68,7 @@ function createReader(mask: Mask, now: () => number): FactReader {
   };
 }
 
-/** A fact as the value that it is, where a record can carry it; else its text. */
+/** Keeps the type of a fact if a record can contain it; otherwise returns its text. */
 function factOf(reader: ValueReader, context: object, name: string, chars: number): Projection[string] {
   const read = reader.property(context, name, name);
   if ('text' in read) return read.text;
@@ -79,7 +79,7 @@ function factOf(reader: ValueReader, context: object, name: string, chars: numbe
   return time ?? reader.textOf(value, name, chars);
 }
 
-/** A copy of a date; undefined for other values, and for dates that cannot be read. */
+/** Copies a date; undefined for other values and for unreadable dates. */
 function timeOf(value: unknown): Date | undefined {
   try {
     const at = value instanceof Date ? value.getTime() : Number.NaN;

@@ -1,33 +1,33 @@
-/** Bounds of the inspector's work in a program. */
+/** Limits of the inspector's work in a program. */
 export const limits = {
-  /** Facts of a context. */
+  /** Maximum number of facts of a context. */
   facts: 60,
-  /** Characters of a fact and of all facts: six bytes each at most, so that a snapshot stays below 64 KiB. */
+  /** Characters of one fact and of all facts. A character takes at most six bytes, so a snapshot stays below 64 KiB. */
   factChars: 1_000,
   allChars: 10_000,
   nameChars: 100,
-  /** Values read for a snapshot: well below a millisecond. The time ends code of the program that is slow, as its mask. */
+  /** Values read for a snapshot, which takes well below a millisecond. The time limit applies to slow code of the program, such as its mask. */
   values: 200,
   readMs: 4,
   depth: 4,
-  /** Entries of a list or an object, so that the other facts are read too. */
+  /** Entries of one list or object, so that one value does not use up the limit for the other facts. */
   entries: 20,
-  /** Bounds of one fact that the user asks for. */
+  /** Limits of one fact that the user requests in full. */
   wholeChars: 256 * 1024,
   wholeValues: 20_000,
   wholeMs: 50,
   wholeDepth: 40,
   wholeEntries: 20_000,
-  /** An object with more names is not listed again at its place: names cannot be listed in parts. */
+  /** An object with more names is not listed again at its path, because JavaScript can list names only all at once. */
   names: 2_000,
   records: 1_024,
   endedActors: 100,
-  /** Machines whose charts are held. */
+  /** Maximum number of machines with stored charts. */
   machines: 200,
   viewers: 8,
-  /** Characters of an answer, passed by at most one record. */
+  /** Target size of an answer in characters; exceeded by at most one record. */
   answerChars: 256 * 1024,
   questionBytes: 8 * 1024,
-  /** An answer without news comes after this time. */
+  /** Time after which a request without new records is answered. */
   waitMs: 15_000,
 } as const;

@@ -14,8 +14,8 @@ const clock = {
 };
 
 /**
- * Records every actor that is created with `inspect`, and serves them to the user's browser on a loopback address. The program
- * ends when it would end without the inspector.
+ * Records every actor that is created with `inspect`, and serves the records to the user's browser on a loopback address. Never
+ * prevents the program from ending.
  *
  * @example
  * const inspector = createInspector();

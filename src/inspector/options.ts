@@ -1,8 +1,8 @@
 import type { InspectionEvent } from 'xstate';
 
-/** One value of a context on its way to the page. */
+/** Value of a context that is about to be sent to the page. */
 export interface InspectedValue {
-  /** `user.password`; positions of lists are numbers: `users.0.password`. */
+  /** Path such as `user.password`; list entries have indexes: `users.0.password`. */
   readonly path: string;
   /** Last segment of the path. */
   readonly key: string;
@@ -11,16 +11,16 @@ export interface InspectedValue {
 
 export interface InspectorOptions {
   /**
-   * Returns the value that the page shows in place of `value`. Default: texts under names such as `password`, `token` or `apiKey`
-   * are masked. A value for which the function throws is masked.
+   * Returns the value that the page shows in place of `value`. If the function throws, the value is masked. Default: masks texts
+   * under names such as `password`, `token` or `apiKey`.
    */
   readonly mask?: (inspected: InspectedValue) => unknown;
-  /** Called for a fault of the inspector. The program is not affected by it. Default: faults are ignored. */
+  /** Called for an internal error of the inspector, which never affects the program. Default: ignores errors. */
   readonly onFault?: (error: unknown) => void;
 }
 
 export interface NodeInspectorOptions extends InspectorOptions {
-  /** Port on 127.0.0.1; default: any free one. */
+  /** Port on 127.0.0.1; default: any free port. */
   readonly port?: number;
 }
 
@@ -30,10 +30,10 @@ export interface BrowserInspectorOptions extends InspectorOptions {
 }
 
 export interface Inspector {
-  /** Pass it as `inspect` of `createActor`, for any number of actors. */
+  /** Value for the option `inspect` of `createActor`, for any number of actors. */
   readonly inspect: (event: InspectionEvent) => void;
-  /** Address of the page. It holds a secret of this program: open it, and publish it nowhere. */
+  /** Address of the page. Contains a secret of this program: do not publish it. */
   readonly url: Promise<string>;
-  /** Ends all recording, and the connection to the page. */
+  /** Ends the recording, and closes the connection to the page. */
   close(): Promise<void>;
 }

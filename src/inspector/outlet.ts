@@ -9,22 +9,22 @@ import { limits } from './limits.ts';
 import { randomId } from './random-id.ts';
 import type { Watch } from './watch.ts';
 
-/** Answers questions of pages. A page that does not ask costs nothing: nothing is queued for it. */
+/** Answers requests of pages. Queues nothing, so a page that sends no request costs nothing. */
 export interface Outlet {
-  /** @throws TypeError for an invalid question. An answer to `records` waits for news, or for `signal`. */
+  /** Answers one request. An answer to `records` waits for new records or for `signal`. @throws TypeError for an invalid request */
   ask(question: unknown, signal?: AbortSignal): Promise<InspectorRecords | InspectorFact>;
-  /** Answers all waiting questions. */
+  /** Answers all waiting requests. */
   close(): void;
 }
 
 interface Viewer {
   cursor: string;
   sequence: number;
-  /** Records that are due, at most those that the recorder holds. */
+  /** Records that were not sent yet, at most those in the recorder. */
   rest: InspectionRecord[];
-  /** Machines that were sent. */
+  /** Machines that were already sent. */
   readonly machines: Set<string>;
-  /** Ends the wait of the latest question. */
+  /** Ends the wait of the latest request. */
   wake: () => void;
 }
 
@@ -35,7 +35,7 @@ interface Timers {
 
 export function createOutlet(watch: Watch, encode: (record: InspectionRecord) => string, timers: Timers): Outlet {
   const { recorder } = watch;
-  /** In the order of their latest questions. */
+  /** Viewers in the order of their latest requests. */
   const viewers = new Map<string, Viewer>();
   const epoch = randomId();
   let answers = 0;
@@ -59,7 +59,7 @@ export function createOutlet(watch: Watch, encode: (record: InspectionRecord) =>
     viewer.machines.clear();
   }
 
-  /** Puts the records that came since into `rest`. Returns whether some were lost, so that all of them are due. */
+  /** Adds the new records to `rest`. @returns whether some records were lost, so that all must be sent again */
   function refill(viewer: Viewer): boolean {
     if (viewer.rest.length > 0) return false;
     const news = recorder.since(viewer.sequence);
@@ -69,7 +69,7 @@ export function createOutlet(watch: Watch, encode: (record: InspectionRecord) =>
     return news === undefined;
   }
 
-  /** Takes the next records of a viewer, up to the size of an answer. */
+  /** Takes the next records of a viewer, up to the size limit of an answer. */
   function take(viewer: Viewer): InspectorRecords['records'] {
     const records: { event: string; data: string }[] = [];
     let chars = 0;
@@ -92,7 +92,7 @@ export function createOutlet(watch: Watch, encode: (record: InspectionRecord) =>
     return records;
   }
 
-  /** Resolves when there is news, when `viewer.wake` or `signal` ends the wait, or after `waitMs`. */
+  /** Resolves when new records exist, when `viewer.wake` or `signal` ends the wait, or after `waitMs`. */
   function news(viewer: Viewer, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
@@ -110,7 +110,7 @@ export function createOutlet(watch: Watch, encode: (record: InspectionRecord) =>
 
   async function records(id: string, after: string | null, signal?: AbortSignal): Promise<InspectorRecords> {
     const viewer = viewerOf(id);
-    // An answer that got lost, or another program: the page begins again.
+    // The last answer was lost, or came from another program: the page starts over.
     let isReset = after === null || after !== viewer.cursor;
     viewer.wake();
     if (isReset) restart(viewer);
@@ -120,7 +120,7 @@ export function createOutlet(watch: Watch, encode: (record: InspectionRecord) =>
     if (!isReset && refill(viewer)) isReset = true;
     if (!isReset && viewer.rest.length === 0 && !isClosed) {
       await news(viewer, signal);
-      // A later question of the same page takes the records.
+      // A later request of the same page takes the records.
       if (viewer.cursor !== cursor) return { cursor, isReset: false, records: [] };
       isReset = refill(viewer);
     }
@@ -130,7 +130,7 @@ export function createOutlet(watch: Watch, encode: (record: InspectionRecord) =>
   return {
     async ask(question, signal) {
       const asked = v.safeParse(InspectorQuestion, question);
-      if (!asked.success) throw new TypeError('The question is invalid: reload the page of the inspector.');
+      if (!asked.success) throw new TypeError('The request is invalid: reload the page of the inspector.');
       if (asked.output.ask === 'records') return records(asked.output.viewer, asked.output.after, signal);
       const { actor, fact } = asked.output;
       return { text: watch.facts.whole(recorder.context(actor), fact) };

@@ -1,13 +1,13 @@
 import type { InspectedValue } from './options.ts';
 
-/** Bounds of one reading. */
+/** Limits of one read. */
 export interface ReadLimits {
   readonly values: number;
   readonly depth: number;
   readonly entries: number;
   readonly milliseconds: number;
   readonly now: () => number;
-  /** The place of an object with more names is entered into `slow`. */
+  /** The path of an object with more names is added to `slow`. */
   readonly names: number;
 }
 
@@ -15,21 +15,21 @@ export type Mask = (inspected: InspectedValue) => unknown;
 
 const masked = '(masked)';
 const unreadable = '(unreadable)';
-/** Characters of a text inside an object. */
+/** Maximum length of a text inside an object. */
 const textChars = 200;
-/** Places of objects with too many names, for each machine. */
+/** Maximum number of stored paths of objects with too many names, per machine. */
 const mostSlow = 1_000;
 
-/** Names under which the default mask expects secrets. */
+/** Names whose values the default mask treats as secrets. */
 const secretName = /pass(?:word|phrase|wd)|secret|token|api[-_]?key|private[-_]?key|authorization|cookie|credential/i;
 
-/** Masks texts under names of secrets. */
+/** Default mask: hides texts under names of secrets. */
 export const maskByName: Mask = ({ key, value }) =>
   typeof value === 'string' && secretName.test(key) ? masked : value;
 
 /**
- * Writes any value as text within limits. Runs no getter of the program and changes nothing; a proxy is asked for
- * names and descriptors only. Never throws.
+ * Converts any value to text within limits. Runs no getter of the program and changes nothing. Reads only names and descriptors
+ * of a proxy. Never throws.
  */
 export class ValueReader {
   readonly #limits: ReadLimits;
@@ -50,12 +50,12 @@ export class ValueReader {
     this.#until = limits.now() + limits.milliseconds;
   }
 
-  /** Whether the time is over: the program's own code is slow. */
+  /** Whether the time limit is exceeded, because code of the program is slow. */
   get isLate(): boolean {
     return this.#limits.now() > this.#until;
   }
 
-  /** Names of the own properties of an object; null: too many, or unreadable. */
+  /** Names of an object's own properties; null if there are too many, or they are unreadable. */
   namesOf(value: object, path: string): string[] | null {
     if (this.#slow.has(path)) return null;
     try {
@@ -67,7 +67,7 @@ export class ValueReader {
     }
   }
 
-  /** A property as the page may see it. Undefined values too: the result is boxed. */
+  /** Reads a property through the mask. The result is boxed, so that it can be undefined. */
   property(value: object, key: string, path: string): { readonly value: unknown } | { readonly text: string } {
     this.#values -= 1;
     let own: unknown;
@@ -86,7 +86,7 @@ export class ValueReader {
     }
   }
 
-  /** Text of a value, of at most `chars` characters. */
+  /** Text of a value, with at most `chars` characters. */
   textOf(value: unknown, path: string, chars: number): string {
     this.#text = '';
     this.#chars = chars - 1;
@@ -128,7 +128,7 @@ export class ValueReader {
     this.#above.delete(value);
   }
 
-  /** Whether the entry at `index` of a value is left out. */
+  /** Whether the entry at `index` exceeds a limit and is left out. */
   #isFull(depth: number, index = 0): boolean {
     const { depth: most, entries } = this.#limits;
     return depth >= most || index >= entries || this.#chars < 0 || this.#values <= 0 || this.isLate;
@@ -224,7 +224,7 @@ export class ValueReader {
 
 export const cut = (text: string, chars: number): string => (text.length > chars ? `${text.slice(0, chars)}…` : text);
 
-/** Digits of a number beyond this are not worked out, which would take longer than a snapshot may. */
+/** Larger BigInts are not converted to digits, which would exceed the time limit of a snapshot. */
 const bigintBits = 256;
 
 const bigintText = (value: bigint): string =>
@@ -247,7 +247,7 @@ function classOf(value: object): string {
   return name === 'Object' ? '' : name;
 }
 
-/** Text of objects whose properties do not show their value; undefined for the others. */
+/** Text of an object whose value is not in its properties; undefined for other objects. */
 function specialText(value: object): string | undefined {
   if (typeof Node === 'function' && value instanceof Node) return `<${value.nodeName.toLowerCase()}>`;
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();

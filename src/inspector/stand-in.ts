@@ -15,7 +15,7 @@ import { cut } from './read-value.ts';
 
 const subscribable = () => ({ subscribe: () => ({ unsubscribe() {} }) });
 
-/** Samples of XState's kinds of logic without a statechart. Each logic of a kind has functions of the same text. */
+/** Samples of XState's kinds of logic without a statechart. Logic of one kind has functions with the same source text. */
 const samples = {
   promise: fromPromise(async () => {}),
   callback: fromCallback(() => {}),
@@ -35,14 +35,14 @@ const kinds: ReadonlyMap<string, Kind> = new Map(
 
 const descriptions: Readonly<Record<Kind, string>> = {
   promise: 'A promise (fromPromise).',
-  callback: 'A callback (fromCallback): events that it receives do not change its state.',
-  observable: 'An observable (fromObservable): each value is a step.',
-  'event observable': 'An observable of events (fromEventObservable), which it sends to its parent.',
-  transition: 'A transition function (fromTransition): each event may change its context.',
-  actor: 'Logic of the program itself.',
+  callback: 'Callback (fromCallback): received events do not change its state.',
+  observable: 'Observable (fromObservable): each value is a step.',
+  'event observable': 'Event observable (fromEventObservable): sends its events to its parent.',
+  transition: 'Transition function (fromTransition): each event may change its context.',
+  actor: 'Custom actor logic of the program.',
 };
 
-/** Statecharts that stand for logic without one, by kind. */
+/** Statecharts that represent logic without a statechart, by kind. */
 export const standInMachines: Readonly<Record<Kind, AnyStateMachine>> = {
   promise: machineOf('promise'),
   callback: machineOf('callback'),
@@ -68,7 +68,7 @@ function machineOf(kind: Kind): AnyStateMachine {
 const byLogic = new WeakMap<object, StandIn>();
 const standIns = new Map<Kind, StandIn>();
 
-/** The statechart that stands for the logic of an actor. */
+/** Statechart that represents the logic of an actor. */
 export function standInOf({ logic }: AnyActorRef & { readonly logic?: object }): StandIn {
   const known = logic && byLogic.get(logic);
   if (known) return known;

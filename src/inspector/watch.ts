@@ -6,17 +6,17 @@ import type { InspectorOptions } from './options.ts';
 import { cut, maskByName } from './read-value.ts';
 import { standInMachines, standInOf } from './stand-in.ts';
 
-/** All actors of a program. */
+/** Watch of all actors of a program. */
 export interface Watch {
   readonly recorder: Recorder;
   readonly facts: FactReader;
-  /** For `inspect` of `createActor`. Never throws. */
+  /** Callback for the option `inspect` of `createActor`. Never throws. */
   readonly inspect: (event: InspectionEvent) => void;
-  /** States and transitions of a machine by the name of its chart. */
+  /** States and transitions of a machine, by the name of its chart. */
   graphOf(name: string): MachineGraph | undefined;
 }
 
-/** Watches roots from their start: an actor that is only created is not shown. */
+/** Watches roots from their start, so an actor that is only created is not shown. */
 export function createWatch({ mask = maskByName, onFault = () => {} }: InspectorOptions, clock: RecorderClock): Watch {
   const machines = new Machines();
   const facts = createFactReader(mask);
@@ -59,7 +59,7 @@ export function createWatch({ mask = maskByName, onFault = () => {} }: Inspector
   };
 }
 
-/** Names of machines, and their graphs while they are among the latest. */
+/** Names of machines, and the graphs of the most recent machines. */
 class Machines {
   readonly #names = new WeakMap<object, string>();
   readonly #graphs = new Map<string, MachineGraph>();
@@ -90,7 +90,7 @@ class Machines {
   }
 }
 
-/** `meta` of a program's state is its own matter, and may be anything. */
+/** Removes `meta`, which a program may use for any purpose. */
 const withoutMeta = (graph: MachineGraph): MachineGraph => ({
   ...graph,
   nodes: graph.nodes.map(({ meta: _, ...node }) => node),

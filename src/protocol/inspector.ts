@@ -1,15 +1,15 @@
 import * as v from 'valibot';
 
-/** A question of the inspector's page to the program that it watches. */
+/** Request of the inspector's page to the inspected program. */
 export const InspectorQuestion = v.variant('ask', [
-  /** Records after a cursor, or all of them. The answer waits for news. */
+  /** Requests the records after a cursor, or all records. The answer waits for new records. */
   v.object({
     ask: v.literal('records'),
-    /** Chosen by the page, so that each page has a cursor of its own. */
+    /** Id that the page chooses, so that each page has its own cursor. */
     viewer: v.pipe(v.string(), v.minLength(1), v.maxLength(64)),
     after: v.nullable(v.pipe(v.string(), v.maxLength(64))),
   }),
-  /** One fact of an actor's present context, at greater length. */
+  /** Requests one fact of an actor's current context in full. */
   v.object({
     ask: v.literal('fact'),
     actor: v.pipe(v.string(), v.maxLength(2_000)),
@@ -19,24 +19,24 @@ export const InspectorQuestion = v.variant('ask', [
 export type InspectorQuestion = v.InferOutput<typeof InspectorQuestion>;
 
 export interface InspectorRecords {
-  /** For the next question; each answer has another one. */
+  /** Cursor for the next request. Each answer has a new cursor. */
   readonly cursor: string;
-  /** The page forgets its actors before it takes these records: they begin with all of them. */
+  /** True: the page clears its actors first, because these records start from the beginning. */
   readonly isReset: boolean;
   /** `machine`: the states and transitions of a machine, as JSON, before its first actor. Else a record, as superjson. */
   readonly records: readonly { readonly event: string; readonly data: string }[];
 }
 
 export interface InspectorFact {
-  /** Null: the actor has ended, or has no such fact. */
+  /** Null: the actor has ended, or does not have this fact. */
   readonly text: string | null;
 }
 
-/** Message on that channel. The page asks, the program answers. */
+/** Message on the channel. The page sends requests, the program sends answers. */
 export type InspectorMessage =
   | { readonly type: 'question'; readonly id: string; readonly question: unknown }
   | { readonly type: 'answer'; readonly id: string; readonly answer: unknown }
-  /** A program has begun to answer; an older one on the channel ends. */
+  /** A program has started to answer; an older program on the channel stops. */
   | { readonly type: 'hello'; readonly program: string }
-  /** The program is left. */
+  /** The program ends. */
   | { readonly type: 'bye' };

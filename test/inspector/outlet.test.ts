@@ -25,7 +25,7 @@ function program() {
 
 const kinds = ({ records }: InspectorRecords) => records.map(({ event }) => event);
 
-t.test('a page gets each machine once, before its first actor', async (t) => {
+t.test('a page receives each machine once, before its first actor', async (t) => {
   const { watch, ask, actor } = program();
   actor.start();
   createActor(counter, { inspect: watch.inspect }).start();
@@ -36,7 +36,7 @@ t.test('a page gets each machine once, before its first actor', async (t) => {
   t.match(await ask(first.cursor), { isReset: false, records: [{ event: 'actor' }] });
 });
 
-t.test('a question without news waits for the next record', async (t) => {
+t.test('a request without new records waits for the next record', async (t) => {
   const { clock, ask, actor } = program();
   actor.start();
   const { cursor } = await ask(null);
@@ -48,21 +48,24 @@ t.test('a question without news waits for the next record', async (t) => {
   t.equal(clock.armed, 0, 'no timer is left');
 });
 
-t.test('a question without news is answered after a while, and a later question ends an earlier one', async (t) => {
-  const { clock, ask } = program();
-  const { cursor } = await ask(null);
-  const quiet = ask(cursor);
-  await Promise.resolve();
-  clock.pass(limits.waitMs);
-  const { cursor: next, records } = await quiet;
-  t.strictSame(records, []);
-  const older = ask(next);
-  const again = ask('unknown');
-  t.match(await older, { isReset: false, records: [] });
-  t.match(await again, { isReset: true });
-});
+t.test(
+  'a request without new records is answered after a time limit, and a later request ends an earlier one',
+  async (t) => {
+    const { clock, ask } = program();
+    const { cursor } = await ask(null);
+    const quiet = ask(cursor);
+    await Promise.resolve();
+    clock.pass(limits.waitMs);
+    const { cursor: next, records } = await quiet;
+    t.strictSame(records, []);
+    const older = ask(next);
+    const again = ask('unknown');
+    t.match(await older, { isReset: false, records: [] });
+    t.match(await again, { isReset: true });
+  },
+);
 
-t.test('a page that asks too late begins again, and nothing was queued for it', async (t) => {
+t.test('a page that requests records too late starts over, and nothing was queued for it', async (t) => {
   const { ask, actor } = program();
   actor.start();
   const { cursor } = await ask(null);
@@ -72,7 +75,7 @@ t.test('a page that asks too late begins again, and nothing was queued for it', 
   t.equal(kinds(answer)[0], 'dropped');
 });
 
-t.test('an answer is bounded, and the next one continues', async (t) => {
+t.test('an answer has a size limit, and the next answer continues', async (t) => {
   const { ask, actor } = program();
   actor.start();
   for (let step = 0; step < 900; step += 1) actor.send({ type: 'GO' });
@@ -96,7 +99,7 @@ t.test('an answer is bounded, and the next one continues', async (t) => {
   );
 });
 
-t.test('a fact is read from the present context, and questions are checked', async (t) => {
+t.test('a fact is read from the current context, and invalid requests are refused', async (t) => {
   const { outlet, actor, ask } = program();
   actor.start();
   const fact = (fact: string) => outlet.ask({ ask: 'fact', actor: '1', fact }) as Promise<InspectorFact>;
@@ -113,7 +116,7 @@ t.test('a fact is read from the present context, and questions are checked', asy
   ])
     await t.rejects(outlet.ask(question), TypeError);
   for (let viewer = 0; viewer < 3 * limits.viewers; viewer += 1) await ask(null, `page ${viewer}`);
-  t.match(await ask('lost', 'page 0'), { isReset: true }, 'pages beyond the limit begin again');
+  t.match(await ask('lost', 'page 0'), { isReset: true }, 'pages beyond the limit start over');
 });
 
 t.test('the end of the inspector answers waiting pages', async (t) => {

@@ -1,4 +1,4 @@
-/** The package, packed and installed from its tarball into programs outside of this repository, in Node and in a browser. */
+/** The packed package, installed from its tarball into programs outside of this repository, in Node and in a browser. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -28,7 +28,7 @@ import { staticAnswers } from '../../src/http/index.ts';
 import { keptPage } from '../ui/kept-page.ts';
 import { axe } from '../ui/scene.ts';
 
-/** Most that the tarball may weigh. Four fifths of it are elkjs. */
+/** Size limit of the tarball. Four fifths of its size are elkjs. */
 const tarballLimit = 700_000;
 
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'inspector-package-')));
@@ -36,7 +36,7 @@ t.teardown(() => rmSync(home, { recursive: true, force: true }));
 const at = (path: string): string => join(home, path);
 const openPage = keptPage({ width: 1360, height: 860 });
 
-/** A program directory with the package, from its tarball and from packages of this checkout. No network is asked. */
+/** Creates a program directory with the package, from its tarball and packages of this checkout, without a network. */
 async function install(): Promise<string> {
   if (!isBuilt() || !existsSync(join(root, 'dist/inspector/page'))) {
     await buildProduct('inspector');
@@ -67,7 +67,7 @@ for (const example of ['node.mjs', 'react.jsx'])
   cpSync(join(root, 'docs/examples/inspector', example), at(`app/${example}`));
 cpSync(join(root, 'test/fixtures/inspector/contexts.mjs'), at('app/contexts.mjs'));
 
-/** Runs a program of the directory. Returns its lines as they come. */
+/** Runs a program of the directory. Returns its output lines as a stream. */
 function start(t: Test, ...words: string[]): AsyncIterator<string> {
   const child = spawn(process.execPath, words, { cwd: at('app'), stdio: ['ignore', 'pipe', 'inherit'] });
   t.teardown(async () => {
@@ -82,7 +82,7 @@ const lit = (page: Page, state: string) =>
   page.locator(`.node.active[data-state="${state}"]`).waitFor({ state: 'attached' });
 const chart = (page: Page) => page.getByRole('img', { name: /^Statechart/ });
 
-t.test('the tarball is small, and has its licences and no file of the product', async (t) => {
+t.test('the tarball is small, contains all licences, and contains no file of the product', async (t) => {
   t.ok(statSync(tarball).size <= tarballLimit, `${statSync(tarball).size} bytes`);
   const installed = at('app/node_modules/@oratorio/inspector');
   t.match(JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')), {
@@ -96,12 +96,12 @@ t.test('the tarball is small, and has its licences and no file of the product', 
     t.notMatch(
       readFileSync(join(installed, entry), 'utf8'),
       /agent-server|webhook-ingress/,
-      `${entry} has none of our machines`,
+      `${entry} contains no machine of Oratorio`,
     );
   }
 });
 
-t.test('its declarations fit a program', async () => {
+t.test('a program compiles against the declarations', async () => {
   writeFileSync(
     at('app/typed.ts'),
     `import { createInspector, type Inspector } from '@oratorio/inspector';
@@ -125,14 +125,14 @@ export const url: Promise<string> = inspector.url;
   execFileSync(join(root, 'node_modules/.bin/tsc'), [...options, 'typed.ts'], { cwd: at('app'), stdio: 'inherit' });
 });
 
-t.test('the example in Node shows its chart, travels in time, says why, and is simulated', async (t) => {
+t.test('the example in Node shows chart, earlier states, causes and a simulation', async (t) => {
   const lines = start(t, 'node.mjs');
   const { value: url } = await lines.next();
   const { page, complaints, foreign } = await openPage(t, { origin: new URL(url).origin });
   await page.goto(url);
   await row(page, 'my order').click();
   await lit(page, 'paid');
-  t.notMatch(page.url(), /token/, 'the token is not in the address any more');
+  t.notMatch(page.url(), /token/, 'the address no longer contains the token');
   await row(page, 'clock').waitFor();
   await row(page, 'pay').waitFor();
   t.strictSame(await axe(page), []);
@@ -157,7 +157,7 @@ t.test('the example in Node shows its chart, travels in time, says why, and is s
   t.strictSame(foreign, []);
 });
 
-t.test('contexts that are hard to read neither slow nor break a program in Node', async (t) => {
+t.test('contexts that are hard to read neither slow down nor break a program in Node', async (t) => {
   writeFileSync(
     at('app/main.mjs'),
     `import { run } from './contexts.mjs';
@@ -197,7 +197,7 @@ async function showsContexts(t: Test, page: Page, complaints: readonly string[])
   t.strictSame(complaints, []);
 }
 
-/** Serves a built application with the page of the package, under a strict policy. */
+/** Serves a built application with the page of the package, under a strict Content-Security-Policy. */
 async function serve(t: Test, directory: string): Promise<string> {
   const files = staticAnswers(directory);
   const server = createServer((request, response) => {
@@ -240,7 +240,7 @@ t.test('the example in React with Strict Mode is shown in another tab, also afte
   await app.getByRole('button', { name: 'Inspect' }).click();
   const page = await opened;
   await row(page, 'my counter').waitFor();
-  t.equal(await row(page, 'my counter').count(), 1, 'Strict Mode makes two actors and starts one');
+  t.equal(await row(page, 'my counter').count(), 1, 'Strict Mode creates two actors and starts one');
   await lit(page, 'counting');
   await app.getByRole('button', { name: 'Add' }).click();
   await app.getByRole('button', { name: 'Stop' }).click();
@@ -255,7 +255,7 @@ t.test('the example in React with Strict Mode is shown in another tab, also afte
   t.strictSame(foreign, []);
 });
 
-t.test('contexts that are hard to read neither slow nor break a program in a browser', async (t) => {
+t.test('contexts that are hard to read neither slow down nor break a program in a browser', async (t) => {
   writeFileSync(
     at('app/contexts-main.js'),
     `import { run } from './contexts.mjs';

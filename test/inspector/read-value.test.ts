@@ -9,7 +9,7 @@ const fail = (): never => {
 };
 const factsOf = (context: unknown) => project(context, 'machine');
 
-t.test('plain values stay values, others become text', async (t) => {
+t.test('plain values keep their type, other values become text', async (t) => {
   const at = new Date(0);
   class Cart {
     items = [1, 2];
@@ -60,13 +60,13 @@ t.test('a context that is not an object is one fact', async (t) => {
   t.strictSame(factsOf(null), { context: 'null' });
 });
 
-t.test('a circular context names the circle', async (t) => {
+t.test('a circular reference is shown as circular', async (t) => {
   const circular: Record<string, unknown> = { name: 'a' };
   circular['self'] = circular;
   t.strictSame(factsOf({ circular }), { circular: '{name: "a", self: (circular)}' });
 });
 
-t.test('getters are not run, and throwing proxies are called unreadable', async (t) => {
+t.test('getters are not run, and throwing proxies are shown as unreadable', async (t) => {
   let runs = 0;
   const hostile = {
     get secret() {
@@ -87,7 +87,7 @@ t.test('getters are not run, and throwing proxies are called unreadable', async 
   t.strictSame(factsOf(revoked.proxy), { context: '(not listed)' });
 });
 
-t.test('texts under names of secrets are masked at any depth, also in the whole value', async (t) => {
+t.test('texts under names of secrets are masked at any depth, including in the whole value', async (t) => {
   const context = { password: 'hunter2', user: { apiKey: 'sk-1', tokens: 3, name: 'Ada' } };
   t.strictSame(factsOf(context), {
     password: '(masked)',
@@ -97,7 +97,7 @@ t.test('texts under names of secrets are masked at any depth, also in the whole 
   t.notMatch(whole(context, 'user'), /sk-1/);
 });
 
-t.test('the mask of a program decides by path, and a throwing one masks', async (t) => {
+t.test('the mask of a program receives the path, and a value for which it throws is masked', async (t) => {
   const { project, whole } = createFactReader(
     ({ path, value }) => {
       if (path === 'bad') throw new Error('no');
@@ -110,7 +110,7 @@ t.test('the mask of a program decides by path, and a throwing one masks', async 
   t.equal(whole(context, 'bad'), '(masked)');
 });
 
-t.test('huge contexts are bounded in size and in time', async (t) => {
+t.test('huge contexts stay within the limits of size and time', async (t) => {
   const many = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`field${index}`, 'x'.repeat(5_000)]));
   let deep: unknown = 0;
   for (let depth = 0; depth < 100_000; depth += 1) deep = { deep };
@@ -137,7 +137,7 @@ t.test('huge contexts are bounded in size and in time', async (t) => {
   t.equal(factsOf(many)['…'], `${200 - Object.keys(factsOf(many)).length + 1} more`);
 });
 
-t.test('an object with too many names to list is listed once, and never again at its place', async (t) => {
+t.test('an object with too many names is listed once, and never again at its path', async (t) => {
   const { project } = createFactReader(maskByName);
   const next = () => ({ byId: Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, index])) });
   project(next(), 'shop');
@@ -145,7 +145,7 @@ t.test('an object with too many names to list is listed once, and never again at
   t.match(project({ byId: { a: 1 } }, 'other'), { byId: '{a: 1}' });
 });
 
-t.test('a slow mask of the program ends the reading', async (t) => {
+t.test('a slow mask of the program ends the read', async (t) => {
   let now = 0;
   const { project } = createFactReader(
     ({ value }) => {
@@ -158,7 +158,7 @@ t.test('a slow mask of the program ends the reading', async (t) => {
   t.match(project(context, 'machine'), { '…': /^4\d more$/ });
 });
 
-t.test('the whole value of a fact is longer, and bounded', async (t) => {
+t.test('the whole value of a fact has a higher limit', async (t) => {
   const list = Array.from({ length: 2_000 }, (_, index) => index);
   t.match(factsOf({ list })['list'], /more\]$|…$/);
   t.match(whole({ list }, 'list'), /, 1999\]$/);

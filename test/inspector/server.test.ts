@@ -1,4 +1,4 @@
-/** The inspector's server in Node: its page and its records are for the user's browser only. */
+/** The inspector's server in Node: only the user's browser can read its page and records. */
 import { request } from 'node:http';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -26,7 +26,7 @@ interface Sent {
   readonly body?: string;
 }
 
-/** Sends a request as given: `fetch` would correct its path and its headers. */
+/** Sends a request unchanged: `fetch` would correct its path and headers. */
 function send(port: number, path: string, { method = 'GET', headers = {}, body }: Sent) {
   return new Promise<{ status: number; headers: Readonly<Record<string, unknown>>; text: string }>(
     (resolve, reject) => {
@@ -47,7 +47,7 @@ const ask = (headers: Readonly<Record<string, string>> = {}, body = question) =>
   body,
 });
 
-t.test('the page is served under a strict policy, and no file outside of it', async (t) => {
+t.test('the page is served under a strict policy, and files outside of it are not served', async (t) => {
   const { send } = await serve(t);
   const page = await send('/');
   t.equal(page.text, '<p>');
@@ -59,7 +59,7 @@ t.test('the page is served under a strict policy, and no file outside of it', as
   t.equal((await send('/', { method: 'POST' })).status, 405);
 });
 
-t.test('a question needs the token, a Host of this machine and no other origin', async (t) => {
+t.test('a request without the token, with a foreign Host or from another origin is refused', async (t) => {
   const { send, port } = await serve(t);
   t.match(await send('/ask', ask()), { status: 200, text: /"isReset":true/, headers: { 'cache-control': 'no-store' } });
   t.equal((await send('/ask', ask({ 'sec-fetch-site': 'same-origin' }))).status, 200);
@@ -75,7 +75,7 @@ t.test('a question needs the token, a Host of this machine and no other origin',
   t.notOk((await send('/ask', { method: 'OPTIONS' })).headers['access-control-allow-origin']);
 });
 
-t.test('an invalid or a large question is refused', async (t) => {
+t.test('an invalid or oversized request is refused', async (t) => {
   const { send } = await serve(t);
   for (const body of [
     '',
@@ -89,7 +89,7 @@ t.test('an invalid or a large question is refused', async (t) => {
   t.equal((await send('/ask', ask({}, 'x'.repeat(20_000)))).status, 413);
 });
 
-t.test('the end of the server cuts a question that waits', async (t) => {
+t.test('the end of the server aborts a waiting request', async (t) => {
   const { send, server, outlet } = await serve(t);
   const { cursor } = JSON.parse((await send('/ask', ask())).text);
   const waiting = send('/ask', ask({}, JSON.stringify({ ask: 'records', viewer: 'page', after: cursor })));
@@ -99,7 +99,7 @@ t.test('the end of the server cuts a question that waits', async (t) => {
   outlet.close();
 });
 
-t.test('a port that is taken is reported by the address alone', async (t) => {
+t.test('a taken port rejects only the address', async (t) => {
   const { port } = await serve(t);
   const clock = new HandClock();
   const outlet = createOutlet(createWatch({}, clock), () => '', clock);

@@ -33,7 +33,7 @@ function watch() {
   return { ...made, actors, faults };
 }
 
-t.test('an actor that is created and never started is not shown', async (t) => {
+t.test('an actor that is created but never started is not shown', async (t) => {
   const { inspect, actors, recorder } = watch();
   const idle = createActor(toggle, { inspect });
   idle.send({ type: 'FLIP' });
@@ -50,7 +50,7 @@ t.test('a child of an actor that never starts is not shown', async (t) => {
   t.strictSame(actors(), []);
 });
 
-t.test('an actor that is stopped and started again by React in Strict Mode is one actor', async (t) => {
+t.test('an actor that React restarts in Strict Mode is shown as one actor', async (t) => {
   const { inspect, recorder, faults } = watch();
   const parent = setup({ actors: { toggle } }).createMachine({ id: 'parent', invoke: { id: 'child', src: 'toggle' } });
   const actor = createActor(parent, { inspect }).start();
@@ -88,7 +88,7 @@ function rehydrate(root: AnyActorRef): void {
   }
 }
 
-t.test('an unobserved error of an actor is reported as without the inspector', async (t) => {
+t.test('an unobserved error of an actor is reported in the same way as without the inspector', async (t) => {
   const { inspect, recorder } = watch();
   const actor = createActor(toggle, { inspect }).start();
   actor.send({ type: 'FLIP' });
@@ -106,7 +106,7 @@ t.test('an unobserved error of an actor is reported as without the inspector', a
   t.match(recorder.snapshot().at(-1), { type: 'gone', id: '1', error: 'it broke' });
 });
 
-t.test('promises, callbacks, observables and transition functions are shown as such', async (t) => {
+t.test('promises, callbacks, observables and transition functions are shown with their kind', async (t) => {
   const { inspect, recorder, graphOf, faults } = watch();
   const values = {
     subscribe: (observer: { next(value: number): void }) => {
@@ -163,7 +163,7 @@ t.test('promises, callbacks, observables and transition functions are shown as s
   actor.stop();
 });
 
-t.test('a promise and a transition function as roots are shown as such', async (t) => {
+t.test('a promise or a transition function as root is shown with its kind', async (t) => {
   const { inspect, recorder } = watch();
   const promise = createActor(
     fromPromise(async () => 5),
@@ -180,7 +180,7 @@ t.test('a promise and a transition function as roots are shown as such', async (
   ]);
 });
 
-t.test('machines of one id have charts of their own, and variants of a machine share one', async (t) => {
+t.test('different machines with one id have separate charts, and variants of a machine share a chart', async (t) => {
   const { inspect, actors, graphOf } = watch();
   const other = createMachine({ id: 'toggle', meta: { secret: 1 } });
   for (const machine of [toggle, other, toggle.provide({}), other]) createActor(machine, { inspect }).start();
@@ -191,7 +191,7 @@ t.test('machines of one id have charts of their own, and variants of a machine s
   t.notMatch(JSON.stringify(graphOf('toggle 2')), /secret/);
 });
 
-t.test('a hostile context breaks neither the actor nor the record', async (t) => {
+t.test('a hostile context breaks neither the actor nor the recorder', async (t) => {
   const { inspect, recorder, faults } = watch();
   const circular: Record<string, unknown> = {};
   circular['self'] = circular;

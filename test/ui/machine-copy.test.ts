@@ -1,4 +1,4 @@
-/** The machine that the inspector's page makes from a chart has the chart's states and transitions. */
+/** A machine that the inspector's page creates from a chart has the states and transitions of the chart. */
 import t from 'tap';
 import { createMachine } from 'xstate';
 import { chartOf, graphOf } from '../../src/inspect/index.ts';
@@ -52,7 +52,7 @@ t.test('has the edges of the chart, by their ids', async (t) => {
   }
 });
 
-t.test('can be simulated: the user decides guards, delays of known length pass', async (t) => {
+t.test('can be simulated: the user decides guards, and delays of known length elapse', async (t) => {
   const copy = machineOfChart(await chartOf('order', order));
   let present = begin(copy, ['open'], {});
   t.strictSame(eventsOf(copy, present), ['PAY', 'NOTE', 'CANCEL']);

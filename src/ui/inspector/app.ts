@@ -9,7 +9,7 @@ import type { Page, Server } from '../app/server.ts';
 
 const page: Page = { kind: 'inspector', version: '', views: ['actors'] };
 
-/** The page belongs to a program: it has no server of Oratorio. */
+/** The page belongs to an inspected program and has no Oratorio server. */
 const server: Server = {
   kind: 'inspector',
   base: '',
@@ -23,7 +23,7 @@ const server: Server = {
   gate: { hint: '', command: '', whenSilent: '' },
 };
 
-/** Services of the inspector's page for the view of actors. */
+/** Services that the inspector's page offers to the view of actors. */
 export function createProgramApp(live: Live): App {
   const now = signal(Date.now());
   setInterval(() => {

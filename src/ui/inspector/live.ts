@@ -5,10 +5,10 @@ import { ApiError } from '../app/api.ts';
 import type { Connection, Live, StreamListener, StreamName } from '../app/live.ts';
 import type { Transport } from './transport.ts';
 
-/** Pauses before the next question to a program that does not answer. */
+/** Pauses between requests to a program that does not answer. */
 const pauses: Backoff = { firstMs: 300, capMs: 2_000, jitter: jitters.quarterAround };
 
-/** Records of the program as a stream. The page asks for the next ones when it has taken the last ones. */
+/** Records of the program as a stream. The page requests the next records when it has processed the last ones. */
 export function createProgramLive(transport: Transport, onMachine: (json: string) => void): Live {
   const inspect = signal<Connection>({ state: 'connecting' });
   const listened = signal<readonly StreamName[]>([]);

@@ -1,7 +1,7 @@
 import { type AnyStateMachine, createMachine } from 'xstate';
 import type { Chart, ChartEdge } from '../../protocol/index.ts';
 
-/** Configuration of a state in a machine that is made from its chart. */
+/** Configuration of a state in a machine that is created from a chart. */
 interface StateConfig {
   type?: 'parallel' | 'final';
   initial?: string;
@@ -18,13 +18,13 @@ interface TransitionConfig {
 }
 
 /**
- * Makes a machine of the same states and transitions as a chart, for a simulation. The program's guards and actions are not in the
- * page: a guard has only its name, and the user decides.
+ * Creates a machine with the states and transitions of a chart, for a simulation. The page does not have the program's guards and
+ * actions: it only has the name of each guard, and the user decides.
  */
 export function machineOfChart(chart: Chart): AnyStateMachine {
   const stateOf = (id: string): StateConfig => {
     const children = chart.nodes.filter(({ parent }) => parent === id);
-    // A simulation enters the initial state in place of the states that a history state remembers.
+    // A simulation replaces a history state with the initial state.
     const real = children.filter(({ kind }) => kind !== 'history');
     const own = chart.nodes.find((node) => node.id === id);
     const config: StateConfig = {};
@@ -50,12 +50,12 @@ export function machineOfChart(chart: Chart): AnyStateMachine {
   return createMachine({ id: rootId, ...stateOf('') } as Parameters<typeof createMachine>[0], { delays } as never);
 }
 
-/** Id of every copy: targets are named from it. */
+/** Id of every copy, which prefixes the targets of its transitions. */
 const rootId = 'copy';
 
 const keyOf = (id: string): string => id.split('.').at(-1) ?? id;
 
-/** Transitions of a state by event; the edges of one transition lead to its targets. */
+/** Transitions of a state by event. The edges of one transition lead to its targets. */
 function transitionsOf({ edges }: Chart, source: string): ReadonlyMap<string, readonly (readonly ChartEdge[])[]> {
   const found = new Map<string, Map<string, ChartEdge[]>>();
   for (const edge of edges) {
@@ -78,7 +78,7 @@ function transitionOf(chart: Chart, edges: readonly ChartEdge[]): TransitionConf
   };
 }
 
-/** The state of a history state, which begins with its initial one, is entered in its place. */
+/** Replaces a history state with its parent, which enters its initial state. */
 function targetOf({ nodes }: Chart, target: string): string {
   const isHistory = nodes.some(({ id, kind }) => id === target && kind === 'history');
   const id = isHistory ? target.split('.').slice(0, -1).join('.') : target;

@@ -1,4 +1,4 @@
-/** The page of the inspector's package: the actors of one program. Never here: a request to any other origin, an event to an actor. */
+/** Page of the inspector package: the actors of one program. Never here: a request to another origin, an event to an actor. */
 import { useSignal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
@@ -61,7 +61,7 @@ function NoProgram() {
   return (
     <Empty title="No program">
       <h1 class="unseen">Inspector</h1>
-      <p>Open the address that the running program gives as `inspector.url`.</p>
+      <p>Open the address in `inspector.url` of the running program.</p>
     </Empty>
   );
 }
@@ -76,7 +76,7 @@ function start(root: HTMLElement): void {
   const machines = new ProgramMachines();
   const live = createProgramLive(transport, (json) => machines.add(json));
   render(<Frame app={createProgramApp(live)} createSource={machines.source(transport)} />, root);
-  // An address with another token that is pasted into this tab only changes the fragment.
+  // A pasted address with another token changes only the fragment, so the browser does not reload the page.
   addEventListener('hashchange', () => {
     if (/[#&](?:token|channel)=/.test(location.hash)) location.reload();
   });

@@ -6,10 +6,10 @@ import type { CreateSource } from '../views/actors/source.ts';
 import type { Transport } from './transport.ts';
 import { wholeFactOf } from './whole-fact.tsx';
 
-/** States up to which several layouts are compared. */
+/** Number of states up to which several layouts are compared. */
 const mostCompared = 60;
 
-/** Machines of a program: they come before their first actors, and this page lays them out. */
+/** Machines of a program. Each arrives before its first actor, and this page computes its layout. */
 export class ProgramMachines {
   readonly #charts = signal<ReadonlyMap<string, Chart>>(new Map());
   readonly #waiting = signal<ReadonlyMap<string, MachineGraph>>(new Map());
@@ -20,7 +20,7 @@ export class ProgramMachines {
     this.#waiting.value = new Map(this.#waiting.peek()).set(graph.name, graph);
   }
 
-  /** @param transport to the program, for whole facts */
+  /** @param transport transport to the program, for complete facts */
   source(transport: Transport): CreateSource {
     const WholeFact = wholeFactOf(transport);
     return (_, __, notice) => ({
@@ -38,7 +38,7 @@ export class ProgramMachines {
     });
   }
 
-  /** Draws one machine after the other; the page stays usable between them. */
+  /** Draws the machines one after the other, so that the page responds in between. */
   async #drawAll(notice: Signal<string | null>): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -52,7 +52,7 @@ export class ProgramMachines {
         notice.value = `The chart of ${graph.name} could not be drawn: ${messageOf(error)}`;
       }
       const rest = new Map(this.#waiting.peek());
-      // A later version of the machine may have come meanwhile.
+      // A later version of the machine may have arrived in the meantime.
       if (rest.get(graph.name) === graph) rest.delete(graph.name);
       this.#waiting.value = rest;
     }

@@ -1,20 +1,20 @@
-/** The way to the program: HTTP to a program in Node, a channel of the browser to a program in another tab. */
+/** Transport to the program: HTTP to a program in Node, a `BroadcastChannel` to a program in another tab. */
 import { inspectorChannel } from '../../protocol/browser.ts';
 import type { InspectorMessage, InspectorQuestion } from '../../protocol/index.ts';
 import { ApiError, refusal } from '../app/api.ts';
 
 export interface Transport {
-  /** Rejects with `ApiError` when the program refuses the question, does not answer or has ended. */
+  /** Rejects with `ApiError` if the program refuses the request, does not answer or has ended. */
   ask<T>(question: InspectorQuestion, signal?: AbortSignal): Promise<T>;
 }
 
 const key = 'oratorio.inspector';
-/** Longest time for an answer: the program answers after 15 s without news. */
+/** Time limit of an answer: the program answers after at most 15 s, even without new records. */
 const answerMs = 25_000;
 
 /**
- * The transport of the page's address, `#token=…` or `#channel=…`, which is then kept in the tab alone. Null: the page was opened
- * without one.
+ * Transport for the fragment of the page's address, `#token=…` or `#channel=…`, which is moved to the storage of the tab. Null: the
+ * address has no such fragment.
  */
 export function takeTransport(): Transport | null {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -57,7 +57,7 @@ function overChannel(id: string): Transport {
   const page = crypto.getRandomValues(new Uint32Array(2)).join('-');
   channel.addEventListener('message', ({ data }: MessageEvent<InspectorMessage>) => {
     if (data.type === 'answer') waiting.get(data.id)?.(data.answer);
-    // Another program: the questions to the one before get no answer.
+    // A new program does not answer requests to the earlier program.
     if (data.type === 'hello' || data.type === 'bye') for (const fail of [...failing]) fail();
   });
   return {

@@ -4,7 +4,7 @@ import page from '../vite.config.ts';
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** `vite build -c src/ui/inspector/vite.config.ts` writes the page of the inspector's package to `dist/inspector/page`. */
+/** `vite build -c src/ui/inspector/vite.config.ts` writes the page of the inspector package to `dist/inspector/page`. */
 export default defineConfig({
   ...page,
   root: here('.'),

@@ -5,11 +5,11 @@ import type { InspectorFact } from '../../protocol/index.ts';
 import type { WholeFactProps } from '../views/actors/source.ts';
 import type { Transport } from './transport.ts';
 
-/** A button that reads a shortened fact from the program. */
+/** Button that reads the complete fact from the program. */
 export const wholeFactOf = (transport: Transport): ComponentType<WholeFactProps> =>
   function WholeFact({ id, name, shown }) {
     const text = useSignal<string | null>(null);
-    // Marks of the program's reader for values that it has shortened.
+    // Marks with which the program's reader shortens values.
     if (!/[…)]/.test(shown)) return null;
     const load = () => {
       transport.ask<InspectorFact>({ ask: 'fact', actor: id, fact: name }).then(
