@@ -143,13 +143,13 @@ export class AcpAgent {
     return authenticated;
   }
 
-  /** Ends the log-in of this editor. The key of the user stays, because other programs use it. */
+  /** Logs this editor out. Does not remove the user's key, because other programs use it. */
   logout(): Record<string, never> {
     this.#isLoggedOut = true;
     return {};
   }
 
-  /** @throws RequestError -32000 after a log-out */
+  /** Requires that the editor is logged in. @throws RequestError -32000 after a log-out */
   #requireLogin(): void {
     if (this.#isLoggedOut) throw loggedOut();
   }

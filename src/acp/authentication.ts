@@ -24,7 +24,7 @@ export async function hasModel(home: string, env: Readonly<Record<string, string
   return isSet || Object.keys(Providers).length > 0 || Agent.Name !== '';
 }
 
-/** Refusal of a new session after a log-out of the editor. */
+/** Error for a new session after the editor has logged out. */
 export const loggedOut = (): RequestError =>
   RequestError.authRequired({ methodId }, 'You are logged out: authenticate first.');
 

@@ -162,7 +162,7 @@ export interface ModelProvider {
   listModels(signal: AbortSignal): Promise<readonly ModelInfo[]>;
   /** Facts of a model, of the default one without a name. Absent: the provider knows none. */
   facts?(model?: string): ModelFacts;
-  /** Name by which users know the service of a model, of the default one without a name. Absent: `name`. */
+  /** Name that users see for the service of a model; without an argument, of the default model. Absent: `name`. */
   serviceOf?(model?: string): string;
   /** Closes kept connections. */
   close(): void;

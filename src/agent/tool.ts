@@ -59,7 +59,7 @@ export interface ToolContext {
   readonly onOutput: (text: string) => void;
   /** An earlier agent server has started this call: it is finished, not run again. */
   readonly wasStarted?: boolean | undefined;
-  /** Work of this call elsewhere, which outlives this agent server. Absent: the turn does not continue in another one. */
+  /** Work of this call in another process, which outlives this agent server. Absent: a turn with this call is not resumed elsewhere. */
   readonly remote?: RemoteWork | undefined;
   /** Calls back when the result of this call is stored, for the removal of files by which it could be found again. Absent: at once. */
   readonly onStored?: ((work: () => void) => void) | undefined;
@@ -73,13 +73,13 @@ export interface ToolContext {
   readonly spawnSubagent: (order: SubagentOrder) => Promise<ToolResult>;
 }
 
-/** Work of a call that another process does, e.g. a task of an MCP server. */
+/** Work of a call in another process, e.g. a task of an MCP server. */
 export interface RemoteWork {
-  /** Handle that an earlier agent server saved: the tool waits for this work. */
+  /** Handle that an earlier agent server saved. The tool then waits for this work. */
   readonly handle: string | undefined;
-  /** Saves the handle by which the next agent server finds the work. */
+  /** Saves the handle through which the next agent server finds the work. */
   save(handle: string): void;
-  /** The turn continues in the next agent server: an abort leaves the work alone. */
+  /** Whether the turn continues in the next agent server, so an abort must not end the work. */
   isLeft(): boolean;
 }
 

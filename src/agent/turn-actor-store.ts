@@ -15,7 +15,7 @@ export interface StartedCall {
   readonly keep?: { readonly id: string; readonly dir: string } | undefined;
   /** Sub-agent that the call has started. Stored in one commit with its turn. */
   readonly subagent?: StartedSubagent | undefined;
-  /** Handle by which the tool finds its work in another process, see `RemoteWork`. */
+  /** Handle through which the tool finds its work in another process; see `RemoteWork`. */
   readonly handle?: string | undefined;
   /** Time at which the tool returned; its result may be missing. */
   readonly endedAt?: string | undefined;

@@ -30,7 +30,7 @@ const seconds = v.pipe(v.number('a number'), v.minValue(0, 'at least 0'), v.maxV
 const Prompt = v.strictObject({ text, threadId: v.optional(text), waitSeconds: v.optional(seconds) });
 const Read = v.strictObject({ threadId: text, waitSeconds: v.optional(seconds, 0) });
 
-const threadId = { type: 'string', description: 'A conversation that prompt_agent began.' };
+const threadId = { type: 'string', description: 'Id of a conversation that prompt_agent started.' };
 const waitSeconds = { type: 'number', minimum: 0, maximum: maxWaitSeconds };
 const promptSchema = {
   type: 'object',
@@ -40,19 +40,19 @@ const promptSchema = {
 };
 const readSchema = { ...promptSchema, properties: { threadId, waitSeconds }, required: ['threadId'] };
 
-/** Name of a request that its client cannot repeat. */
+/** Name of a request that cannot be repeated. */
 const unnamed = { name: undefined, hasKey: false, hasCount: false, isRetry: false, fingerprint: '' };
 
 export interface McpEndpointOptions {
   readonly responses: Responses;
   readonly store: ResponseStore;
-  /** Silence after which an answer becomes a stream. Milliseconds. */
+  /** Time in milliseconds after which an answer becomes a stream. */
   readonly heartbeatMs: number;
 }
 
 /**
- * The agent of the workspace as an MCP server over Streamable HTTP, without sessions. A led turn is the turn of a stored response,
- * and the response is the task: it has the limits of the chat API, and survives the agent server.
+ * Serves the agent of the workspace as an MCP server over Streamable HTTP, without sessions. Each turn belongs to a stored response,
+ * which is also the task. A task has the limits of the chat API, and survives the agent server.
  */
 export class McpEndpoint {
   readonly #options: McpEndpointOptions;
@@ -78,7 +78,7 @@ export class McpEndpoint {
     if (message.kind === 'invalid') {
       return refusal(400, message.id, new JsonRpcError({ code: rpcCodes.invalidRequest, message: message.reason }));
     }
-    // Nothing that a client may send besides requests changes a server without sessions.
+    // A server without sessions ignores notifications and responses.
     if (message.kind !== 'request') return empty(202);
     const { id, method, params } = message;
     const mismatch = mismatchOf(context, method, params);
@@ -96,7 +96,7 @@ export class McpEndpoint {
     return json(200, { jsonrpc: '2.0', id, ...first });
   };
 
-  /** Answers a request that takes long with a stream, whose heartbeats report progress if the client wants that. */
+  /** Answers a slow request with a stream. Heartbeats report progress if the client requests it. */
   #streamed(context: RequestContext, id: RpcId, params: unknown, answered: Promise<Answered>): Reply {
     const token = (params as { _meta?: { progressToken?: unknown } } | undefined)?._meta?.progressToken;
     let progress = 0;
@@ -116,7 +116,7 @@ export class McpEndpoint {
             stream.write(
               `data: ${messageText({ id, ...('error' in last ? { error: bodyOf(last.error) } : last) })}\n\n`,
             ),
-          // A bug: the client sees a stream without an answer.
+          // An internal error: the client receives a stream without an answer.
           () => stream.cut(),
         )
         .finally(() => {
@@ -131,7 +131,7 @@ export class McpEndpoint {
       {
         name: 'prompt_agent',
         description:
-          'Gives the agent of this workspace a task, in a new or an existing conversation. Waits for the answer, at most for waitSeconds if given; read_conversation shows it later.',
+          'Gives the agent of this workspace a task, in a new or an existing conversation. Waits for the answer, at most waitSeconds if given. If the time is over, read the answer with read_conversation.',
         isReadOnly: false,
         inputSchema: promptSchema,
         run: (args, signal) => this.#prompt(args, signal),
@@ -142,7 +142,7 @@ export class McpEndpoint {
       },
       {
         name: 'read_conversation',
-        description: 'Reads the last answer of a conversation, and waits for it at most for waitSeconds.',
+        description: 'Reads the last answer of a conversation. Waits for a running turn, at most waitSeconds.',
         isReadOnly: true,
         inputSchema: readSchema,
         run: async (args, signal) => {
@@ -165,7 +165,7 @@ export class McpEndpoint {
     return output.value;
   }
 
-  /** @param background the turn does not end with its client. @throws HttpError */
+  /** @param background whether the turn survives its client. @throws HttpError */
   #begin(prompt: { readonly text: string; readonly threadId?: string | undefined }, background: boolean) {
     const { responses } = this.#options;
     const previous = prompt.threadId === undefined ? undefined : this.#latest(prompt.threadId);
@@ -176,7 +176,7 @@ export class McpEndpoint {
   #latest(id: string): string {
     const latest = this.#options.store.latest(id);
     if (latest) return latest.id;
-    throw chatError('responseNotFound', `There is no conversation ${id.slice(0, 100)} of this API.`);
+    throw chatError('responseNotFound', `This API has no conversation ${id.slice(0, 100)}.`);
   }
 
   async #ended(id: string, signal: AbortSignal): Promise<void> {
@@ -239,7 +239,7 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 
-/** Waits for the end of a turn as its client, which leaves when `signal` aborts: `Api.OnDisconnect` applies. */
+/** Waits for the end of a turn on behalf of its client. When `signal` aborts, `Api.OnDisconnect` applies. */
 async function watched(turn: ChatTurn, signal: AbortSignal): Promise<void> {
   const ignore = () => {};
   const watcher: Watcher = {
@@ -257,7 +257,7 @@ function parse<S extends v.GenericSchema>(schema: S, args: unknown): v.InferOutp
   throw new Error(`${v.getDotPath(issue) ?? 'arguments'} must be ${issue.expected ?? 'another value'}.`);
 }
 
-/** Headers must say the same as the body: proxies decide by them (2026-07-28, section *Standard request headers*). */
+/** Headers must match the body, because proxies route by them (2026-07-28, section *Standard request headers*). */
 function mismatchOf(context: RequestContext, method: string, params: unknown): JsonRpcError | undefined {
   const inHeader = context.header('mcp-protocol-version');
   const inBody = namedProtocol(params);
@@ -268,11 +268,11 @@ function mismatchOf(context: RequestContext, method: string, params: unknown): J
   if (inHeader === inBody && context.header('mcp-method') === method) return undefined;
   return new JsonRpcError({
     code: mcpErrorCodes.headerMismatch,
-    message: 'MCP-Protocol-Version and Mcp-Method must be those of the body.',
+    message: 'MCP-Protocol-Version and Mcp-Method must match the body.',
   });
 }
 
-/** In the newer protocol, an unknown method and a wrong version have statuses of their own. */
+/** In the newer protocol, an unknown method and an unsupported version have specific statuses. */
 function statusOf({ code }: JsonRpcError, params: unknown): number {
   if (namedProtocol(params) === undefined) return 200;
   if (code === mcpErrorCodes.unsupportedVersion) return 400;

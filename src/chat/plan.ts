@@ -32,7 +32,7 @@ export interface PlannedResponse {
   readonly log: ResponseLog;
   /** Thread of the conversation; undefined: the turn gets a new thread, which is deleted afterwards. */
   readonly threadId: string | undefined;
-  /** Id for the new thread of a request without stored responses: the traces of its conversation are one. Undefined: any. */
+  /** Id of the new thread of a request without stored responses, so that its conversation has one trace. Undefined: any id. */
   readonly tracedAs: string | undefined;
 }
 

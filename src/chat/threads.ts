@@ -47,7 +47,7 @@ export class Threads {
     if (isNamed) this.#sweep();
     const id = response?.tracedAs;
     const { thread, announce } = this.#runtime.threads.start({
-      // A second request of the conversation at the same time gets a trace of its own.
+      // A concurrent second request of the conversation gets a separate trace.
       ...(id !== undefined && !isNamed && !this.#find(id) && { threadId: id }),
       identity: { channelName: 'api' },
       // The list of traces shows the name of the caller's user.

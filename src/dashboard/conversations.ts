@@ -36,7 +36,7 @@ const noCapabilities = {
   ...{ pluginManagement: false, commandManagement: false, modelCatalogManagement: false },
   ...{ workspaceConfigManagement: false, mcpManagement: false, subAgentManagement: false },
   ...{ backgroundTerminals: false, channelStatus: false },
-  // A client that finds this may send `turn/diff`, but no method that restores files.
+  // Clients may then send `turn/diff`, but no method that restores files.
   extensions: { changes: true },
 };
 

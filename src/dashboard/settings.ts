@@ -74,7 +74,7 @@ export function settings({ config, readOnly, logger, logIn }: DashboardOptions) 
   /** `POST /dashboard/api/mcp/login`. */
   async function startLogin(context: RequestContext<Caller>): Promise<Reply> {
     const { server } = await context.json(LoginRequest);
-    if (!logIn) throw new HttpError(403, 'readOnly', 'This page cannot log in.', null);
+    if (!logIn) throw new HttpError(403, 'readOnly', 'This page cannot log in. Use: oratorio mcp login', null);
     try {
       return json(200, { url: await logIn(server) }, [['cache-control', 'no-store']]);
     } catch (error) {

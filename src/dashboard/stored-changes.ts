@@ -8,11 +8,11 @@ export interface StoredChangesOptions {
   readonly home: string;
   readonly workspacePath: string;
   readonly config: Config;
-  /** Further secrets that no text may show. */
+  /** Further secrets that are removed from all texts. */
   readonly secrets: readonly string[];
 }
 
-/** Reads changes of turns from the checkpoints of a workspace, one after the other: each takes a thread of its own. */
+/** Reads changes of turns from the checkpoints of a workspace. Requests run one after the other, because each uses a worker thread. */
 export function readChanges({ home, workspacePath, config, secrets }: StoredChangesOptions): ReaderFacts['diff'] {
   const directory = join(workspaceStateDirectory(home, workspacePath), 'checkpoints');
   const cleaner = new Secrets();

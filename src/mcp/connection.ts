@@ -69,11 +69,11 @@ export interface ConnectionOptions {
 export interface CallOptions extends TaskCallOptions {
   /** Asks the user for the server. */
   readonly elicit: (form: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
-  /** Handle of the task of this call, which another connection started. */
+  /** Handle of the call's task, which an earlier connection started. */
   readonly task?: string | undefined;
 }
 
-/** Abilities of this client. */
+/** Capabilities of this client. */
 const capabilities = { elicitation: { form: {}, url: {} } };
 
 /** One conversation with a server, from the start of the process (or the first request) until nothing is left of it. */
@@ -418,7 +418,7 @@ export class Connection {
   }
 }
 
-/** Initiator of tasks: the client asks for one (2025-11-25), or the server decides (2026-07-28). Undefined: there are no tasks. */
+/** Side that decides on tasks: the client (2025-11-25) or the server (2026-07-28). Undefined: no tasks. */
 function tasksOf(client: Client): 'asked' | 'decided' | undefined {
   const { tasks, extensions } = client.getServerCapabilities() ?? {};
   if (client.getProtocolEra() === 'modern') return extensions?.['io.modelcontextprotocol/tasks'] && 'decided';

@@ -6,8 +6,8 @@ type JsonValue = Extract<JsonRpcResponse, { kind: 'result' }>['result'];
 type OnProgress = (params: Readonly<Record<string, unknown>>) => void;
 
 /**
- * Requests beside those of the library on one connection: its client refuses a result that is a task. Ids and progress tokens begin with
- * `task-`, so they never meet its numbers.
+ * Sends requests beside those of the library on one connection, because the library refuses a task as a result. Ids and progress
+ * tokens begin with `task-`, so they never collide with the numbers of the library.
  */
 export class RawRequests {
   readonly #transport: Transport;
@@ -15,7 +15,7 @@ export class RawRequests {
   readonly #progress = new Map<unknown, OnProgress>();
   #count = 0;
 
-  /** @param transport of a client that is connected */
+  /** @param transport transport of a connected client */
   constructor(transport: Transport) {
     this.#transport = transport;
     const { onmessage } = transport;
@@ -24,14 +24,14 @@ export class RawRequests {
     };
   }
 
-  /** A token for the progress of one call, and the function that ends its reports. */
+  /** Registers a progress listener for one call. @returns its token, and the function that removes the listener */
   hearProgress(onProgress: OnProgress): { readonly token: string; readonly end: () => void } {
     const token = this.#next();
     this.#progress.set(token, onProgress);
     return { token, end: () => this.#progress.delete(token) };
   }
 
-  /** Sends a request. A call has no time limit here, other requests have that of a task. @throws DispatchError */
+  /** Sends a request. Tool calls have no time limit here; other requests have the time limit of task requests. @throws DispatchError */
   readonly dispatch = async (request: JsonValue, { signal }: DispatchOptions = {}): Promise<JsonRpcResponse> => {
     const message = { jsonrpc: '2.0', id: this.#next(), ...Object(request) } as JSONRPCMessage & { id: string };
     const isCall = 'method' in message && message.method === 'tools/call';
@@ -40,7 +40,7 @@ export class RawRequests {
     const settled = Promise.withResolvers<JsonRpcResponse>();
     this.#waiting.set(message.id, settled.resolve);
     const withdraw = () => {
-      settled.reject(new DispatchError('The request was withdrawn.', false, { cause: requestSignal.reason }));
+      settled.reject(new DispatchError('The request was cancelled.', false, { cause: requestSignal.reason }));
       if (!this.#transport.hasPerRequestStream) this.#cancel(message.id);
     };
     if (requestSignal.aborted) withdraw();
@@ -65,7 +65,7 @@ export class RawRequests {
 
   #cancel(requestId: string): void {
     const params = { requestId };
-    // The end of the connection cancels it, too.
+    // The end of the connection also cancels the request.
     this.#transport.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params }).catch(() => {});
   }
 

@@ -22,9 +22,9 @@ export interface TaskCallOptions {
   readonly signal: AbortSignal;
   /** Fields for `_meta` of the request. */
   readonly meta?: Readonly<Record<string, string>> | undefined;
-  /** Called with the handle of the task, by which another connection continues to wait for it. */
+  /** Called with the handle of the task, through which a later connection can wait for the task. */
   readonly onTask?: ((handle: string) => void) | undefined;
-  /** Whether an abort leaves the task alone. */
+  /** Whether the task continues after an abort. */
   readonly isLeft?: (() => boolean) | undefined;
   readonly onProgress: (progress: {
     readonly progress: number;
@@ -37,18 +37,18 @@ export interface TaskCallsOptions {
   readonly client: Client;
   readonly transport: Transport;
   readonly serverName: string;
-  /** Abilities of this client, for the server. */
+  /** Capabilities of this client, sent to the server. */
   readonly capabilities: { readonly elicitation: { readonly form: object; readonly url: object } };
-  /** Answers a question of a task. */
+  /** Answers a request for input of a task. */
   readonly answer: (params: unknown, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
 }
 
-/** The server does not know a task any more. */
+/** The server no longer knows the task. */
 export class LostTaskError extends Error {
   override readonly name = 'LostTaskError';
 }
 
-/** Calls of tools that may run as tasks of their server: polled at the pace that it suggests, cancelled with the call. */
+/** Calls tools that may run as tasks of their server. Polls a task at the suggested interval, and cancels it with the call. */
 export class TaskCalls {
   readonly #port: ConnectedMcpSessionPort;
   readonly #session: TaskEnabledSession;
@@ -67,10 +67,11 @@ export class TaskCalls {
         })
       : createSessionPortFromClient(client, serverName);
     this.#session = withTasks(this.#port, {
-      // Each call brings the declaration of its tool.
+      // Each call passes the declaration of its tool.
       tools: { currentTool: () => undefined },
       async onInputRequest(request, { signal }) {
-        if (request.kind !== 'elicitation') throw new McpFailure('protocol', 'it asks for more than an answer.');
+        if (request.kind !== 'elicitation')
+          throw new McpFailure('protocol', 'the task requests input of an unsupported kind.');
         return (await answer(request.params, signal ?? new AbortController().signal)) as never;
       },
     });
@@ -95,7 +96,7 @@ export class TaskCalls {
     }
   }
 
-  /** Waits for a task that another connection has started. @throws LostTaskError; as `call` */
+  /** Waits for a task of an earlier connection. @throws LostTaskError, and the errors of `call` */
   async resume(tool: Tool, handle: string, options: TaskCallOptions): Promise<CallToolResult> {
     const reference = JSON.parse(handle) as SerializedTaskReference;
     let execution: ToolExecution<CallToolResult>;
@@ -107,7 +108,7 @@ export class TaskCalls {
       });
     } catch (error) {
       options.signal.throwIfAborted();
-      // Every other error is an answer of the server.
+      // Any other error is an answer of the server.
       if (error instanceof DispatchError) throw error;
       throw new LostTaskError(messageOf(error), { cause: error });
     }
@@ -122,7 +123,7 @@ export class TaskCalls {
     // A server that does not answer to this ends the task by its own limit.
     const cancel = () => void (isLeft?.() === true ? execution.detach() : execution.cancel()).catch(() => {});
     signal.addEventListener('abort', cancel, { once: true });
-    // A server of 2025-11-25 sends the questions of a task to the requester of its result.
+    // A server of 2025-11-25 sends a task's requests for input to the client that waits for its result.
     const hearQuestions = (taskId: string) =>
       void this.#port
         .dispatch({ method: 'tasks/result', params: { taskId } }, { signal, context: { requestTimeoutMs: longestMs } })

@@ -18,7 +18,7 @@ export interface ToolHost {
   readonly toolTimeoutSec: number;
   /** The connection, when the server is ready. */
   readonly connection: () => Connection | undefined;
-  /** Resolves when the server is ready, or will not become so. */
+  /** Resolves when the server is ready, or can no longer become ready. */
   readonly settled: () => Promise<void>;
   /** E.g. `restarting`, with the last error. */
   readonly stateText: () => string;
@@ -111,7 +111,7 @@ async function run(tool: ServerTool, args: Arguments, context: ToolContext, host
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof Error && error.name === 'LostTaskError') return lost(tool, host, error.message);
-      // A task outlives the connection that it was called on.
+      // A task outlives the connection of its call.
       const next = task === undefined ? undefined : await connectionAfter(connection, host, signal);
       if (!next) return failed(host.clean(problemOf(error, tool, host)));
       connection = next;
@@ -119,13 +119,13 @@ async function run(tool: ServerTool, args: Arguments, context: ToolContext, host
   }
 }
 
-/** The connection that takes the place of a broken one; undefined: it is not broken, or the server does not come back. */
+/** Connection that replaces a broken one; undefined if it is not broken, or the server does not return. */
 async function connectionAfter(
   broken: Connection,
   host: ToolHost,
   signal: AbortSignal,
 ): Promise<Connection | undefined> {
-  // The request fails before its connection has ended.
+  // The request may fail before the end of its connection is detected.
   await nextTick();
   if (host.connection() === broken) return undefined;
   const aborted = new Promise<never>((_, reject) =>
@@ -136,9 +136,11 @@ async function connectionAfter(
 }
 
 const notReady = (host: ToolHost): ToolResult =>
-  failed(`the MCP server ${host.serverName} is not ready: ${host.stateText()} Try again later, or do without it.`);
+  failed(
+    `the MCP server ${host.serverName} is not ready: ${host.stateText()} Try again later, or continue without this server.`,
+  );
 
-/** Result of a call whose task cannot be found again. */
+/** Result of a call whose task is lost. */
 const lost = ({ name }: ServerTool, { serverName, clean }: ToolHost, reason: string): ToolResult => ({
   text: clean(
     `Error: the task of ${name} at the MCP server ${serverName} is lost (${plainText(reason.slice(0, defaults.mcp.errorChars))}). Whether the call had an effect is unknown: check before you repeat it.`,

@@ -77,7 +77,7 @@ export const dashboardPaths = {
   automationRuns: '/dashboard/api/automations/:id/runs',
   automationRun: '/dashboard/api/automations/:id/run',
   automationEnable: '/dashboard/api/automations/:id/enable',
-  /** Body and answer as the JSON-RPC method `mcp/login`. */
+  /** `POST /dashboard/api/mcp/login`: body and answer are those of the JSON-RPC method `mcp/login`. */
   mcpLogin: '/dashboard/api/mcp/login',
   configSchema: '/dashboard/api/config/schema',
   config: '/dashboard/api/config',

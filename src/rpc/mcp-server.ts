@@ -1,13 +1,13 @@
 import { messageOf } from '../lib/browser.ts';
 import { JsonRpcError, rpcCodes } from './message.ts';
 
-/** A result for the model of the client. */
+/** Result for the model of the client. */
 export interface McpOutput {
   readonly value: unknown;
   readonly isError?: boolean;
 }
 
-/** A call that outlives its request. */
+/** Call that outlives its request. */
 export interface McpTask {
   readonly taskId: string;
   readonly status: 'working' | 'completed' | 'failed' | 'cancelled';
@@ -15,7 +15,7 @@ export interface McpTask {
   /** ISO 8601. */
   readonly createdAt: string;
   readonly lastUpdatedAt: string;
-  /** Output so far. */
+  /** Output so far, or result. */
   readonly output: McpOutput;
 }
 
@@ -23,19 +23,19 @@ export interface McpTool {
   readonly name: string;
   readonly description: string;
   readonly isReadOnly: boolean;
-  /** JSON Schema of an object. */
+  /** JSON Schema of the arguments, an object. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
-  /** Returns the value of the result; an error becomes a result with `isError`. */
+  /** Runs the call and returns the value of the result. An error becomes a result with `isError`. */
   readonly run: (args: unknown, signal: AbortSignal) => Promise<unknown>;
-  /** Starts the call as a task. Absent: the tool has no tasks. */
+  /** Starts the call as a task. Absent: the tool does not support tasks. */
   readonly start?: (args: unknown) => Promise<McpTask>;
 }
 
-/** Tasks of the tools, whose ids are secrets of their creators. */
+/** Tasks of the tools. An id is a secret: it gives access to its task. */
 export interface McpTasks {
-  /** Undefined: there is no such task. */
+  /** Returns a task; undefined if none has this id. */
   get(taskId: string): McpTask | undefined;
-  /** Resolves when the task has ended, or when `signal` aborts. */
+  /** Resolves when the task has ended or `signal` aborts. */
   ended(taskId: string, signal: AbortSignal): Promise<void>;
   cancel(taskId: string): Promise<void>;
 }
@@ -46,28 +46,28 @@ export interface McpServerOptions {
   readonly version: string;
 }
 
-/** Newest first; the answer to a client that requests another version is the first. */
+/** Versions with `initialize`, newest first. A client that requests any other version receives the first. */
 export const olderProtocols: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
-/** Versions without `initialize`: each request names its version. */
+/** Versions without `initialize`, in which each request names its version. */
 export const newerProtocols: readonly string[] = ['2026-07-28'];
 export const mcpErrorCodes = { headerMismatch: -32_020, unsupportedVersion: -32_022 } as const;
 
 const metaKey = (name: string) => `io.modelcontextprotocol/${name}`;
 const tasksExtension = metaKey('tasks');
 const pollMs = 1_000;
-/** A client may not keep a list. */
+/** Cache hint: clients must not store a list. */
 const uncached = { ttlMs: 0, cacheScope: 'private' };
 
 type Fields = Readonly<Record<string, unknown>>;
 const fieldsOf = (value: unknown): Fields => (typeof value === 'object' && value !== null ? (value as Fields) : {});
 
-/** Version that a request of the newer protocol names; undefined: the request is of an older one. */
+/** Version in a request of the newer protocol; undefined for a request of an older protocol. */
 export function namedProtocol(params: unknown): string | undefined {
   const version = fieldsOf(fieldsOf(params)['_meta'])[metaKey('protocolVersion')];
   return typeof version === 'string' ? version : undefined;
 }
 
-/** Methods of a server of the Model Context Protocol, for any transport and for both generations of clients. */
+/** Methods of an MCP server, for any transport and both generations of the protocol. */
 export class McpServer {
   readonly #options: McpServerOptions;
   readonly #info: Fields;
@@ -130,7 +130,7 @@ export class McpServer {
       }
       case 'tasks/cancel': {
         if (task.status !== 'working') {
-          throw new JsonRpcError({ code: rpcCodes.invalidParams, message: `The task is ${task.status} already.` });
+          throw new JsonRpcError({ code: rpcCodes.invalidParams, message: `The task is already ${task.status}.` });
         }
         await tasks.cancel(task.taskId);
         return olderTask(this.#task(params));
@@ -169,7 +169,7 @@ export class McpServer {
         if (task.status === 'working') await tasks.cancel(task.taskId);
         return {};
       case 'tasks/update':
-        // A task of ours never asks its client.
+        // Tasks of this server never request input, so the update changes nothing.
         return {};
       default:
         throw unknownMethod();
@@ -186,7 +186,11 @@ export class McpServer {
 
   #tool({ name }: Fields): McpTool {
     const tool = this.#options.tools.find((each) => each.name === name);
-    if (!tool) throw new JsonRpcError({ code: rpcCodes.invalidParams, message: 'There is no such tool.' });
+    if (!tool)
+      throw new JsonRpcError({
+        code: rpcCodes.invalidParams,
+        message: 'Unknown tool: list the tools with tools/list.',
+      });
     return tool;
   }
 
@@ -201,7 +205,11 @@ export class McpServer {
 
   async #start(params: Fields): Promise<McpTask> {
     const { start } = this.#tool(params);
-    if (!start) throw new JsonRpcError({ code: rpcCodes.methodNotFound, message: 'The tool does not run as a task.' });
+    if (!start)
+      throw new JsonRpcError({
+        code: rpcCodes.methodNotFound,
+        message: 'The tool does not support tasks: call it without a task.',
+      });
     return start(params['arguments'] ?? {}).catch((error: unknown) => {
       throw new JsonRpcError({ code: rpcCodes.invalidParams, message: messageOf(error) });
     });
@@ -209,7 +217,11 @@ export class McpServer {
 
   #task({ taskId }: Fields): McpTask {
     const task = typeof taskId === 'string' ? this.#options.tasks?.get(taskId) : undefined;
-    if (!task) throw new JsonRpcError({ code: rpcCodes.invalidParams, message: 'There is no such task.' });
+    if (!task)
+      throw new JsonRpcError({
+        code: rpcCodes.invalidParams,
+        message: 'Unknown task: it does not exist, or was deleted.',
+      });
     return task;
   }
 }
@@ -225,7 +237,7 @@ const resultOf = ({ value, isError = false }: McpOutput): Fields => ({
 
 const failed = (error: unknown): Fields => resultOf({ value: messageOf(error), isError: true });
 
-/** Whether a client of the newer protocol can take a task for a result. */
+/** Whether a client of the newer protocol accepts a task in place of a result. */
 function takesTasks(params: Fields): boolean {
   const capabilities = fieldsOf(fieldsOf(params['_meta'])[metaKey('clientCapabilities')]);
   return fieldsOf(capabilities['extensions'])[tasksExtension] !== undefined;

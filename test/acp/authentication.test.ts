@@ -22,7 +22,7 @@ t.test(
   },
 );
 
-t.test('after a log-out no session is opened until the editor authenticates; an open one continues', async (t) => {
+t.test('after a log-out new sessions are refused until the editor authenticates; open sessions continue', async (t) => {
   const where = await surroundings(t, scripted(says('hi'), says('ho')));
   const editor = await inSession(t, where);
   t.match(await introduce(attach(t, where)), { agentCapabilities: { auth: { logout: {} } } });

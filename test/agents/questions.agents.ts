@@ -1,4 +1,4 @@
-/** External agents that ask a question with their own tool, answered once from each client: inbox, page, terminal, ACP editor. */
+/** External agents ask a question with their own tool, which is answered once from each client: inbox, page, terminal, ACP editor. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Readable, Writable } from 'node:stream';
@@ -27,7 +27,7 @@ function contentOf({ question }: InboxItem['request'], label: string): Readonly<
   return field && choice ? { [field.name]: choice.value } : {};
 }
 
-/** Whether the result of the latest call in a request to the model names an answer. */
+/** Whether the latest tool result in a request to the model contains an answer. */
 function isResult({ text }: { readonly text: string }, answer: string): boolean {
   const { input, messages } = JSON.parse(text) as { input?: readonly unknown[]; messages?: readonly unknown[] };
   const results = (input ?? messages ?? [])
@@ -36,13 +36,13 @@ function isResult({ text }: { readonly text: string }, answer: string): boolean 
   return results.at(-1)?.includes(answer) === true;
 }
 
-/** Agents that ask. */
+/** Agents that can ask questions. */
 const asking = ['claude', 'codex'];
 
 const cli = [process.execPath, '--disable-warning=ExperimentalWarning', program('src/cli/main.ts')] as const;
 const cliEnvironment = { ...programEnvironment, HOME: hub.home, ORATORIO_HOME: hub.home };
 
-/** The official client library as an editor behind `oratorio acp`, which answers each form with the option that begins so. */
+/** Runs the official client library as an editor of `oratorio acp`. It answers each form with the option of the given prefix. */
 async function editorWithForms(t: Test, cwd: string, label: string) {
   const [command, ...words] = cli;
   const child = spawn(command, [...words, 'acp', '--no-start'], { cwd, env: cliEnvironment });
@@ -120,13 +120,13 @@ for (const subject of chosenSubjects().filter(({ name }) => asking.includes(name
       await terminal.shows('All done.');
       terminal.type('\u0004');
       t.equal((await terminal.ended).code, 0);
-      t.ok(learned(typed + 1, 'Postgres'), 'the model has the answer of the terminal');
+      t.ok(learned(typed + 1, 'Postgres'), 'the model receives the answer from the terminal');
 
       const shown = model.requests.length;
       const editor = await editorWithForms(t, workspace, 'SQLite');
       t.match(await editor.prompt('Please ask me'), { stopReason: 'end_turn' });
       t.equal(editor.forms.length, 1);
-      t.ok(learned(shown + 1, 'SQLite'), 'the model has the answer of the editor');
+      t.ok(learned(shown + 1, 'SQLite'), 'the model receives the answer from the editor');
       await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
     },
   );

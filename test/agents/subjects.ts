@@ -42,7 +42,7 @@ export const subjects: readonly Subject[] = [
           `base_url = "${url}"`,
           'env_key = "SCRIPTED_KEY"',
           'wire_api = "responses"',
-          // Without it, the tool is for Codex's plan mode only.
+          // Without this feature, Codex offers the tool only in its plan mode.
           '[features]',
           'default_mode_request_user_input = true',
           '',

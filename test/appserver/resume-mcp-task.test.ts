@@ -1,10 +1,10 @@
-/** kill -9 in a call that is a task of an MCP server: the next agent server waits for the same task. */
+/** kill -9 during a call that is a task of an MCP server: the next agent server waits for the same task. */
 import t from 'tap';
 import { ModernServer } from '../mcp/modern-server.ts';
 import { Client, eventually, type Message, makeWorkspace, serving, spawnServer, words } from './harness.ts';
 
 for (const end of ['SIGKILL', 'SIGTERM'] as const) {
-  t.test(`a task of an MCP server is polled again after ${end}, and its result is the real one`, async (t) => {
+  t.test(`a task of an MCP server is polled again after ${end}, and its result is used`, async (t) => {
     const mcp = await ModernServer.start(t, 0, true);
     const { path, home } = makeWorkspace(t, {
       McpServers: { small: { transport: 'streamableHttp', url: mcp.url, trusted: true } },
@@ -24,7 +24,7 @@ for (const end of ['SIGKILL', 'SIGTERM'] as const) {
     first.child.kill(end);
     await Promise.all([first.ended, client.closed]);
     const before = seen();
-    t.match([...mcp.brain.tasks.values()], [{ status: 'working' }], 'the task runs on');
+    t.match([...mcp.brain.tasks.values()], [{ status: 'working' }], 'the task still runs');
     const second = spawnServer(t, { path, home });
     const next = await Client.ready(t, (await serving(second, path)).endpoints.appServerWebSocket);
     await eventually(() => seen() > before || undefined, 'the task is polled again');
@@ -41,6 +41,6 @@ for (const end of ['SIGKILL', 'SIGTERM'] as const) {
     const results = last.items.filter(({ type }: Message) => type === 'toolResult');
     t.match(results, [{ outcome: 'completed', text: 'the tides' }]);
     t.equal(results.length, 1);
-    t.equal(mcp.brain.tasks.size, 1, 'the call is made once');
+    t.equal(mcp.brain.tasks.size, 1, 'the call is made exactly once');
   });
 }

@@ -16,7 +16,7 @@ const addressOf = ({ url }: Running): URL => new URL(`${url}/v1/mcp`);
 
 async function olderClient(t: Test, running: Running): Promise<Client> {
   const client = new Client(info);
-  // The library is typed for another module setting.
+  // The types of the library are for a different module setting.
   await client.connect(new StreamableHTTPClientTransport(addressOf(running), { requestInit }) as never);
   t.teardown(() => client.close());
   return client;
@@ -49,7 +49,7 @@ const newer = (running: Running, method: string, params: object = {}, more = {})
     { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, ...more },
   );
 
-t.test('2025: a client prompts the agent, continues the conversation and reads it', async (t) => {
+t.test('2025: a client prompts the agent, then continues and reads the conversation', async (t) => {
   const provider = script(say('one'), say('two'));
   const client = await olderClient(t, await chat(t, provider, secured));
   t.match(await client.listTools(), {
@@ -61,11 +61,11 @@ t.test('2025: a client prompts the agent, continues the conversation and reads i
   t.match(resultOf(await client.callTool({ name: 'prompt_agent', arguments: { text: 'b', threadId } })), {
     ...{ threadId, answer: 'two' },
   });
-  t.equal(provider.requests[1]?.messages.length, 4, 'the model gets the conversation');
+  t.equal(provider.requests[1]?.messages.length, 4, 'the model receives the conversation');
   t.match(resultOf(await client.callTool({ name: 'read_conversation', arguments: { threadId } })), { answer: 'two' });
 });
 
-t.test('2025: a long turn is a task that is polled until its result', async (t) => {
+t.test('2025: a long turn is a task, which is polled until its result', async (t) => {
   const middle = gate();
   const client = await olderClient(t, await chat(t, script([say('half '), middle, say('done')]), secured));
   const { tasks } = client.experimental;
@@ -103,7 +103,7 @@ t.test('2025: a cancelled task ends its turn, and cannot be cancelled twice', as
   t.equal(running.runtime.turns.count, 0);
 });
 
-t.test('2026: a client without tasks waits for the answer; one with tasks gets a task', async (t) => {
+t.test('2026: a client without tasks waits for the answer; a client with tasks receives a task', async (t) => {
   const middle = gate();
   const running = await chat(t, script(say('one'), [say('two'), middle], say('three')), secured);
   const client = new NewerClient(info, { versionNegotiation: { mode: 'auto' } });
@@ -130,10 +130,10 @@ t.test('2026: a client without tasks waits for the answer; one with tasks gets a
   t.match((await newer(running, 'tasks/cancel', { taskId })).body.result, { resultType: 'complete' }, 'too late');
 });
 
-/** Thread of the turn that runs. */
+/** Thread of the running turn. */
 const threadOf = ({ runtime }: Running): string => runtime.turns.registered[0]?.threadId ?? '';
 
-t.test('a client that goes away ends its turn, unless it gave waitSeconds', async (t) => {
+t.test('a client that disconnects ends its turn, unless it sent waitSeconds', async (t) => {
   const [first, second] = [gate(), gate()];
   const running = await chat(t, script([say('a'), first], [say('b'), second, say('c')]), {
     api: { ...secured.api, DisconnectGraceMs: 0 },
@@ -145,7 +145,7 @@ t.test('a client that goes away ends its turn, unless it gave waitSeconds', asyn
   });
   await first.reached;
   const ended = running.runtime.turns.running(threadOf(running))?.ended;
-  // The library only sends a notification; a closed connection is the signal of this server.
+  // The library only sends a notification, but this server reacts to a closed connection.
   await client.close();
   leaving.abort();
   await t.rejects(left);
@@ -160,7 +160,7 @@ t.test('a client that goes away ends its turn, unless it gave waitSeconds', asyn
   t.match(resultOf(late), { status: 'completed', answer: 'bc' });
 });
 
-t.test('silence is broken by progress', async (t) => {
+t.test('a slow answer reports progress', async (t) => {
   const middle = gate();
   const running = await chat(t, script([middle, say('late')]), { ...secured, timing: { heartbeatMs: 5 } });
   const client = await olderClient(t, running);
@@ -174,7 +174,7 @@ t.test('silence is broken by progress', async (t) => {
   t.match(resultOf(result), { answer: 'late' });
 });
 
-t.test('requests without the key, of other pages and with other headers are refused', async (t) => {
+t.test('requests without the key, from other origins or with mismatched headers are refused', async (t) => {
   const running = await chat(t, script(), secured);
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' };
   t.match(await post(running, ping), { status: 200, body: { result: {} } });

@@ -137,7 +137,7 @@ t.test('of two requests that continue a response at once, one gets a fork', asyn
   t.equal(runtime.threads.list({ channelName: 'api' }).length, 2);
 });
 
-t.test('requests of one conversation that is sent whole each time are one session of the traces', async (t) => {
+t.test('requests of a client that sends the whole conversation each time are one session of the traces', async (t) => {
   const store = requestStore(t);
   const provider = script(say('one'), say('two'), say('three'), say('four'), say('five'));
   const { runtime, url } = await chat(t, provider, { store, runtime: { store: store.threads, traces: store.traces } });
@@ -149,14 +149,14 @@ t.test('requests of one conversation that is sent whole each time are one sessio
     t.match(await create({ ...stateless, input }), { status: 'completed' });
   }
   t.match(await create({ ...stateless, input: 'a', prompt_cache_key: 'k' }), { status: 'completed' });
-  t.strictSame(wordsOf(provider, 1), ['user: a', 'assistant: one', 'user: b'], 'each request has its own past');
+  t.strictSame(wordsOf(provider, 1), ['user: a', 'assistant: one', 'user: b'], 'each request has its own history');
   store.traces.flush();
   const sessions = store.traces.sessions({ limit: 9 }).map(({ turnCount }) => turnCount);
   t.strictSame(sessions.toSorted(), [1, 1, 1, 2], 'the same list of messages is one conversation');
   t.strictSame(runtime.threads.list({}), []);
 });
 
-t.test('a request that is refused after the fork of its conversation leaves no fork', async (t) => {
+t.test('a request that is refused after its conversation was forked leaves no fork', async (t) => {
   const middle = gate();
   const provider = script(say('one'), say('two'), [middle, say('three')]);
   const { runtime, url } = await chat(t, provider, { api: { MaxConcurrentTurns: 1 } });

@@ -58,30 +58,33 @@ t.test('a log-in prints its address, waits for the browser, and is shown until t
   t.match((await mcp('logout', 'tracker')).stdout, 'You are not logged in to tracker.');
 });
 
-t.test('a browser on another machine: its last address is pasted, and a wrong one is named', async (t) => {
-  const { env, base } = await place(t);
-  const conditions = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
-  const child = spawn(process.execPath, [...conditions, program('src/cli/main.ts'), 'mcp', 'login', 'tracker'], {
-    cwd: base,
-    env,
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  const exited = once(child, 'exit');
-  const printed = text(child.stdout);
-  let shown = '';
-  let last: string | null = null;
-  for await (const chunk of child.stderr) {
-    shown += String(chunk);
-    const address = /http:\/\/\S+\/authorize\S+(?=\s)/.exec(shown)?.[0];
-    if (last === null && address !== undefined && shown.includes('paste')) {
-      last = (await fetch(address, { redirect: 'manual' })).headers.get('location');
-      child.stdin.write(`http://127.0.0.1:1/callback?code=x\n${last}\n`);
+t.test(
+  'the pasted last address of a browser on another machine logs in, and a wrong address is reported',
+  async (t) => {
+    const { env, base } = await place(t);
+    const conditions = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
+    const child = spawn(process.execPath, [...conditions, program('src/cli/main.ts'), 'mcp', 'login', 'tracker'], {
+      cwd: base,
+      env,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const exited = once(child, 'exit');
+    const printed = text(child.stdout);
+    let shown = '';
+    let last: string | null = null;
+    for await (const chunk of child.stderr) {
+      shown += String(chunk);
+      const address = /http:\/\/\S+\/authorize\S+(?=\s)/.exec(shown)?.[0];
+      if (last === null && address !== undefined && shown.includes('paste')) {
+        last = (await fetch(address, { redirect: 'manual' })).headers.get('location');
+        child.stdin.write(`http://127.0.0.1:1/callback?code=x\n${last}\n`);
+      }
     }
-  }
-  t.same(await exited, [0, null]);
-  t.match(shown, /not an address of this log-in/);
-  t.equal(await printed, 'Logged in to tracker.\n');
-});
+    t.same(await exited, [0, null]);
+    t.match(shown, /does not belong to this log-in/);
+    t.equal(await printed, 'Logged in to tracker.\n');
+  },
+);
 
 t.test('a server without a log-in and an unknown server are named with the next step', async (t) => {
   const { mcp } = await place(t);

@@ -244,7 +244,7 @@ const rights: Readonly<Record<string, unknown>> = {
   'Quota.Wait': 'auto',
 };
 
-t.test('a log-in at an MCP server needs its name, and the token of the page', async (t) => {
+t.test('a log-in at an MCP server requires the name of the server and the page token', async (t) => {
   const { ask } = await scene(t, { McpServers: { files: { transport: 'stdio', command: 'true', enabled: false } } });
   const send = (body: unknown, more = {}) => ask('/dashboard/api/mcp/login', { method: 'POST', body, ...more });
   t.match(await send({ server: 'files' }, { token: null }), { status: 401 });

@@ -35,7 +35,7 @@ export class ModernServer {
     return server;
   }
 
-  /** Listens, also after `stop`. */
+  /** Starts to listen, also after `stop`. */
   async listen(port: number): Promise<void> {
     await new Promise<void>((resolve) => this.#server.listen(port, '127.0.0.1', resolve));
   }

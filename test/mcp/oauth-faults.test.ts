@@ -179,7 +179,7 @@ t.test('a redirect with another state, method, path or host is refused, and the 
   await t.rejects(ask(good), 'the listener is gone');
 });
 
-t.test('an address that the user pastes ends the log-in if it is that of its redirect', async (t) => {
+t.test('a pasted redirect address of this log-in ends the log-in', async (t) => {
   const { server, settings, home } = await place(t);
   const login = await beginLogin({ home, settings, signal: new AbortController().signal });
   t.teardown(() => login.close());
@@ -193,12 +193,12 @@ t.test('an address that the user pastes ends the log-in if it is that of its red
     change(url);
     return login.paste(url.href);
   };
-  t.match(login.paste('no address'), /not an address of this log-in: it begins with http:/);
+  t.match(login.paste('no address'), /does not belong to this log-in\. Paste the address that begins with http:/);
   t.match(
     other((url) => {
       url.port = '1';
     }),
-    /not an address of this log-in/,
+    /does not belong to this log-in/,
   );
   t.match(
     other((url) => {
@@ -219,7 +219,7 @@ t.test('an address that the user pastes ends the log-in if it is that of its red
   t.match(await finished, { accessToken: 'access-secret-1' });
 });
 
-t.test('a pasted address of another authorization server ends the log-in before its code is redeemed', async (t) => {
+t.test('a pasted address of another authorization server fails the log-in before its code is redeemed', async (t) => {
   const { server, settings, home } = await place(t);
   const login = await beginLogin({ home, settings, signal: new AbortController().signal });
   t.teardown(() => login.close());

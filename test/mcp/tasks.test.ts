@@ -79,7 +79,7 @@ const found = (text: string) => ({
   result: { resultType: 'complete', content: [{ type: 'text', text }] },
 });
 
-/** A server of 2026-07-28 that runs `research` as a task, and a room with it. */
+/** Starts a server of 2026-07-28 that runs `research` as a task, and MCP services that use it. */
 async function researcher(t: Test) {
   const server = await ModernServer.start(t, 0, true);
   const mcp = room(t, { small: http(server.url) }, { restartPolicy: quick });
@@ -88,37 +88,40 @@ async function researcher(t: Test) {
   return { server, mcp };
 }
 
-/** Work elsewhere, as the turn sees it. */
+/** Work in another process, from the view of the turn. */
 function remoteWork(handle?: string, isLeft = false) {
   const saved: string[] = [];
   return { handle, saved, save: (given: string) => void saved.push(given), isLeft: () => isLeft };
 }
 
-t.test('2026: a call that its server runs as a task is polled until its result; other calls are not', async (t) => {
-  const { server, mcp } = await researcher(t);
-  t.same(await call(mcp, '__say', { text: 'hello' }), { text: 'hello', isError: false });
-  t.match(await call(mcp, '__refuse', {}), { isError: true, text: /error -32602: no refuse today/ });
-  let output = '';
-  const remote = remoteWork();
-  const result = await call(
-    mcp,
-    '__research',
-    {},
-    {
-      remote,
-      onOutput(text) {
-        output += text;
-        server.brain.setTasks(found('the tides'));
+t.test(
+  '2026: a call that its server runs as a task is polled until its result; other calls are not polled',
+  async (t) => {
+    const { server, mcp } = await researcher(t);
+    t.same(await call(mcp, '__say', { text: 'hello' }), { text: 'hello', isError: false });
+    t.match(await call(mcp, '__refuse', {}), { isError: true, text: /error -32602: no refuse today/ });
+    let output = '';
+    const remote = remoteWork();
+    const result = await call(
+      mcp,
+      '__research',
+      {},
+      {
+        remote,
+        onOutput(text) {
+          output += text;
+          server.brain.setTasks(found('the tides'));
+        },
       },
-    },
-  );
-  t.same(result, { text: 'the tides', isError: false });
-  t.equal(output, '1 searching\n');
-  t.match(
-    remote.saved.map((handle) => JSON.parse(handle)),
-    [{ generation: 'v2', taskId: 'research-0' }],
-  );
-});
+    );
+    t.same(result, { text: 'the tides', isError: false });
+    t.equal(output, '1 searching\n');
+    t.match(
+      remote.saved.map((handle) => JSON.parse(handle)),
+      [{ generation: 'v2', taskId: 'research-0' }],
+    );
+  },
+);
 
 t.test('2026: progress, cancellation and questions of calls without a task work beside tasks', async (t) => {
   const { server, mcp } = await researcher(t);
@@ -138,7 +141,7 @@ t.test('2026: progress, cancellation and questions of calls without a task work 
   );
   await t.rejects(running, { message: 'the turn was interrupted' });
   t.match(steps, /1 still/);
-  await until('the call is taken back', () => server.cancelled.length === 1);
+  await until('the call is cancelled', () => server.cancelled.length === 1);
   const asked: unknown[] = [];
   const form = { message: 'Who?', requestedSchema: { type: 'object', properties: { name: { type: 'string' } } } };
   const elicit: CallOptions['elicit'] = async (question) => {
@@ -170,7 +173,7 @@ t.test('2026: a task that asks its user continues with the answer, and is asked 
   t.equal(asked.length, 1);
 });
 
-t.test('2026: an interrupted call cancels its task; a call of a turn that continues elsewhere leaves it', async (t) => {
+t.test('2026: an interrupted call cancels its task, unless the turn continues in another process', async (t) => {
   const { server, mcp } = await researcher(t);
   for (const [isLeft, status] of [
     [false, 'cancelled'],
@@ -189,13 +192,13 @@ t.test('2026: an interrupted call cancels its task; a call of a turn that contin
     );
     await t.rejects(running, { message: 'the turn was interrupted' });
     const task = () => [...server.brain.tasks.values()].at(-1);
-    // A cancellation of the second task would come before the answer of this call.
+    // A cancellation of the second task would precede the answer to this call.
     if (isLeft) await call(mcp, '__say', { text: 'hello' });
     await until(`the task is ${status}`, () => task()?.status === status);
   }
 });
 
-t.test('2026: a task outlives its connection and its agent server, and is lost with its server', async (t) => {
+t.test('2026: a task survives its connection and the agent server, and is lost with its MCP server', async (t) => {
   const { server, mcp } = await researcher(t);
   const remote = remoteWork();
   const { port } = server;
@@ -226,7 +229,7 @@ t.test('2026: a task outlives its connection and its agent server, and is lost w
   next.servers.start();
   await inState(next, 'small', 'ready');
   t.same(await call(next, '__research', {}, { remote: remoteWork(handle) }), { text: 'after all', isError: false });
-  t.equal(server.brain.tasks.size, 1, 'the call is not made again');
+  t.equal(server.brain.tasks.size, 1, 'the call is not repeated');
   server.brain.tasks.clear();
   t.match(await call(next, '__research', {}, { remote: remoteWork(handle) }), {
     ...{ isError: true, isUnknown: true, text: /is lost \(there is no such task\)\. Whether the call had an effect/ },

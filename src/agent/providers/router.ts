@@ -105,7 +105,7 @@ export class ModelRouter implements ModelProvider {
     return this.#route(model).facts;
   }
 
-  /** A configured name, or else the kind or the host of the main provider. */
+  /** Configured name, else the kind or the host of the main provider. */
   serviceOf(model?: string): string {
     const { name } = this.#route(model);
     if (Object.hasOwn(this.#settings.providers, name)) return name;

@@ -39,9 +39,9 @@ export interface Journal {
   /** Resolves after the commit of the pending writes of this owner; never resolves if the commit fails. Undefined: no write is pending. */
   committed(owner: JournalOwner): Promise<void> | undefined;
   /**
-   * Writes and publishes everything pending, before a snapshot is given to a client that gets the events after it.
+   * Writes and publishes all pending changes. Call it before a snapshot for a client that receives only later events.
    *
-   * @param threadId does nothing unless something of this thread is pending
+   * @param threadId writes only if this thread has pending changes
    */
   flush(threadId?: string): void;
 }
@@ -142,7 +142,7 @@ export class DurableJournal implements Journal {
     return promise;
   }
 
-  /** Waits for the scheduled commit: a commit for each of many turns would cost far more than one for all. */
+  /** Waits for the scheduled commit: separate commits for many turns cost far more than one for all. */
   committed(owner: JournalOwner): Promise<void> | undefined {
     if (!this.#entries.some((entry) => entry.owner === owner)) return undefined;
     return new Promise((resolve) => this.add(owner, undefined, undefined, resolve));

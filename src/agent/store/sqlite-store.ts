@@ -20,7 +20,7 @@ export class SqliteStore extends ThreadQueries implements ThreadStore {
   readonly #release: () => void;
   readonly turnActors: TurnActorStore;
 
-  /** @param release called by `close`: the database may serve others still @param onFault called when the disk refuses the index of texts */
+  /** @param release called by `close`, because other users may share the database @param onFault called when the index of texts cannot be written */
   constructor(database: Database, release: () => void, onFault: (error: unknown) => void) {
     super(database);
     this.#database = database;

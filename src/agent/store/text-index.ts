@@ -2,10 +2,10 @@ import { defaults } from '../../protocol/index.ts';
 import type { Database } from './database.ts';
 import { isSearchable, itemsDue, textOf } from './texts.ts';
 
-/** Approximate time in milliseconds that others wait for one step. */
+/** Target duration of one step in milliseconds, during which other requests wait. */
 const stepMs = 10;
 
-/** Turns of one statement. */
+/** Turns per statement. */
 const turnsAtOnce = 20;
 
 const ended = `SELECT json_group_array(turn) AS turns FROM (
@@ -15,20 +15,20 @@ const noTurns = '[]';
 const addTexts = `INSERT OR REPLACE INTO texts (rowid, text)
   SELECT items.key, ${textOf('items.json')} FROM ${itemsDue} WHERE ${areThese} AND ${isSearchable('items.json')}`;
 
-/** Adds the texts of ended turns to the index, many in one commit. Searches read the texts of other turns from their items. */
+/** Adds the texts of ended turns to the index, many turns per commit. Searches read texts that are not indexed yet from the items. */
 export class TextIndex {
   readonly #database: Database;
   readonly #onFault: (error: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Begins with the turns that an earlier process left. @param onFault called when the disk refuses */
+  /** Starts with turns that an earlier process did not index. @param onFault called when a write fails */
   constructor(database: Database, onFault: (error: unknown) => void) {
     this.#database = database;
     this.#onFault = onFault;
     this.turnEnded();
   }
 
-  /** Starts to index soon. When the process ends or the disk refuses, the next call, or the next start, continues. */
+  /** Schedules the indexing. After an exit or a failed write, the next start or the next call continues. */
   turnEnded(): void {
     this.#timer ??= setTimeout(() => this.#step(), defaults.agent.textIndexMs).unref();
   }
@@ -47,7 +47,7 @@ export class TextIndex {
     }
   }
 
-  /** @returns whether turns are left */
+  /** Indexes one batch. @returns whether more turns are due */
   #isMoreAfter(until: number): boolean {
     let turns = this.#ended;
     if (turns === noTurns) return false;
@@ -60,7 +60,7 @@ export class TextIndex {
     return turns !== noTurns;
   }
 
-  /** Keys of some ended turns, as JSON. */
+  /** Keys of the next ended turns, as JSON. */
   get #ended(): string {
     return String(this.#database.get(ended)?.['turns']);
   }

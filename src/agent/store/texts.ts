@@ -16,7 +16,7 @@ export const isSearchable = (json: string): string =>
 export const itemsDue =
   'textsDue JOIN turns ON turns.key = textsDue.turn JOIN items ON items.thread = turns.thread AND items.turn = turns.key';
 
-/** SQL: keys of the items that match a query, which is a parameter twice: indexed items, then those that the index lacks so far. */
+/** SQL: keys of the items that match a query, first from the index, then from items that are not indexed yet. Takes the query twice. */
 export const itemsWith = `SELECT rowid FROM texts WHERE texts MATCH ?
   UNION SELECT items.key FROM ${itemsDue} WHERE ${isSearchable('items.json')} AND hasWords(${textOf('items.json')}, ?)`;
 

@@ -1,4 +1,4 @@
-/** FTS5 query for texts in which each of these words begins a word; null without a word. */
+/** FTS5 query for texts that contain each of these words or prefixes; null without a word. */
 export function matchOf(text: string): string | null {
   const words = text.match(/[\p{L}\p{N}]+/gu) ?? [];
   return words.length === 0 ? null : words.map((word) => `"${word}"*`).join(' ');
@@ -11,7 +11,7 @@ const wordsOf = (text: string): readonly string[] =>
     .toLowerCase()
     .match(/[\p{L}\p{N}]+/gu) ?? [];
 
-/** Matches a text as the index does. @param match made by `matchOf` */
+/** Matches a text in the same way as the index. @param match query from `matchOf` */
 export function hasWords(text: string, match: string): boolean {
   const words = wordsOf(text);
   return wordsOf(match).every((wanted) => words.some((word) => word.startsWith(wanted)));

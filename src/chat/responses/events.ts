@@ -98,7 +98,7 @@ function usageOf(usage: NonNullable<ResponseState['usage']>): object {
 interface OpenItem {
   readonly item: OutputItem;
   readonly place: number;
-  /** Fields of its events. */
+  /** Fields of the events of an item. */
   readonly at: { readonly item_id: string; readonly output_index: number };
   sent: number;
 }
@@ -242,7 +242,7 @@ export class ResponseFrames {
       if (done || value === undefined) return frames;
       const sequence_number = this.#next++;
       if (sequence_number <= this.#after) continue;
-      // The type is the first member. A copy of the event with its number would cost more than its text.
+      // Inserts the number into the text after the type, the first member: cheaper than a copy of the event.
       const { type } = value;
       const text = JSON.stringify(value);
       const typeEnd = `{"type":"${type}"`.length;

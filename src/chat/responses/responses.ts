@@ -89,13 +89,13 @@ export class Responses {
     return json(200, { id, object: 'response', deleted: true });
   };
 
-  /** State of a stored response. @throws HttpError 404 */
+  /** Returns the state of a stored response. @throws HttpError 404 */
   stateOf(id: string): ResponseState {
     const turn = this.runningTurn(id);
     return turn ? logOf(turn).state : stateOf(this.#stored(id));
   }
 
-  /** Ends the turn of a stored response, if it runs. @throws HttpError 404 */
+  /** Cancels the turn of a stored response, if it is running. @throws HttpError 404 */
   async stop(id: string): Promise<ResponseState> {
     const turn = this.runningTurn(id);
     if (!turn) return this.stateOf(id);
@@ -104,7 +104,7 @@ export class Responses {
     return logOf(turn).state;
   }
 
-  /** Begins the turn of a request. @throws HttpError */
+  /** Starts the turn of a request. @throws HttpError */
   async begin(request: ResponsesRequest, repetition: Repetition): Promise<ChatTurn> {
     const { models, replays, turns } = this.#options;
     const chosen = await models.choose(request.model ?? undefined).catch((error: unknown) => {
@@ -115,7 +115,7 @@ export class Responses {
     while (previous?.isThread && !this.#isNewest(request, previous)) previous = await this.#previousOf(request);
     let turn: ChatTurn | undefined;
     try {
-      // Another request may have begun the same turn in the meantime.
+      // Another request may have started the same turn in the meantime.
       const known = replays.find(repetition);
       if (known) return known;
       const plan = this.#planOf(request, chosen, previous);
@@ -158,7 +158,7 @@ export class Responses {
     } satisfies Plan;
   }
 
-  /** Deletes a fork that got no turn. */
+  /** Deletes a fork without turns. */
   async #dropFork(previous: Previous | undefined): Promise<void> {
     if (previous?.isThread !== false) return;
     (await this.#options.runtime.threads.delete(previous.threadId))();
@@ -220,7 +220,7 @@ export class Responses {
       : { type: 'function_call', ...call, arguments: item.text };
   }
 
-  /** Turn of a stored response that has not ended. */
+  /** Running turn of a stored response. */
   runningTurn(id: string): ChatTurn | undefined {
     const turn = this.#options.turns.find(id);
     return turn?.response?.state.head.isStored ? turn : undefined;
@@ -253,8 +253,8 @@ export class Responses {
 }
 
 /**
- * Thread id for requests of one conversation that its client sends whole each time: the same for equal `prompt_cache_key`, or for equal
- * words up to the first ones of the user.
+ * Thread id for a client that sends the whole conversation with each request. Equal for an equal `prompt_cache_key`, or for equal
+ * messages up to the first message of the user.
  */
 function tracedAs({ prompt_cache_key: key, instructions, input, user }: ResponsesRequest): string {
   const isUser = (item: Item) => item.type === 'message' && item.role === 'user';

@@ -29,7 +29,7 @@ export async function login(context: CommandContext): Promise<number> {
       output.warn('No browser could be opened: open the address above yourself.');
     }
     output.note(
-      'Waiting for the browser; Ctrl-C ends the log-in. If the browser runs on another machine and cannot open its last address, paste that address here.',
+      'Waiting for the browser; Ctrl-C ends the log-in. If a browser on another machine cannot open its last address, paste that address here.',
     );
     const stored = await withPastedLines(begun, output);
     if (output.json) output.document(viewOf(name, settings, stored));
@@ -45,7 +45,7 @@ export async function login(context: CommandContext): Promise<number> {
   }
 }
 
-/** Waits for the browser, or for its last address on standard input. A wrong address is named, and the log-in continues. */
+/** Waits for the browser, or for its last address on standard input. Reports a wrong address, then continues to wait. */
 async function withPastedLines(begun: Login, output: CommandContext['output']): Promise<StoredLogin> {
   const lines = createInterface({ input: process.stdin, terminal: false });
   lines.on('line', (line) => {

@@ -46,18 +46,18 @@ export class RedirectListener {
   }
 
   /**
-   * Takes the address of a redirect that a browser on another machine could not open, as the user pastes it.
+   * Accepts the pasted address of a redirect that a browser on another machine could not open.
    *
-   * @returns the problem of another address, which changes nothing
+   * @returns the problem of an invalid address, which changes nothing; undefined on success
    */
   paste(address: string): string | undefined {
     const parsed = URL.parse(address.trim());
     if (!parsed || parsed.origin !== new URL(this.url).origin || parsed.pathname !== path) {
-      return `This is not an address of this log-in: it begins with ${this.url}?`;
+      return `The address does not belong to this log-in. Paste the address that begins with ${this.url}?`;
     }
-    if (this.#isAnswered) return 'The log-in has its answer already.';
+    if (this.#isAnswered) return 'The log-in has already received its answer.';
     if (!this.#isOwnState(parsed.searchParams))
-      return 'The address belongs to another log-in: open the address above again.';
+      return 'The address belongs to another log-in. Open the address above, and paste the last address of that browser.';
     this.#isAnswered = true;
     this.#answer.resolve({ params: parsed.searchParams, reply: () => {} });
     return undefined;

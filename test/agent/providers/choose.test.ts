@@ -36,7 +36,7 @@ t.test('the configured upstream answers with the configured model', async (t) =>
   t.teardown(() => provider.close());
   t.equal(await open(), provider, 'one for all');
   t.match(provider, { name: 'openai', model: 'vendor/mine' }, 'a slash alone names no provider');
-  t.equal(provider.serviceOf?.(), new URL(upstream.url).host, 'users know a compatible server by its host');
+  t.equal(provider.serviceOf?.(), new URL(upstream.url).host, 'a compatible server is named by its host');
   t.equal(answerOf(await collect(provider)).text, 'hi');
   t.match(upstream.requests[0]?.body, { model: 'vendor/mine', stream: false });
   t.equal(upstream.requests[0]?.headers.authorization, 'Bearer k');

@@ -382,7 +382,7 @@ const google = { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'You exceeded
 const perDay = { violations: [{ quotaId: 'GenerateRequestsPerDayPerProject' }] };
 const clockTime = (at: number) =>
   new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: 'UTC' });
-/** Refusals for longer than a turn retries: headers and error. */
+/** Headers and errors of refusals that last longer than the retries of a turn. */
 const longRefusals: Readonly<Record<string, (now: number) => readonly [Readonly<Record<string, string>>, object]>> = {
   OpenAI: () => [{ 'retry-after': '3600' }, { message: 'Rate limit reached.' }],
   'Anthropic, a window': (now) => [
@@ -403,37 +403,34 @@ const longRefusals: Readonly<Record<string, (now: number) => readonly [Readonly<
 };
 
 for (const [name, refusal] of Object.entries(longRefusals)) {
-  t.test(
-    `${name}: the turn shows the reset, and continues once when it is hurried, or ends when it is cancelled`,
-    async (t) => {
-      for (const decision of ['now', 'cancel'] as const) {
-        // Noon in California, where the days of Google begin.
-        const now = Date.UTC(2026, 10, 30, 20);
-        const began = Date.now();
-        const [headers, error] = refusal(now);
-        const fault = refusedFault(429, headers, JSON.stringify({ error }), { clean: (words) => words, now });
-        let asked = 0;
-        const provider = scripted(async function* () {
-          asked += 1;
-          if (asked === 1) throw fault;
-          yield say('whole');
-        });
-        const quota = { wait: 'auto' as const, maxWaitMs: 26 * hour };
-        const { runtime } = service(provider, { settings: { ...settings, quota } });
-        const ear = listening();
-        const { thread } = runtime.threads.start({});
-        runtime.threads.subscribe(thread.id, ear.listener);
-        const { begin, ended } = runtime.turns.start(thread.id, text('x'), ear.listener);
-        begin();
-        const request = (await ear.until('item/approval/request')).params as ApprovalRequest;
-        const wait = Date.parse(request.until ?? '') - began;
-        t.ok(Math.abs(wait - (name === 'Gemini, a day' ? 12 : 1) * hour) < 65_000, `${wait} ms`);
-        runtime.turns.respond(request.requestId, decision);
-        t.equal((await ended).status, decision === 'now' ? 'completed' : 'failed');
-        t.equal(asked, decision === 'now' ? 2 : 1);
-      }
-    },
-  );
+  t.test(`${name}: the turn shows the reset, continues once after "now", and ends after "cancel"`, async (t) => {
+    for (const decision of ['now', 'cancel'] as const) {
+      // Noon in California, whose time zone determines the quota days of Google.
+      const now = Date.UTC(2026, 10, 30, 20);
+      const began = Date.now();
+      const [headers, error] = refusal(now);
+      const fault = refusedFault(429, headers, JSON.stringify({ error }), { clean: (words) => words, now });
+      let asked = 0;
+      const provider = scripted(async function* () {
+        asked += 1;
+        if (asked === 1) throw fault;
+        yield say('whole');
+      });
+      const quota = { wait: 'auto' as const, maxWaitMs: 26 * hour };
+      const { runtime } = service(provider, { settings: { ...settings, quota } });
+      const ear = listening();
+      const { thread } = runtime.threads.start({});
+      runtime.threads.subscribe(thread.id, ear.listener);
+      const { begin, ended } = runtime.turns.start(thread.id, text('x'), ear.listener);
+      begin();
+      const request = (await ear.until('item/approval/request')).params as ApprovalRequest;
+      const wait = Date.parse(request.until ?? '') - began;
+      t.ok(Math.abs(wait - (name === 'Gemini, a day' ? 12 : 1) * hour) < 65_000, `${wait} ms`);
+      runtime.turns.respond(request.requestId, decision);
+      t.equal((await ended).status, decision === 'now' ? 'completed' : 'failed');
+      t.equal(asked, decision === 'now' ? 2 : 1);
+    }
+  });
 }
 
 t.test('with Quota.Wait "auto" the turn waits without an answer; a client without a user cannot end it', async (t) => {

@@ -42,7 +42,7 @@ t.test('finds messages and answers by beginnings of words, newest first, until t
   t.same(traces.texts('nest', 10), []);
 });
 
-t.test('ended turns are found before and after they are indexed, also by the next process', async (t) => {
+t.test('texts of ended turns are found before and after they are indexed, also by the next process', async (t) => {
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
   for (const [number, status] of [[1, 'completed'] as const, [2, 'running'] as const]) {

@@ -5,7 +5,7 @@ import { createExec, type ExecSettings } from '../../../src/agent/tools/exec/exe
 import { sandboxStatus } from '../../../src/agent/tools/exec/sandbox.ts';
 import { call, temporaryWorkspace } from './run-tool.ts';
 
-/** Records its arguments, one word a line, and runs the command without a sandbox. */
+/** Records its arguments, one per line, and runs the command without a sandbox. */
 const recorder = (file: string, trialExitCode: number): string => `#!/bin/sh
 if [ "$1" = --version ]; then echo 'bubblewrap 9.8.7'; exit 0; fi
 case "$*" in *'exit 0') [ ${trialExitCode} = 0 ] || echo 'bwrap: No permissions to create a new namespace' >&2; exit ${trialExitCode};; esac
@@ -64,7 +64,7 @@ t.test('off: bubblewrap is not searched for', async (t) => {
   t.equal(wasCalled(), false);
 });
 
-t.test('found and tried: commands run in its sandbox', async (t) => {
+t.test('if bubblewrap is found and works, commands run in its sandbox', async (t) => {
   const { environment, program, calledWith } = fakeBubblewrap(t);
   t.strictSame(await sandboxStatus('auto', environment), {
     mode: 'auto',

@@ -28,7 +28,7 @@ const isAvailable = await (async () => {
   return sandboxes.areAvailable().finally(() => sandboxes.close());
 })();
 
-/** Processes that the sandboxes of this test have started. */
+/** Processes in the sandboxes of this test. */
 const ours = async () =>
   (await scanProcesses())
     .filter(
@@ -78,7 +78,7 @@ t.test(
   },
 );
 
-t.test('a shared sandbox has no privileges, no way to the host, and its own processes only', async (t) => {
+t.test('a shared sandbox has no privileges, no access to the host, and shows only its own processes', async (t) => {
   if (!isAvailable) return;
   const { run, workspacePath } = stage(t);
   const outside = temporaryWorkspace(t);
@@ -184,7 +184,7 @@ t.test('a failure that the sandbox may have caused says so, any other one does n
   t.notMatch((await run('cat missing')).text, /sandbox/);
 });
 
-t.test('a rule gives one command the network; a call outside is not sandboxed', async (t) => {
+t.test('a rule gives one command the network; an outside call runs without a sandbox', async (t) => {
   if (!isAvailable) return;
   const { tool, workspacePath } = stage(t);
   const outside = temporaryWorkspace(t);
@@ -216,7 +216,7 @@ t.test('without a sandbox a call outside is like any other', async (t) => {
   t.match(await tool.approvalFor(parsed.args, { workspacePath }), { operation: 'run', isAskedAlways: undefined });
 });
 
-t.test('a shared sandbox ends with its conversation, with everything in it', async (t) => {
+t.test('a shared sandbox and all its processes end with its conversation', async (t) => {
   if (!isAvailable) return;
   const { run, sandboxes } = stage(t);
   await run('env -i setsid sleep 3500 > /dev/null 2>&1 & echo away');
@@ -236,7 +236,7 @@ t.test('a sandbox that was killed is made again', async (t) => {
   t.equal((await run('echo again; ls /tmp')).text.split('\n')[0], 'again');
 });
 
-t.test('new places make a new sandbox, but none is taken from a command', async (t) => {
+t.test('changed mounts create a new sandbox, and running commands keep their sandbox', async (t) => {
   if (!isAvailable) return;
   const { run, home, processes } = stage(t);
   await run('echo x > /tmp/file; sleep 0.1');
@@ -250,7 +250,7 @@ t.test('new places make a new sandbox, but none is taken from a command', async 
   );
   t.equal((await run('cat /tmp/file')).text, 'x', 'a background process keeps the sandbox open');
   await processes.stop('thread_a', /proc_\w+/.exec(text)?.[0] ?? '');
-  await until('the sandbox is left', async () => (await run('cat /tmp/file')).isError || sleep(5));
+  await until('no process is in the old sandbox', async () => (await run('cat /tmp/file')).isError || sleep(5));
 });
 
 t.test('endIdle ends an idle sandbox, one with a process stays; /tmp is there again', async (t) => {
@@ -271,7 +271,7 @@ t.test('endIdle ends an idle sandbox, one with a process stays; /tmp is there ag
   t.notOk(existsSync(join(temporary.directory, 'thread_a')));
 });
 
-t.test('where no process may enter a shared sandbox each command has a sandbox of its own', async (t) => {
+t.test('if processes cannot enter a shared sandbox, each command has its own sandbox', async (t) => {
   if (!isAvailable) return;
   const programs = temporaryWorkspace(t);
   writeFileSync(join(programs, 'nsenter'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
@@ -314,7 +314,7 @@ for (const [place, own] of [
   );
 }
 
-t.test('the effects of a process that escapes the end of its command are judged when the sandbox ends', async (t) => {
+t.test('changes by a process that outlives its command are checked when the sandbox ends', async (t) => {
   if (!isAvailable || process.platform !== 'linux') return;
   const { run, sandboxes, workspacePath, git } = stage(t);
   git('init', '-q');

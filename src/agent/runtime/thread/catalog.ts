@@ -136,7 +136,7 @@ export class ThreadCatalog {
     this.#tools.serve(threadId, tools);
   }
 
-  /** Whether the thread may use only built-in tools that read. @throws AgentError threadNotFound */
+  /** Whether the thread is limited to built-in read-only tools. @throws AgentError threadNotFound */
   isReadOnly(threadId: string): boolean {
     return this.#registry.get(threadId).config?.readOnly === true;
   }

@@ -45,7 +45,7 @@ export async function resumedCalls({
   );
 }
 
-/** Result of a started call; undefined: it can run. A kept command, a sub-agent that continues and work elsewhere are finished by their tools. */
+/** Result of a started call; undefined if it can run. The tools themselves finish kept commands, resumed sub-agents and work in other processes. */
 async function resultOf(
   { tool, kind, file, subagent, handle, result }: StartedCall,
   output: string,
@@ -72,7 +72,7 @@ export const lostCalls = ({ record: { items } }: TurnContext): readonly ResumedC
     return { item, started: undefined, known };
   });
 
-/** Result of a call that was started, and whose tool is missing. */
+/** Result of a started call whose tool is missing. */
 export const unknownResult = (tool: string): KnownResult => ({ outcome: 'unknown', text: unknownText(tool, '') });
 
 const unknownText = (tool: string, output: string): string =>

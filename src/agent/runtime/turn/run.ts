@@ -193,7 +193,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     });
   }
 
-  /** Service of the present model, for users. */
+  /** Name of the current model's service, shown to users. */
   #serviceName(provider: ModelProvider | undefined): string | undefined {
     return provider?.serviceOf?.(this.#model?.modelName) ?? provider?.name;
   }
