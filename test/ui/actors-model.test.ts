@@ -333,7 +333,7 @@ t.test('regression: every state of every machine has a tone, by the kind of the 
   for (const { name, nodes } of charts) {
     for (const { id, meta } of nodes) if (meta) t.not(lookAt(name, id).shape, 'diamond', `${name} ${id}`);
   }
-  t.equal(lookAt('turn', 'working.delegating.asking').tone, 'warn', 'it waits for a person');
+  t.equal(lookAt('turn', 'working.delegating.asking').tone, 'warn', 'the turn waits for a person');
   t.equal(lookAt('turn', 'working.delegating.busy').tone, 'progress');
 });
 

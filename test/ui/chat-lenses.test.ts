@@ -28,7 +28,7 @@ const query = (page: Page) => new URLSearchParams(new URL(page.url()).hash.split
 const ended = (page: Page) => page.locator('.row-end').last().waitFor();
 
 scene(
-  'a call that is pressed is the same call in every lens, and the address leads back to it',
+  'a pressed call is selected in every lens, and the address restores it',
   { provider: twoRounds(), config },
   async (t, { page, go }) => {
     await write(page, 'Make it');
@@ -37,7 +37,7 @@ scene(
     await shows(t, 'same', () => page.getByRole('tab').allTextContents(), ['Changes', 'Trace', 'Chart', 'Raw']);
     await tab(page, 'Trace').click();
     await panel(page, 'Trace').getByRole('treegrid').waitFor();
-    t.equal(await current(page).count(), 0, 'the end is shown');
+    t.equal(await current(page).count(), 0, 'no earlier moment is selected');
 
     await call(page, 'Write made.txt').getByRole('button').first().click();
     await shows(t, 'match', () => current(page).textContent(), 'Write made.txt');
@@ -72,7 +72,7 @@ scene(
     await go(`/chat/${threadId}`);
     await panel(page, 'Trace').waitFor({ state: 'detached' });
     await go(address);
-    await shows(t, 'match', () => current(page).textContent(), 'Write made.txt', 'a link leads to the moment');
+    await shows(t, 'match', () => current(page).textContent(), 'Write made.txt', 'a link restores the moment');
 
     await panel(page, 'Trace').locator('.vrow', { hasText: 'cat made.txt' }).last().locator('.span-name').click();
     await shows(
@@ -80,7 +80,7 @@ scene(
       'equal',
       () => call(page, 'Run cat made.txt').getAttribute('aria-current'),
       'true',
-      'the talk follows',
+      'the messages follow',
     );
     t.equal(query(page).get('call'), 'call_cat');
     await button(page, 'Live').click();
@@ -92,7 +92,7 @@ scene(
 );
 
 scene(
-  'the strip in the head moves every lens through time, by pointer and by keys',
+  'the strip in the header moves every lens through time, by pointer and by keys',
   { provider: twoRounds(), config },
   async (t, { page }) => {
     await write(page, 'Make it');
@@ -103,7 +103,7 @@ scene(
     await page.getByRole('link', { name: name ?? '' }).click();
     const slider = page.getByRole('slider', { name: 'Moment' });
     await slider.waitFor();
-    await shows(t, 'equal', () => strip.getAttribute('aria-label'), name, 'the same sums as before');
+    await shows(t, 'equal', () => strip.getAttribute('aria-label'), name, 'the sums are unchanged');
     await shows(t, 'equal', () => slider.getAttribute('aria-valuetext'), 'the end');
     await slider.focus();
     await page.keyboard.press('ArrowLeft');
@@ -123,7 +123,7 @@ scene(
 );
 
 scene(
-  'regression: the trace is a tree of rounds with time, tokens and money, in the words of the talk',
+  'regression: the trace is a tree of rounds with time, tokens and cost, with the labels of the messages',
   { provider: twoRounds(), config },
   async (t, { page }) => {
     await write(page, 'Make it');
@@ -145,7 +145,7 @@ scene(
     await shows(t, 'equal', () => thinking.getAttribute('aria-level'), '4');
     t.notOk(
       (await texts()).some((text) => text.includes('Approval')),
-      'a rule asks nobody',
+      'an approval by a rule does not ask the user',
     );
     await rows
       .filter({ hasText: 'Write made.txt' })
@@ -162,7 +162,7 @@ scene(
 
 for (const lens of ['changes', 'trace', 'chart', 'raw'] as const) {
   scene(
-    `the lens ${lens} has no findings of axe in light and dark, and covers the talk on a phone`,
+    `the lens ${lens} passes axe in light and dark, and covers the messages on a phone`,
     { provider: twoRounds(), config },
     async (t: Test, { page, go }) => {
       await write(page, 'Make it');

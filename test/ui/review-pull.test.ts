@@ -150,13 +150,13 @@ scene('a finding shows the diff around it with its own lines marked', { prepare:
 });
 
 scene(
-  'regression: publishing a part of the findings shows the summary to edit, and publishes the edited one',
+  'regression: publishing some of the findings offers the summary for editing, and publishes the edited summary',
   { prepare: withDraft },
   async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Publish 3 findings' }).click();
     const question = page.getByRole('dialog');
     await question.getByText('cannot be taken back here').waitFor();
-    t.equal(await question.getByRole('textbox').count(), 0, 'the summary fits all findings');
+    t.equal(await question.getByRole('textbox').count(), 0, 'no summary to edit while all findings are published');
     await page.getByRole('button', { name: 'Not yet' }).click();
     await finding(page, 'No test').getByRole('button', { name: 'Skip' }).click();
     await page.getByRole('button', { name: 'Publish 2 findings' }).click();

@@ -150,7 +150,7 @@ scene(
     await page.keyboard.type('type:tool.failed');
     await page.keyboard.press('Enter');
     await bar(page, 'Response').waitFor({ state: 'detached' });
-    await shows(t, 'same', () => names(), ['turn_001', 'Run'], 'with the turn it belongs to');
+    await shows(t, 'same', () => names(), ['turn_001', 'Run'], 'with its turn');
     await shows(t, 'match', () => page.locator('.filter-bar .count').textContent(), '1 match');
     await page.getByRole('button', { name: 'Dim others' }).click();
     await bar(page, 'Response').waitFor();

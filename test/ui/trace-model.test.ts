@@ -226,7 +226,7 @@ t.test('rows list turns before their children, and can be folded, filtered and d
   );
 });
 
-/** Two rounds: a failed request and its repetition with two calls, then an answer. */
+/** Two rounds: a failed request and its retry with two calls, then an answer. */
 const twoRounds: readonly EventInput[] = [
   { type: 'turn.started', at: day, turnId },
   { type: 'model.failed', at: day + 200, turnId, durationMs: 100, data: { model: 'm', text: 'overloaded' } },
@@ -270,7 +270,7 @@ const twoRounds: readonly EventInput[] = [
 ];
 
 t.test(
-  'regression: rounds lie around their parts, in the order of time, and their costs are those of the turn',
+  'regression: rounds enclose their parts in order of time, and their costs add up to the cost of the turn',
   async (t) => {
     const model = modelOf(twoRounds);
     const tree = new TraceTree();
@@ -278,7 +278,7 @@ t.test(
     t.strictSame(
       rows.map(({ kind }) => kind),
       ['turn', 'round', 'request', 'request', 'tool', 'tool', 'approval', 'round', 'request'],
-      'a repeated request is no further round, and an approval by a rule is no row',
+      'a retried request adds no round, and an approval by a rule adds no row',
     );
     const rounds = tree.childrenOf(turnOf(model));
     for (const round of rounds) {
@@ -309,18 +309,18 @@ t.test(
     t.strictSame(
       shown.map(({ kind }) => kind),
       ['turn', 'round', 'request', 'calls'],
-      'equal calls are one row',
+      'consecutive equal calls share one row',
     );
   },
 );
 
-t.test('the strip of a conversation has the work of its turns in order, and shares of their sums', async (t) => {
+t.test('the strip of a conversation shows the work of its turns in order, and the shares of each kind', async (t) => {
   const strip = stripOf(modelOf(twoRounds), day);
   t.equal(strip.totalMs, 10_000);
   const shareOf = (kind: string) =>
     strip.segments.filter((each) => each.kind === kind).reduce((sum, { share }) => sum + share, 0);
   t.ok(Math.abs(shareOf('asks') - 0.4) < 0.02, 'waiting for a person');
-  t.ok(Math.abs(shareOf('works') - 0.1) < 0.02, 'calls side by side count once');
+  t.ok(Math.abs(shareOf('works') - 0.1) < 0.02, 'parallel calls count once');
   t.ok(Math.abs(shareOf('thinks') - 0.5) < 0.02);
   t.equal(placeOf(strip, day + 3_000), 3_000);
   t.equal(momentAt(strip, 3_000)?.at, day + 3_000);

@@ -10,33 +10,33 @@ export interface Resource<T> {
   readonly error: ReadonlySignal<string | null>;
   /** When `data` was fetched, in milliseconds since the epoch. */
   readonly at: ReadonlySignal<number | null>;
-  /** Fetches again at once; aborts a running request. */
+  /** Refetches at once, and aborts a running request. */
   readonly reload: () => void;
 }
 
 export interface ListOptions<T> {
   readonly load: (signal: AbortSignal) => Promise<T>;
-  /** Stream whose events change the list. Absent: only `reload` and `reloadSoon` fetch. */
+  /** Stream whose events change the list. Absent: only `reload` and `reloadSoon` fetch again. */
   readonly live?: Live;
-  /** Whether the list has to be fetched again after this event. */
+  /** Whether this event changes the list, so that it must be fetched again. */
   readonly isConcerned?: (event: StreamEvent) => boolean;
-  /** Pause in which events are gathered for one request, in milliseconds. 0: none. */
+  /** Delay in milliseconds during which events are collected for one request; 0: no delay. */
   readonly gatherMs?: number;
 }
 
 export interface ListStore<T> extends Resource<T> {
   readonly error: Signal<string | null>;
   /**
-   * Fetches once after the pause. During a request it fetches after it, so that a busy server cannot keep a list empty for ever.
+   * Fetches once after the delay, or after a running request has ended, so that a busy server cannot keep a list empty forever.
    */
   readonly reloadSoon: () => void;
-  /** Listens to the stream. Returns a function that ends this and aborts a running request. */
+  /** Listens to the stream. Returns a function that stops listening and aborts a running request. */
   readonly start: () => () => void;
 }
 
 const defaultGatherMs = 250;
 
-/** A list that is fetched as a whole, and again after each event that concerns it. Only the answer to the last request counts. */
+/** List that is fetched as a whole, and again after each event that changes it. Only the answer to the last request counts. */
 export function createListStore<T>(options: ListOptions<T>): ListStore<T> {
   const { load, live, isConcerned = () => false, gatherMs = defaultGatherMs } = options;
   const data = signal<T | null>(null);
@@ -101,7 +101,7 @@ export function createListStore<T>(options: ListOptions<T>): ListStore<T> {
   };
 }
 
-/** Fetches when the component appears, when `inputs` change, and after events of `live` that concern it. */
+/** Fetches when the component appears, when `inputs` change, and after events of `live` that change the list. */
 export function useResource<T>(
   load: (signal: AbortSignal) => Promise<T>,
   inputs: readonly unknown[] = [],

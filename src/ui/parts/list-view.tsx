@@ -13,20 +13,20 @@ export interface ListState extends Pick<Resource<unknown>, 'error'>, Partial<Pic
 
 export interface ListViewProps {
   readonly app: App;
-  /** Classes of the view. The first is the prefix of its command. */
+  /** CSS classes of the view. The first one is the prefix of its command id. */
   readonly class: string;
   readonly title: string;
-  /** Text box, which `/` focuses. */
+  /** Text box, which the key `/` focuses. */
   readonly filter?: FilterBarProps;
-  /** Absent: the rows need no request. */
+  /** Request for the rows. Absent: the rows need no request. */
   readonly state?: ListState;
-  /** Rows of the placeholder. */
+  /** Number of placeholder rows. */
   readonly placeholderRows?: number;
-  /** Between the title and the text box. */
+  /** Content between the title and the text box. */
   readonly lead?: ComponentChildren;
-  /** Behind the text box. */
+  /** Content after the text box. */
   readonly tools?: ComponentChildren;
-  /** Between the strip and the rows: banners. They are shown while the rows are not loaded, too. */
+  /** Banners between the strip and the rows, also shown before the rows are loaded. */
   readonly notices?: ComponentChildren;
   /** Rows, or the text of an empty list. */
   readonly children: ComponentChildren;
@@ -34,7 +34,7 @@ export interface ListViewProps {
   readonly dialog?: ComponentChildren;
 }
 
-/** View of a list: title, filter and buttons, faults of the request, and the rows once they are loaded. */
+/** View of a list: title, filter, buttons, errors of the request, and the rows once they are loaded. */
 export function ListView({ app, title, filter, state, placeholderRows = 8, ...view }: ListViewProps) {
   const box = useFilterKey(app, view.class, title, filter?.label);
   return (

@@ -32,7 +32,7 @@ export function shareOf({ totalMs, toolMs, waitMs }: Work): readonly Segment[] {
 
 interface StripProps {
   readonly work: Work;
-  /** Parts in the order of time; absent: the sums are shown. */
+  /** Parts in order of time; absent: only the sums are shown. */
   readonly segments?: readonly Segment[];
 }
 

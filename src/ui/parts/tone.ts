@@ -12,7 +12,7 @@ export interface Look {
 
 /** Fields of an actor that decide its tone. */
 export interface Looked {
-  /** Absent: its states have the meaning of their names only. */
+  /** Name of the machine. Absent: only the names of the states determine the tone. */
   readonly machine?: string;
   readonly states: readonly string[];
   readonly projection: Readonly<Record<string, unknown>>;
@@ -89,23 +89,23 @@ const unknown: Look = { tone: 'neutral', shape: 'diamond' };
 
 type Kind = NonNullable<ChartNode['meta']>['kind'];
 
-/** Looks by the kind of a state in its machine, the most serious first. */
+/** Looks by the kind of a state, the most serious kind first. */
 const kindLooks: Readonly<Record<Kind, Look>> = {
   ...{ failed: broken, asks: attention, unwell: attention, pauses: attention },
   ...{ works: moving, thinks: moving, serves: well, rests: rest, ended: finished },
 };
 
-/** Kinds of the simple states of all machines, by `<machine> <state>`. */
+/** Kinds of the atomic states of all machines, by `<machine> <state>`. */
 const kinds = signal<ReadonlyMap<string, Kind>>(new Map());
 
-/** Takes the kinds of states from the charts of their machines. */
+/** Reads the kinds of states from the charts of their machines. */
 export function learnKinds(charts: readonly Chart[]): void {
   kinds.value = new Map(
     charts.flatMap(({ name, nodes }) => nodes.flatMap(({ id, meta }) => (meta ? [[`${name} ${id}`, meta.kind]] : []))),
   );
 }
 
-/** Look of the most serious of the innermost states; undefined: their kinds are unknown. */
+/** Look of the most serious active atomic state; undefined if the kinds are unknown. */
 function lookOfKind({ machine, states }: Looked): Look | undefined {
   const found = new Set(leavesOf(states).map((leaf) => kinds.value.get(`${machine} ${leaf}`)));
   const kind = (Object.keys(kindLooks) as Kind[]).find((each) => found.has(each));

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** A part of the page that is fetched when it is first wanted; null until then, and when it cannot be fetched. */
+/** Part of the page that is fetched on first use; null until it is loaded, and if it cannot be fetched. */
 export function usePart<T>(isWanted: boolean, fetchPart: () => Promise<T>): T | null {
   const [part, setPart] = useState<T | null>(null);
   useEffect(() => {

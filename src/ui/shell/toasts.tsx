@@ -1,7 +1,7 @@
 import type { App } from '../app/app.ts';
 import { Glyph } from '../parts/glyphs.tsx';
 
-/** Notices that stay for a few seconds; read out without taking the focus. */
+/** Notices that stay for a few seconds. Screen readers announce them without moving the focus. */
 export function Toasts({ app }: { readonly app: App }) {
   return (
     <div class="toasts" role="status" aria-live="polite">

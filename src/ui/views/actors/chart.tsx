@@ -134,7 +134,7 @@ function useSize(pane: { readonly current: HTMLDivElement | null }): Signal<Size
   return size;
 }
 
-/** Begins a simulation of an actor; undefined where its machine is not known, or one runs. */
+/** Starts a simulation of an actor; undefined if its machine is unknown or a simulation is running. */
 function simulateOf(store: Store, actor: Actor): (() => void) | undefined {
   const { simulation } = store;
   const copy = store.copy.value;

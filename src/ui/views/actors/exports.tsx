@@ -106,7 +106,7 @@ function doingsOf(store: Store, chooseFile: () => void): readonly Doing[] {
     {
       id: 'copyCurl',
       title: 'Copy the stream of records as curl',
-      // The package answers questions of its page, and has no stream.
+      // The package only answers requests of its page and has no stream.
       isEnabled: app.server.kind !== 'inspector',
       run: () => copyText(app, `${app.api.curl(stream)} --no-buffer`, 'Command'),
     },

@@ -19,18 +19,18 @@ type Query = Readonly<Record<string, string | undefined>>;
 /** Browsers slow down a page that changes its address more often. */
 const settleMs = 250;
 
-/** Choices of this view, and their place. */
+/** Selections of this view, and the place where they are stored. */
 export interface ActorsLink {
   readonly actor: ReadonlySignal<string | null>;
   readonly tab: ReadonlySignal<Tab>;
   readonly pick: ReadonlySignal<Picked | null>;
-  /** The page asks whether the actor shall be stopped. */
+  /** Whether the page shows the confirmation for stopping the actor. */
   readonly asksToStop: ReadonlySignal<boolean>;
   readonly filter: ReadonlySignal<Filter>;
   set(change: Query): void;
   select(id: string): void;
   setFilter(filter: Filter): void;
-  /** Has the shown moment follow. Returns a function that ends this. */
+  /** Follows the shown moment. Returns a function that stops this. */
   travelWith(travel: Travel, isLoaded: ReadonlySignal<boolean>, whole: ReadonlySignal<Actor | null>): () => void;
 }
 

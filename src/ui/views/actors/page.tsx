@@ -1,4 +1,4 @@
-/** The actors of a server or a program: their tree, their states, the causes of each state, and earlier states. */
+/** Actors of a server or a program: tree, states, the causes of each state, and earlier states. */
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import type { App } from '../../app/app.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
@@ -21,7 +21,7 @@ interface ActorsPageProps {
 
 export function ActorsPage({ app, createSource }: ActorsPageProps) {
   const [store, setStore] = useState<Store | null>(null);
-  // Before the first frame, which would be empty.
+  // Runs before the first frame, which would otherwise be empty.
   useLayoutEffect(() => {
     const made = createStore(app, createSource);
     setStore(made);
@@ -34,7 +34,7 @@ export function ActorsPage({ app, createSource }: ActorsPageProps) {
   return store ? <Actors store={store} /> : null;
 }
 
-/** The palette finds actors by name, machine and state. */
+/** Adds the actors to the palette, by name, machine and state. */
 function finderOf(store: Store) {
   return {
     id: 'actors',
@@ -111,7 +111,7 @@ function Chart({ store }: { readonly store: Store }) {
   if (!actor) return null;
   if (chart) return <ChartView key={`${actor.id}:${chart.name}`} store={store} actor={actor} chart={chart} />;
   if (store.isPending(actor.machine)) return <Skeleton />;
-  return <p class="nobody">There is no chart of {actor.machine}: its states are in the tab beside.</p>;
+  return <p class="nobody">There is no chart of {actor.machine}. See its states in the next tab.</p>;
 }
 
 /** Reason for an empty chart. */
@@ -120,18 +120,18 @@ function Nobody({ store }: { readonly store: Store }) {
   const { byId } = store.travel.base.value;
   if (!store.isLoaded.value) return <Skeleton />;
   if (id === endedId)
-    return <p class="nobody">{store.counts.value.ended} actors have ended lately. They are listed below it.</p>;
-  if (id !== null && byId.has(id)) return <p class="nobody">It did not exist yet at this moment.</p>;
-  if (id !== null && byId.size > 0) return <p class="nobody">There is no actor {id} (any more).</p>;
+    return <p class="nobody">{store.counts.value.ended} actors ended recently. They are listed below.</p>;
+  if (id !== null && byId.has(id)) return <p class="nobody">This actor did not exist yet at this moment.</p>;
+  if (id !== null && byId.size > 0) return <p class="nobody">There is no actor {id}, or it was removed.</p>;
   if (store.app.page.value?.kind !== 'workspace') return <p class="nobody">No actor is active.</p>;
   return (
     <Empty title="No turn runs in this workspace" command='oratorio chat "hello"'>
-      <p>Turns, tool servers and automations are shown here while they live, and for a while after. Say something:</p>
+      <p>Active and recently ended turns, tool servers and automations appear here. Start a turn:</p>
     </Empty>
   );
 }
 
-/** Instructions for a first workspace. */
+/** Instructions for the first workspace. */
 function Hint({ store }: { readonly store: Store }) {
   const isHub = store.app.page.value?.kind === 'hub';
   if (!isHub || store.opened.value || !store.isLoaded.value) return null;
@@ -139,7 +139,7 @@ function Hint({ store }: { readonly store: Store }) {
   return (
     <div class="hint">
       <Empty title="No workspace yet" command="oratorio up <dir>">
-        <p>Start an agent server for one:</p>
+        <p>Start an agent server for a workspace:</p>
       </Empty>
     </div>
   );

@@ -6,7 +6,7 @@ import type { App } from '../../app/app.ts';
 import { learnKinds } from '../../parts/tone.ts';
 import type { ActorSource } from './source.ts';
 
-/** Machines of a server of Oratorio: their charts come from it, their drawings and the machines themselves are part of this page. */
+/** Machines of an Oratorio server. The server sends their charts; the page contains their drawings and the machines. */
 export function createServerSource(
   app: App,
   isLoaded: ReadonlySignal<boolean>,
@@ -29,7 +29,7 @@ async function machineOf(name: string) {
   return machine;
 }
 
-/** Fetches the charts at once, and again when the server comes back after it could not be reached. */
+/** Fetches the charts at once, and again when the server is reachable again. */
 function fetchCharts(app: App, isLoaded: ReadonlySignal<boolean>, notice: Signal<string | null>) {
   const charts = signal<ReadonlyMap<string, Chart>>(new Map());
   async function load(): Promise<void> {
@@ -38,7 +38,7 @@ function fetchCharts(app: App, isLoaded: ReadonlySignal<boolean>, notice: Signal
       charts.value = new Map(list.map((chart) => [chart.name, chart]));
       learnKinds(list);
     } catch (error) {
-      // Before the start of the stream there is no notice: the start loads the charts again.
+      // No notice before the stream starts, because its start loads the charts again.
       if (isLoaded.peek()) notice.value = `The charts could not be loaded: ${messageOf(error)}`;
     }
   }
@@ -57,7 +57,7 @@ function fetchCharts(app: App, isLoaded: ReadonlySignal<boolean>, notice: Signal
 const loads = new Map<string, Promise<Drawings | null>>();
 
 /**
- * Drawings of a chart, generated in advance and fetched when first shown. Null: none exist for
+ * Drawings of a chart, generated in advance and fetched on first use. Null: none exist for
  * this version of the machine, as for the chart of an older recording.
  */
 async function drawingsOf(chart: Chart): Promise<Drawings | null> {
@@ -72,7 +72,7 @@ async function fetchDrawings(name: string): Promise<Drawings | null> {
     const file: { readonly default: Drawings } = await import(`./drawn/${name}.generated.json`);
     return file.default;
   } catch {
-    // No such machine, or the server has gone: the whole chart is shown, and the next page tries again.
+    // The machine is unknown or the server has ended. The page shows the whole chart; the next page load retries.
     loads.delete(name);
     return null;
   }

@@ -8,13 +8,13 @@ import type { App } from '../../app/app.ts';
 /** Machines of the shown actors. */
 export interface ActorSource {
   readonly charts: ReadonlySignal<ReadonlyMap<string, Chart>>;
-  /** Whether the chart of a machine may still come. */
+  /** Whether the chart of a machine may still arrive. */
   isPending(machine: string): boolean;
-  /** Null: none exist for this version of the machine; the whole chart is shown. */
+  /** Drawings of a machine. Null: none exist for this version, so the whole chart is shown. */
   drawingsOf(chart: Chart): Promise<Drawings | null>;
-  /** The machine that a simulation steps; undefined: it is not known. */
+  /** Machine for a simulation; undefined if it is unknown. */
   copyOf(chart: Chart, drawings: Drawings | null | undefined): MachineCopy | undefined;
-  /** Shows a shortened fact at greater length. Absent: facts are complete. */
+  /** Component that shows a shortened fact in full. Absent: facts are complete. */
   readonly WholeFact?: ComponentType<WholeFactProps>;
   stop(): void;
 }
@@ -23,15 +23,15 @@ export interface WholeFactProps {
   /** Id of the actor. */
   readonly id: string;
   readonly name: string;
-  /** The fact as the record has it. */
+  /** Value of the fact in the record. */
   readonly shown: string;
 }
 
 export interface MachineCopy {
-  /** Facts that are unchanged fields of the context. */
+  /** Names of facts that are unchanged fields of the context. */
   readonly facts: readonly string[];
   readonly load: () => Promise<AnyStateMachine>;
 }
 
-/** @param notice shown to the user, in the words of the failure */
+/** @param notice receives failures that are shown to the user */
 export type CreateSource = (app: App, isLoaded: ReadonlySignal<boolean>, notice: Signal<string | null>) => ActorSource;

@@ -44,11 +44,11 @@ export interface Store {
   /** Selected actor with its whole log. */
   readonly whole: ReadonlySignal<Actor | null>;
   readonly chart: ReadonlySignal<Chart | undefined>;
-  /** Whether the chart of a machine may still come. */
+  /** Whether the chart of a machine may still arrive. */
   isPending(machine: string): boolean;
-  /** The selected machine for a simulation; undefined: it is not known. */
+  /** Selected machine for a simulation; undefined if it is unknown. */
   readonly copy: ReadonlySignal<MachineCopy | undefined>;
-  /** See `ActorSource`; absent: facts are complete. */
+  /** See `ActorSource`. Absent: facts are complete. */
   readonly WholeFact: ActorSource['WholeFact'];
   readonly simulation: SimulationSession;
   /** Drawings of the chart; undefined: not fetched yet, null: missing for this chart. */
@@ -92,7 +92,7 @@ export interface PanelProps {
   readonly whole: Actor;
 }
 
-/** @param link place of the choices; default: the address */
+/** @param link place where the selections are stored; default: the address */
 export function createStore(app: App, createSource: CreateSource, link: ActorsLink = followLink(app.router)): Store {
   const feed = createFeed(app.live);
   const opened = signal<Opened | null>(null);

@@ -61,7 +61,7 @@ interface DeskProps {
 
 const fetchLens = () => import('./lens/index.tsx');
 
-/** The lens of a conversation, fetched when it is first opened; null without one. */
+/** Lens of a conversation, fetched when it is first opened; null without a lens. */
 function useLens(app: App, conversation: Conversation, isOpen: boolean) {
   const part = usePart(isOpen, fetchLens);
   const { threadId } = conversation;
@@ -76,7 +76,7 @@ function useLens(app: App, conversation: Conversation, isOpen: boolean) {
   return part && open ? { ...part, open } : null;
 }
 
-/** Has the messages show the call of the address. Returns the turn that they begin with; undefined: they end with the last one. */
+/** Shows the call in the address. Returns the first turn to load; undefined: the messages end with the last turn. */
 function useCursor(app: App, conversation: Conversation): string | undefined {
   const { turn, call } = cursorOf(app.router.route.value.query);
   const isRead = conversation.thread.value !== null;
@@ -214,7 +214,7 @@ function RestoredFiles({ app, conversation }: { readonly app: App; readonly conv
   const restored = conversation.restored.value;
   const bringBack = (undo: Restored) =>
     conversation.bringBack(undo).catch((error: unknown) => {
-      app.toast({ text: `Not changed again: ${messageOf(error)}`, tone: 'danger' });
+      app.toast({ text: `Could not redo the changes: ${messageOf(error)}`, tone: 'danger' });
     });
   return (
     <div class="restored">

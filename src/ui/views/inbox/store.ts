@@ -69,7 +69,7 @@ export function createInbox(app: App) {
   const list: ListStore<readonly InboxEntry[]> = createListStore({
     live: app.hubLive,
     isConcerned: ({ event }) => event === 'inbox.added',
-    // An agent waits for the answer to the card.
+    // An agent waits for the answer on this card.
     gatherMs: 0,
     load: async (aborted) => {
       const items = await app.hub.get<readonly InboxItem[]>('/v1/inbox', aborted);

@@ -5,9 +5,9 @@ import type { App } from '../../app/app.ts';
 import type { StreamEvent } from '../../app/live.ts';
 
 /**
- * Finds events after which a view fetches again.
+ * Selects the events after which a view fetches again.
  *
- * @param itemId only events that name this pull request, or none
+ * @param itemId limits the events to those that name this pull request or no pull request
  */
 export const isAbout =
   (kinds: readonly ReviewEventKind[], itemId?: string) =>

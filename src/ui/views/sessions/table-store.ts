@@ -33,7 +33,7 @@ export class SessionTable {
   readonly #isOutOfOrder = signal(false);
   readonly #next = signal<string | undefined>(undefined);
   readonly #touched = new Set<string>();
-  /** First page; further ones and single sessions are fetched beside it. */
+  /** First page. Further pages and single sessions are fetched separately. */
   readonly #first: ListStore<SessionPage>;
 
   readonly sessions = computed(() => {

@@ -70,7 +70,7 @@ export function SessionsPage({ app }: { readonly app: App }) {
       notices={
         table.isOutOfOrder.value && (
           <Banner tone="neutral">
-            <p>There is newer activity: this list is not in order any more.</p>
+            <p>Newer activity exists: this list is no longer in order.</p>
             <button
               type="button"
               onClick={() => {

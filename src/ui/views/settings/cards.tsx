@@ -107,7 +107,7 @@ function Card({ title, children }: { readonly title: string; readonly children: 
   );
 }
 
-/** Begins a log-in at an MCP server, then links to its address: a click of the user opens it. */
+/** Starts a log-in at an MCP server, then shows its address as a link for the user. */
 function LogIn({ app, server }: { readonly app: App; readonly server: string }) {
   const url = useSignal<string | null>(null);
   const begin = () =>

@@ -11,9 +11,9 @@ export interface FileCardProps {
   readonly decision: Decision;
   /** Whether another file is being reverted, or the changes are being read. */
   readonly isBusy: boolean;
-  /** Whether the changes can only be read. */
+  /** Whether the changes are read-only. */
   readonly isFixed: boolean;
-  /** Whether the chosen call has changed this file. */
+  /** Whether the selected call has changed this file. */
   readonly isCurrent: boolean;
   /** Whether the change is shown initially. */
   readonly isOpenAtFirst: boolean;

@@ -19,7 +19,7 @@ import { FileCard } from './file-card.tsx';
 export interface ChangesProps {
   readonly conversation: Conversation;
   readonly threadId: string;
-  /** Turn that is shown, and call whose file is marked; without a turn: the whole thread. */
+  /** Shown turn, and the call whose file is marked. Without a turn: the whole thread. */
   readonly cursor: Cursor;
 }
 
@@ -58,7 +58,7 @@ interface BodyProps {
   readonly conversation: Conversation;
   readonly threadId: string;
   readonly turnId: string | undefined;
-  /** File of the chosen call. */
+  /** File of the selected call. */
   readonly path: string | undefined;
 }
 
@@ -128,11 +128,11 @@ interface FilesProps {
   readonly diff: FileDiff;
   readonly hasTurn: boolean;
   readonly path: string | undefined;
-  /** The changes can be read only: no agent server runs. */
+  /** The changes are read-only, because no agent server is running. */
   readonly isFixed: boolean;
 }
 
-/** Whether a path of a call names a file of the diff: models write absolute paths, too. */
+/** Whether the path in a call is a file of the diff. Models may also write absolute paths. */
 const isFile = (path: string | undefined, file: string): boolean =>
   path !== undefined && (path === file || path.endsWith(`/${file}`) || path === `./${file}`);
 

@@ -128,7 +128,7 @@ export class Conversation {
     return this.#unsent;
   }
 
-  /** Whether the changes of turns are stored. */
+  /** Whether the server stores the changes of turns. */
   get hasFiles(): ReadonlySignal<boolean> {
     return this.#hasFiles;
   }
@@ -138,12 +138,12 @@ export class Conversation {
     return this.#canUndo;
   }
 
-  /** Key of the call at the moment that is shown. */
+  /** Key of the call at the shown moment. */
   get chosen(): ReadonlySignal<string | null> {
     return this.#chosen;
   }
 
-  /** Has every lens show a call that the user has pressed. Without an open lens nothing follows. */
+  /** Shows a pressed call in every lens. Has no effect while no lens is open. */
   choose({ key, turnId, callId, startedAt }: ToolRow): void {
     const { router } = this.#app;
     if (router.route.peek().query['lens'] === undefined) return;
@@ -151,7 +151,7 @@ export class Conversation {
     router.set({ turn: turnId, call: callId, at: String(Date.parse(startedAt)) });
   }
 
-  /** Shows the call of an address; null: none. */
+  /** Shows the call in the address; null: no call. */
   async show(call: { readonly turn: string; readonly call: string } | null): Promise<void> {
     const key = call && keyOfCall(call.turn, call.call);
     if (key === this.#chosen.peek()) return;
@@ -170,7 +170,7 @@ export class Conversation {
     return this.#notice;
   }
 
-  /** Number of times that this tab has asked for the end: with each message. */
+  /** Counter of requests to scroll to the end, one for each sent message. */
   get sent(): ReadonlySignal<number> {
     return this.#sent;
   }
@@ -180,7 +180,7 @@ export class Conversation {
     return this.#restores;
   }
 
-  /** Files that the last undo of this tab has restored, until they are changed again or a message is sent. */
+  /** Files that the last undo in this tab restored. Cleared by a redo or the next message. */
   get restored(): ReadonlySignal<Restored | null> {
     return this.#restored;
   }

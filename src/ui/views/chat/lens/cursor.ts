@@ -1,6 +1,6 @@
 import type { Route, To } from '../../../app/router.ts';
 
-/** Views of a conversation beside its messages, each with its key. */
+/** Views of a conversation beside its messages, with their keys. */
 export const lenses = {
   changes: { title: 'Changes', key: 'c' },
   trace: { title: 'Trace', key: 't' },
@@ -11,7 +11,7 @@ export const lenses = {
 export type LensName = keyof typeof lenses;
 export const lensNames = Object.keys(lenses) as readonly LensName[];
 
-/** Moment that the messages and every lens show; without a turn: the end of the conversation. */
+/** Moment in the messages and every lens. Without a turn: the end of the conversation. */
 export interface Cursor {
   readonly turn: string | undefined;
   /** Call of this turn. */
@@ -22,7 +22,7 @@ export interface Cursor {
 
 type Query = Route['query'];
 
-/** Open lens of an address: `?lens=trace&turn=turn_001&call=call_1&at=1764000000000`. */
+/** Parses the lens in an address: `?lens=trace&turn=turn_001&call=call_1&at=1764000000000`. */
 export const lensOf = ({ lens }: Query): LensName | null => lensNames.find((name) => name === lens) ?? null;
 
 export function cursorOf({ turn, call, at }: Query): Cursor {
@@ -30,18 +30,18 @@ export function cursorOf({ turn, call, at }: Query): Cursor {
   return { turn, call: turn === undefined ? undefined : call, at: Number.isFinite(ms) ? ms : undefined };
 }
 
-/** Parameters of the address for a moment. */
+/** Query parameters for a moment. */
 export const queryOf = ({ turn, call, at }: Partial<Cursor>): Record<'turn' | 'call' | 'at', string | undefined> => ({
   ...{ turn, call },
   at: at === undefined ? undefined : String(Math.round(at)),
 });
 
-/** Address of a conversation with a lens, at a moment. */
+/** Address of a conversation with a lens at a moment. */
 export const lensAt = (threadId: string, lens: LensName | null, cursor: Partial<Cursor> = {}): To => ({
   view: 'chat',
   path: [threadId],
   query: { lens: lens ?? undefined, ...queryOf(cursor) },
 });
 
-/** A changed part of the cursor that a lens has chosen; the messages follow it. */
+/** Applies a change of the cursor by a lens. The messages follow. */
 export type MoveTo = (cursor: Partial<Cursor>) => void;

@@ -1,4 +1,4 @@
-/** Lenses of a conversation: its changes, its trace, its states and its events at one moment. */
+/** Lenses of a conversation: changes, trace, states and events at one moment. */
 import { computed, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { App } from '../../../app/app.ts';
@@ -23,10 +23,10 @@ export { Scrubber } from './scrubber.tsx';
 export interface OpenLens {
   readonly trace: Trace;
   readonly cursor: ReadonlySignal<Cursor>;
-  /** Moment of the cursor: of a call the beginning of its run, which its message does not know; undefined: the end. */
+  /** Moment of the cursor. For a call, the start of its run, which only the trace knows. Undefined: the end. */
   readonly at: ReadonlySignal<number | undefined>;
   readonly moveTo: MoveTo;
-  /** Returns a function that ends it. */
+  /** Starts to follow the cursor. Returns a function that stops this. */
   start(): () => void;
 }
 
@@ -60,7 +60,7 @@ interface LensProps {
 
 const fetchStates = () => import('./turn-states.tsx');
 
-/** The chosen lens. */
+/** Selected lens. */
 export function Lens({ app, conversation, threadId, lens, open }: LensProps) {
   const { trace, cursor } = open;
   const bodies = useMemo(() => createBodies(app, threadId), [app, threadId]);
@@ -91,7 +91,7 @@ function States({ app, conversation, threadId, open: { cursor, at } }: Omit<Lens
   );
   if (!hasActors) {
     return (
-      <Empty title="The states of this turn are not held">
+      <Empty title="The states of this turn are not available">
         <p>Charts come from a running agent server. Trace and Raw are stored.</p>
       </Empty>
     );

@@ -12,12 +12,12 @@ import { workOf } from './work-strip.tsx';
 
 interface ScrubberProps {
   readonly trace: Trace;
-  /** Moment that is shown; undefined: the end. */
+  /** Shown moment; undefined: the end. */
   readonly at: number | undefined;
   readonly moveTo: MoveTo;
 }
 
-/** The strip of the conversation as a slider over time; its steps are the beginnings of bars. */
+/** Strip of the conversation as a slider over time. Its steps are the starts of bars. */
 export function Scrubber({ trace, at: shown, moveTo }: ScrubberProps) {
   const strip = useMemo(
     () =>
@@ -81,10 +81,10 @@ export function Scrubber({ trace, at: shown, moveTo }: ScrubberProps) {
   );
 }
 
-/** Last bar of a turn that has begun at a moment. */
+/** Last bar of a turn that started before or at a moment. */
 const barAt = ({ children }: Turn, at: number): Span | undefined => children.findLast(({ start }) => start <= at);
 
-/** Cursor at a moment of a turn, with the call that runs then. */
+/** Cursor at a moment of a turn, with the call that was running. */
 function momentOf(turn: Turn, at: number): Cursor {
   const bar = barAt(turn, at);
   const isCall = bar?.kind === 'tool' && at <= (bar.end ?? at);

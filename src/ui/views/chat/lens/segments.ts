@@ -1,25 +1,25 @@
 import type { Segment } from '../../../parts/state-strip.tsx';
 import { isTurn, type Span, type TraceModel, type Turn } from '../../sessions/trace/model.ts';
 
-/** One turn on the strip of a conversation: the time between turns has no place there. */
+/** One turn on the strip of a conversation, which leaves out the time between turns. */
 export interface Stretch {
   readonly turn: Turn;
-  /** Place of its beginning, in milliseconds of work. */
+  /** Offset of its start, in milliseconds of work. */
   readonly from: number;
   readonly ms: number;
 }
 
-/** Time of all turns, one after the other. */
+/** Total time of all turns. */
 export interface Strip {
   readonly stretches: readonly Stretch[];
   readonly totalMs: number;
   readonly segments: readonly Segment[];
 }
 
-/** Parts of the strip that are narrower than this share belong to the part before them. */
+/** Minimum share of a part of the strip. A smaller part is merged with the part before it. */
 const leastShare = 1 / 240;
 
-/** @param now end of open turns, milliseconds since the epoch */
+/** @param now end of open turns, in milliseconds since the epoch */
 export function stripOf(model: TraceModel, now: number): Strip {
   const stretches: Stretch[] = [];
   let totalMs = 0;
@@ -40,7 +40,7 @@ export function stripOf(model: TraceModel, now: number): Strip {
 
 type Part = Pick<Segment, 'kind'> & { readonly ms: number };
 
-/** Work of one turn, in the order of time: a wait for a person before a call, a call before the model. */
+/** Work of one turn in order of time. Where parts overlap, a wait for the user hides a call, and a call hides the model. */
 function partsOf(turn: Turn, ms: number): Part[] {
   const until = turn.start + ms;
   const timesOf = (isOne: (span: Span) => boolean) =>
@@ -68,13 +68,13 @@ function joined(parts: readonly Part[], totalMs: number): Segment[] {
   return merged.map(({ kind, ms }) => ({ kind, share: totalMs === 0 ? 0 : ms / totalMs }));
 }
 
-/** Place of a moment on the strip; between two turns: the end of the one before. */
+/** Offset of a moment on the strip. Between two turns: the end of the earlier turn. */
 export function placeOf({ stretches, totalMs }: Strip, at: number): number {
   const stretch = stretches.findLast(({ turn }) => turn.start <= at);
   return stretch ? stretch.from + Math.min(stretch.ms, at - stretch.turn.start) : at === Infinity ? totalMs : 0;
 }
 
-/** Turn and moment at a place of the strip. */
+/** Turn and moment at an offset of the strip. */
 export function momentAt(
   { stretches }: Strip,
   place: number,
@@ -83,7 +83,7 @@ export function momentAt(
   return stretch && { turn: stretch.turn, at: stretch.turn.start + Math.min(stretch.ms, place - stretch.from) };
 }
 
-/** Beginnings of all bars, in the order of time: the steps of the keys. */
+/** Starts of all bars in order of time: the steps of the arrow keys. */
 export function stopsOf({ stretches }: Strip): readonly number[] {
   const starts = stretches.flatMap(({ turn }) => [turn.start, ...turn.children.map(({ start }) => start)]);
   return [...new Set(starts)].sort((a, b) => a - b);

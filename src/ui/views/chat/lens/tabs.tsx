@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks';
 import type { App } from '../../../app/app.ts';
 import { cursorOf, type LensName, lensAt, lenses, lensNames } from './cursor.ts';
 
-/** Id of the part that the chosen tab controls. */
+/** Id of the panel that the selected tab controls. */
 export const lensId = 'lens';
 
 interface TabsProps {
@@ -12,7 +12,7 @@ interface TabsProps {
   readonly names: readonly LensName[];
 }
 
-/** Choice of the lens; the chosen one again closes it. */
+/** Tabs of the lenses. A press on the selected tab closes the lens. */
 export function LensTabs({ app, threadId, lens, names }: TabsProps) {
   const open = (name: LensName) => {
     const { query } = app.router.route.peek();

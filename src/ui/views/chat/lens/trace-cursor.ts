@@ -3,7 +3,7 @@ import { isTurn, type Span, type TraceModel, type Turn } from '../../sessions/tr
 import type { Trace } from '../../sessions/trace/store.ts';
 import type { Cursor, MoveTo } from './cursor.ts';
 
-/** Bar of a trace at a moment: the call, the bar that begins then, or the last one before it. */
+/** Bar of a trace at a moment: the call, the bar that starts then, or the last bar before. */
 export function spanAt(model: TraceModel, { turn: turnId, call, at }: Cursor): Span | undefined {
   const turn = model.roots.find((root): root is Turn => isTurn(root) && root.turnId === turnId);
   if (!turn) return undefined;
@@ -16,7 +16,7 @@ export function spanAt(model: TraceModel, { turn: turnId, call, at }: Cursor): S
   return children.find(({ start }) => start === at) ?? children.findLast(({ start }) => start <= at) ?? turn;
 }
 
-/** Id of the selection at a moment: in the list of events, the event itself. */
+/** Id of the selection at a moment. In the list of events, this is the event itself. */
 function idAt(trace: Trace, cursor: Cursor): number | undefined {
   const { turn, call, at } = cursor;
   const span = spanAt(trace.model.peek(), cursor);
@@ -35,9 +35,9 @@ function cursorAt(trace: Trace, id: number): Cursor | undefined {
   return { turn: turn.turnId, call: span.callId, at: event?.at ?? span.start };
 }
 
-/** Has the selection of a trace follow the cursor, and the cursor the selection. Returns a function that ends this. */
+/** Synchronizes the selection of a trace with the cursor. Returns a function that stops this. */
 export function followCursor(trace: Trace, cursor: ReadonlySignal<Cursor>, moveTo: MoveTo): () => void {
-  /** Selection that the cursor has caused. */
+  /** Last selection that the cursor caused. */
   let caused: number | undefined;
   const stopReading = effect(() => {
     trace.version.value;

@@ -9,7 +9,7 @@ import { List } from '../../sessions/trace/list.tsx';
 import type { Trace } from '../../sessions/trace/store.ts';
 import { Waterfall } from '../../sessions/trace/waterfall.tsx';
 
-/** Commands of the whole page of a trace that would change another part of a conversation. */
+/** Commands of the trace page that are disabled in a lens, because they would affect other parts of a conversation. */
 const notHere = /^trace\.(?:view\.|close$|pause$|filter$)/;
 
 interface TraceLensProps {
@@ -19,7 +19,7 @@ interface TraceLensProps {
   readonly threadId: string;
 }
 
-/** Trace of a conversation: as a tree, or every event of it. */
+/** Trace of a conversation, as a tree or as a list of all events. */
 export function TraceLens({ app, trace, bodies, threadId }: TraceLensProps) {
   const part = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -38,7 +38,7 @@ export function TraceLens({ app, trace, bodies, threadId }: TraceLensProps) {
   return (
     <div class="trace in-lens" ref={part}>
       <p class="about quiet">
-        {state.is === 'failed' && `${state.message} It is tried again. `}
+        {state.is === 'failed' && `${state.message} Retrying. `}
         <a href={href({ view: 'sessions', path: [threadId] })}>Filter, export and read the whole trace</a>
       </p>
       <div class={`trace-body ${trace.selectedId.value === undefined ? '' : 'with-detail'}`}>

@@ -14,13 +14,13 @@ import { everything } from '../../actors/tree-rows.ts';
 interface TurnStatesProps {
   readonly app: App;
   readonly threadId: string;
-  /** Turn that is shown. */
+  /** Shown turn. */
   readonly turn: ReadonlySignal<string | undefined>;
   /** Moment, in milliseconds since the epoch; undefined: the present. */
   readonly at: ReadonlySignal<number | undefined>;
 }
 
-/** Chart of a turn at a moment: its states, and the path that it took to them. */
+/** Chart of a turn at a moment: its states and the path to them. */
 export default function TurnStates({ app, threadId, turn, at }: TurnStatesProps) {
   const [store, setStore] = useState<Store | null>(null);
   useEffect(() => {
@@ -31,7 +31,7 @@ export default function TurnStates({ app, threadId, turn, at }: TurnStatesProps)
   return store ? <Shown store={store} turn={turn.value} /> : <Skeleton />;
 }
 
-/** Link of the actors to the cursor of a conversation: nothing here is written to the address. */
+/** Links the actors to the cursor of a conversation. Writes nothing to the address. */
 function linkTo(
   threadId: string,
   turn: ReadonlySignal<string | undefined>,
@@ -65,8 +65,11 @@ function Shown({ store, turn }: { readonly store: Store; readonly turn: string |
   if (!store.isLoaded.value) return <Skeleton />;
   if (!actor || !chart) {
     return (
-      <Empty title={turn === undefined ? 'No turn has begun' : 'The states of this turn are not held'}>
-        <p>The agent server holds the states of its latest turns, until it is restarted. Trace and Raw are stored.</p>
+      <Empty title={turn === undefined ? 'No turn has started' : 'The states of this turn are not available'}>
+        <p>
+          The agent server stores the states of its latest turns only until it restarts. Trace and Raw are still
+          available.
+        </p>
       </Empty>
     );
   }

@@ -8,14 +8,14 @@ import { eventPageOf } from '../../sessions/event-page.ts';
 import type { Conversation } from '../data/conversation.ts';
 import { lensAt } from './cursor.ts';
 
-/** Sums of a conversation, as every list has them. */
+/** Sums of a conversation, from the list of conversations. */
 export const workOf = ({ turnDurationMs, toolDurationMs, approvalWaitMs }: DashboardSession): Work => ({
   totalMs: turnDurationMs,
   toolMs: toolDurationMs,
   waitMs: approvalWaitMs,
 });
 
-/** Shares of the time of a conversation that has an ended turn; a press opens its trace. */
+/** Time shares of a conversation with an ended turn. A press opens its trace. */
 export function WorkStrip({ app, conversation }: { readonly app: App; readonly conversation: Conversation }) {
   const session = useSignal<DashboardSession | undefined>(undefined);
   const { threadId, transcript } = conversation;

@@ -40,7 +40,7 @@ export function draftActs(app: App, api: ReviewApi, reload: () => void) {
   return {
     setStatus: ({ findingId, title }: ReviewFinding, status: ReviewFinding['status']) =>
       andReload(api.editFinding(findingId, { status }), `“${title}” is ${status}.`),
-    /** Leaves the other findings out of the review. Resolves with false when one could not be changed. */
+    /** Skips all other findings. Resolves with false if a finding could not be changed. */
     only: (findings: readonly ReviewFinding[], chosen: ReviewFinding) => {
       const work = async () => {
         for (const each of findings) {

@@ -38,7 +38,7 @@ export function Draft({ app, item, draft, acts }: DraftProps) {
   const publish = async (override: boolean, summary = draft.summary) => {
     close();
     const fault = summary === draft.summary ? null : await acts.saveSummary(draft, summary);
-    // Nothing is published with a summary that another user has just changed.
+    // Never publishes a summary that another user has just changed.
     if (fault) app.toast({ text: fault.message, tone: 'danger' });
     if (fault !== null) return;
     const result = await acts.publish(draft, override);

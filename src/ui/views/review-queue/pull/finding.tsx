@@ -22,7 +22,7 @@ export interface FindingProps {
   readonly acts: DraftActs;
   readonly onChoose: () => void;
   readonly onEdit: (isEditing: boolean) => void;
-  /** Publishes this finding and no other; absent: there is no other. */
+  /** Publishes only this finding. Absent: there is no other finding. */
   readonly onOnly: (() => void) | undefined;
 }
 

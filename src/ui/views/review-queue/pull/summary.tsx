@@ -8,7 +8,7 @@ interface SummaryProps {
   readonly acts: DraftActs;
 }
 
-/** Most characters of a summary. */
+/** Maximum length of a summary. */
 export const maxSummary = 20_000;
 
 /** Summary of the review. */

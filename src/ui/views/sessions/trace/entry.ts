@@ -26,7 +26,7 @@ export interface TraceEntry {
   readonly costUsd: number;
   /** Model of a request. */
   readonly model: string | undefined;
-  /** A rule decided an approval, without a question to a user. */
+  /** Whether a rule decided the approval without asking the user. */
   readonly isByRule: boolean;
 }
 

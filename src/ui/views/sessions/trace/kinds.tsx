@@ -18,10 +18,10 @@ export const kindWords: Readonly<Record<SpanKind, string>> = {
 
 const firstLine = (text: string): string => text.trim().split('\n', 1)[0] ?? '';
 
-/** Most calls that the row of a round names. */
+/** Maximum number of calls named in the row of a round. */
 const namedCalls = 2;
 
-/** Words of a call as in its conversation. Arguments that were cut are closed first. */
+/** Label of a call, as in its conversation. Completes truncated JSON arguments first. */
 function callWords({ tool = '', text }: Span): { readonly verb: string; readonly target: string } {
   if (!text.startsWith('{')) return { ...wordsOf({ tool, argumentsText: '' }), target: text };
   const { verb, target } = wordsOf({ tool, argumentsText: text });
@@ -29,7 +29,7 @@ function callWords({ tool = '', text }: Span): { readonly verb: string; readonly
   return { verb, target: whole || text.replace(/^\{"\w+":\s*"?|"?\}$/g, '') };
 }
 
-/** Words behind the name of a row: the target of a call as in its conversation, the calls of a round, else its text. */
+/** Text after the name of a row: the target of a call as in its conversation, the calls of a round, or the text of the row. */
 export function detailOf(span: Span): string {
   if (span.kind === 'tool') return callWords(span).target || span.outcome;
   if (isRound(span)) {

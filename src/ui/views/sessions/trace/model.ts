@@ -1,6 +1,6 @@
 import { isFailed, type TraceEntry } from './entry.ts';
 
-/** Kind of a bar. `moment`: it has a time and no length. `round` and `calls` are made of other bars. */
+/** Kind of a bar. A `moment` has a time and no duration. `round` and `calls` consist of other bars. */
 export type SpanKind =
   | 'turn'
   | 'round'
@@ -38,7 +38,7 @@ export interface Span {
   tokens: number;
   /** Sum of the known costs, in US dollars. */
   costUsd: number;
-  /** A rule decided about the call. */
+  /** Whether a rule decided about the call. */
   isByRule: boolean;
   /** Index among the shown rows; -1: not shown. */
   row: number;

@@ -9,7 +9,7 @@ export interface Showing {
   readonly found: TextMatches;
   /** Also show rows that do not match, but fainter. */
   readonly isDimmed: boolean;
-  /** Bars that are folded, or opened if they are folded at first, by `foldKey`. */
+  /** Keys (`foldKey`) of bars whose fold state differs from the default. */
   readonly folded: ReadonlySet<string>;
   readonly now: number;
 }
@@ -21,7 +21,7 @@ export interface SpanRows {
   readonly matchCount: number;
 }
 
-/** Columns by which the bars of a parent can be sorted; `start`: the order in which they began. */
+/** Columns by which the bars of a parent can be sorted; `start`: by start time. */
 export const sortColumns = ['start', 'took', 'tokens', 'cost'] as const;
 export type SortColumn = (typeof sortColumns)[number];
 
@@ -30,7 +30,7 @@ export function spanRows(model: TraceModel, showing: Showing): SpanRows {
   return rowsOf(model, showing, (span) => (isTurn(span) ? span.children : []));
 }
 
-/** Bars as a tree: a turn, its rounds, their requests and calls. */
+/** Bars as a tree: turns, rounds, requests and calls. */
 export function treeRows(model: TraceModel, tree: TraceTree, showing: Showing, sort: SortColumn = 'start'): SpanRows {
   for (const root of model.roots) if (isTurn(root)) tree.read(root);
   const below = (span: Span) => tree.childrenOf(span);
@@ -48,7 +48,7 @@ function rowsOf(model: TraceModel, showing: Showing, childrenOf: (span: Span) =>
   const rows: Span[] = [];
   const matching = terms.length > 0 ? new Set<Span>() : undefined;
   const around = new Set<Span>();
-  /** Whether a bar or one below it matches. */
+  /** Whether a bar or one of its descendants matches. */
   const search = (span: Span): boolean => {
     const isOne = !isGroup(span) && matchesSpan(terms, span, found, now);
     if (isOne) matching?.add(span);
@@ -70,7 +70,7 @@ function rowsOf(model: TraceModel, showing: Showing, childrenOf: (span: Span) =>
   return { rows, matching, matchCount: matching ? matching.size : rows.length };
 }
 
-/** Whether the bars below one are hidden. A filter shows matching bars wherever they are. */
+/** Whether the descendants of a bar are hidden. A filter also shows matching bars in folded parents. */
 export function isFolded({ folded, terms }: Pick<Showing, 'folded' | 'terms'>, span: Span): boolean {
   const isAtFirst = isFoldedAtFirst(span);
   return folded.has(foldKey(span)) ? !isAtFirst : isAtFirst && terms.length === 0;

@@ -25,7 +25,7 @@ interface AddressedState {
 /**
  * State of one session's page, and the actions of its user.
  *
- * @param shown layout of a part of another page, which has the address for itself; absent: the address has the state
+ * @param shown layout as a part of another page, which uses the address itself; absent: the address stores the state
  */
 export function createTrace(app: App, sessionKey: string, shown?: TraceView) {
   const loader = new TraceLoader(app, sessionKey);
@@ -91,7 +91,7 @@ export function createTrace(app: App, sessionKey: string, shown?: TraceView) {
     selectedId.value = span && (span.id > 0 ? span.id : span.endId);
   }
 
-  /** Opens the bars around one. */
+  /** Unfolds the ancestors of a bar. */
   function unfoldAround(span: Span): void {
     const around = view.peek() === 'waterfall' ? tree.peek().parentOf(span) : span.turn;
     if (!around) return;

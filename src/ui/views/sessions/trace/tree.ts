@@ -1,25 +1,25 @@
 import { isTurn, type Span, type Turn } from './model.ts';
 
-/** A bar made of others: a round of a turn, or a run of equal calls. */
+/** Bar that consists of others: a round of a turn, or a run of equal calls. */
 interface Group extends Span {
   readonly children: Span[];
 }
 
-/** A request with everything until the next one. */
+/** A request and all bars until the next request. */
 interface Round extends Group {
   readonly kind: 'round';
   readonly number: number;
 }
 
-/** Equal calls in a row, from this number on, are one row. */
+/** Minimum number of consecutive equal calls that share one row. */
 const runLength = 4;
 
-/** Bars directly below each bar of a turn, and the bar above each; made again whenever the bars of the turn have changed. */
+/** Children and parent of each bar of a turn. Rebuilt whenever the bars of the turn change. */
 export class TraceTree {
   readonly #children = new Map<Span, readonly Span[]>();
   readonly #parents = new Map<Span, Span>();
   readonly #groups = new Map<number, Span>();
-  /** Bars of the turns that have ended, when they were read. */
+  /** Bars of ended turns at the last read. */
   readonly #done = new Map<Turn, number>();
 
   /** Reads a turn again, unless it has ended and is unchanged. */
@@ -37,7 +37,7 @@ export class TraceTree {
     return this.#parents.get(span);
   }
 
-  /** A group by its id, which is half a step behind that of its first event. */
+  /** Returns a group by its id, which is half a step after the id of its first event. */
   groupOf(id: number): Span | undefined {
     return this.#groups.get(id);
   }
@@ -86,7 +86,7 @@ export class TraceTree {
   }
 }
 
-/** Bars of a turn without the approvals that a rule gave: each is a mark on its call. */
+/** Bars of a turn, without approvals by a rule, which are marks on their calls. */
 function callsOf({ children }: Turn): Span[] {
   const ruled = new Set(
     children.flatMap(({ kind, isByRule, callId }) => (kind === 'approval' && isByRule ? callId : [])),
@@ -95,7 +95,7 @@ function callsOf({ children }: Turn): Span[] {
   return children.filter(({ kind, isByRule }) => kind !== 'approval' || !isByRule);
 }
 
-/** A request that follows an answered one, or thinking and text after a call: the event of their request comes last. */
+/** Whether a bar starts a round: a request after an answered one, or thinking or text after a call, whose request event comes last. */
 function beginsRound({ kind }: Span, { children }: Round): boolean {
   if (kind === 'request') return children.some((each) => each.kind === 'request' && each.state === 'done');
   return (kind === 'thinking' || kind === 'response') && children.some((each) => each.kind === 'tool');
@@ -107,11 +107,11 @@ const newRound = (first: Span, turn: Turn, number: number): Round => ({
   ...{ callId: undefined, text: '', outcome: '', isByRule: false },
 });
 
-/** Takes thinking and text out that lie within a request, and hands them to `put` with it. */
+/** Removes thinking and text inside a request, and passes both to `put` with the request. */
 function insideRequests(spans: readonly Span[], put: (request: Span, parts: readonly Span[]) => void): Span[] {
   const rows: Span[] = [];
   const inside = new Map<Span, Span[]>();
-  // Times are rounded: thinking may seem to begin before its request.
+  // Times are rounded, so thinking may seem to start before its request.
   let request = spans.find(({ kind }) => kind === 'request');
   for (const span of spans) {
     if (span.kind === 'request') request = span;
@@ -124,7 +124,7 @@ function insideRequests(spans: readonly Span[], put: (request: Span, parts: read
   return rows;
 }
 
-/** Time, tokens and money of a group. */
+/** Time, tokens and cost of a group. */
 function sum(group: Span, children: readonly Span[]): void {
   const isOpen = children.some(({ end }) => end === undefined);
   const requests = children.filter(({ kind }) => kind === 'request');
@@ -137,11 +137,11 @@ function sum(group: Span, children: readonly Span[]): void {
 }
 
 export const isRound = (span: Span): span is Round => span.kind === 'round';
-/** Whether a bar is made of others, and so has no event of its own. */
+/** Whether a bar consists of others, and therefore has no event. */
 export const isGroup = (span: Span): span is Group => isRound(span) || span.kind === 'calls';
 
-/** Name of a bar among the folded ones. */
+/** Key of a bar for its fold state. */
 export const foldKey = (span: Span): string => (isTurn(span) ? span.turnId : `${span.turn?.turnId ?? ''}/${span.id}`);
 
-/** Whether a bar is folded until it is opened: the parts of a request, and equal calls. */
+/** Whether a bar is folded by default: parts of a request, and equal calls. */
 export const isFoldedAtFirst = ({ kind }: Span): boolean => kind === 'request' || kind === 'calls';

@@ -15,10 +15,10 @@ import { placeIn, type Range, ticks, zoomed } from './scale.ts';
 import type { Trace } from './store.ts';
 import { useTail } from './tail.tsx';
 
-/** Least width of the list, in CSS pixels, that has room for a bar beside its name. */
+/** Minimum width of the list in CSS pixels for bars beside the names. */
 const wideFrom = 640;
 
-/** A tree: turns, their rounds, and the requests and calls of these, over one axis of time. */
+/** Tree of turns, rounds, requests and calls on one time axis. */
 export function Waterfall({ app, trace }: { readonly app: App; readonly trace: Trace }) {
   const { rows, matching } = trace.spans.value;
   const range = trace.range.value;
@@ -36,7 +36,7 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
     >
       <Minimap trace={trace} />
       <VirtualList
-        // The list knows the height of its rows from its beginning on.
+        // The list needs the height of its rows before its first render.
         key={rowHeight}
         {...tail.props}
         label="Turns, rounds and calls"
@@ -99,7 +99,7 @@ function foldOf(trace: Trace, span: Span | undefined): void {
   if (span && hasParts(trace, span)) trace.fold(span);
 }
 
-/** Left and right, as in every tree: fold, unfold, to the parent. */
+/** Left and right keys, as in every tree: fold, unfold, select the parent. */
 function foldKey(trace: Trace, event: KeyboardEvent, rows: readonly Span[], index: number): boolean {
   const span = rows[index];
   if (!span || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return false;
@@ -233,7 +233,7 @@ interface SortHeaderProps {
   readonly title: string;
 }
 
-/** Sorts the bars of each parent, the largest first; again: in the order of time. */
+/** Sorts the bars of each parent, largest first. A second press restores the order of time. */
 function SortHeader({ trace, column, title }: SortHeaderProps) {
   const isSorted = trace.sort.value === column;
   return (
