@@ -79,7 +79,7 @@ export async function openDashboard(
           if (method === 'thread/deleted') listener(params.threadId);
         }),
       automations: assembly.automations,
-      // Without a token, any user of this machine reads the page.
+      // Without a token, any user of this machine can read the page.
       logIn: Auth === 'none' ? undefined : (server) => assembly.mcp.login(server),
       conversations: conversationsOf(parts),
       recentLog: parts.recentLog,

@@ -89,9 +89,9 @@ export class McpServices {
   }
 
   /**
-   * The input itself, at once, when it names no prompt and no resource of a server, or may name none. @throws AgentError mcpReferenceFailed
+   * Returns the input unchanged if it names no prompt or resource of a server, or is not allowed to. @throws AgentError mcpReferenceFailed
    *
-   * @param mayRefer asked only where there are servers
+   * @param mayRefer whether references are allowed; called only if servers exist
    */
   resolve(input: readonly InputPart[], mayRefer: () => boolean): readonly InputPart[] | Promise<readonly InputPart[]> {
     return this.#loaded && mayRefer() ? this.#loaded.resolve(input) : input;

@@ -145,7 +145,7 @@ const indexes = `
   CREATE INDEX IF NOT EXISTS entriesSkipped ON entries (path, fromSeq, toSeq, size, target) WHERE kind = 'skipped';
 `;
 
-/** Address of a database that was closed: reading it puts no log beside it, which would look like that of a killed process. */
+/** Read-only URI of a closed database. Creates no log beside it, which would look like the log of a killed process. */
 function unchanged(file: string): URL {
   const address = pathToFileURL(file);
   address.searchParams.set('immutable', '1');
@@ -162,8 +162,8 @@ export class CheckpointDatabase {
   readonly #file: string;
 
   /**
-   * @param file in a directory that is this user's only
-   * @param readOnly opens an existing store and never changes it
+   * @param file path in a directory that only this user can access
+   * @param readOnly opens an existing store without changing it
    * @throws the error of SQLite, CheckpointError for a newer version or damage
    */
   constructor(file: string, { readOnly = false } = {}) {
@@ -193,7 +193,7 @@ export class CheckpointDatabase {
     }
   }
 
-  /** Version of the file; 0: new. @throws CheckpointError for a newer one */
+  /** Version of the file; 0 for a new file. @throws CheckpointError for a newer version */
   #checkVersion(): number {
     const found = Number(this.get('PRAGMA user_version')?.['user_version']);
     if (found > version) throw new CheckpointError('the checkpoints were made by a newer version');

@@ -83,7 +83,7 @@ export class EngineThread implements Engines {
     return (await this.#ask((id) => ({ id, kind: 'call', place, name, args }))) as CallResult<N>;
   }
 
-  /** Changes of turns in a store that no engine has open: writes nothing. @throws CheckpointError, Error */
+  /** Reads changes of turns from a store that no engine has open. Writes nothing. @throws CheckpointError, Error */
   async storedDiff(root: string, directory: string, request: DiffRequest): Promise<TurnDiff> {
     try {
       return (await this.#ask((id) => ({ id, kind: 'storedDiff', root, directory, request }))) as TurnDiff;
@@ -104,7 +104,7 @@ export class EngineThread implements Engines {
     await this.#rest();
   }
 
-  /** Ends the thread when it has no more work. */
+  /** Ends the worker thread when it is idle. */
   async #rest(): Promise<void> {
     if (this.#isKept || this.#open.size > 0 || this.#pending.size > 0) return;
     const worker = this.#worker;

@@ -43,7 +43,7 @@ export interface SavedRepositories {
   readonly contents: readonly string[];
 }
 
-/** The saved states of the repositories of a tree. */
+/** Saved states of a tree's repositories. */
 export type SavedStates = Pick<Repositories, 'root' | 'at'>;
 
 /** State of the repositories at a mark. @param saved column of the mark */

@@ -8,8 +8,8 @@ import { History } from './history.ts';
 import { stateAt } from './repositories.ts';
 
 /**
- * Changes of turns from the store of a tree that no engine has open. Writes nothing; a running turn has the changes of its
- * last mark.
+ * Reads changes of turns from the store of a tree that no engine has open. Writes nothing. For a running turn, returns the changes
+ * up to its last mark.
  *
  * @throws CheckpointError, the error of SQLite
  */

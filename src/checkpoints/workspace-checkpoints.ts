@@ -286,7 +286,7 @@ export class WorkspaceCheckpoints {
 }
 
 /**
- * Changes of a turn, or of all turns of a thread, in the store of a workspace whose agent server is down.
+ * Reads the changes of a turn, or of all turns of a thread, from the store of a workspace whose agent server is down.
  *
  * @param directory of all trees. @throws CheckpointError, Error
  */

@@ -28,7 +28,7 @@ export interface CommandSpec {
   /** First sentence: for the list of commands. The rest: for the help of the command. */
   readonly describe: readonly string[];
   readonly argument?: ArgumentSpec;
-  /** Option whose value may also be given as a second argument. */
+  /** Option whose value can also be the second argument. */
   readonly second?: OptionSpec;
   readonly options: readonly OptionSpec[];
   /** Arguments after the program's name. */

@@ -5,7 +5,7 @@ import { readWorkspaceSettings } from './read-layer.ts';
 import type { Config } from './schema.ts';
 import { requestedSettings, type TrustPlace, trustWorkspace, workspaceTrust } from './trust.ts';
 
-/** Whether an external agent does the turns of a workspace. */
+/** Whether an external agent runs the turns of a workspace. */
 export const isDelegated = ({ Kind, Name, Command }: Config['Agent']): boolean =>
   Kind === 'acp' || (Kind === '' && (Name !== '' || Command.length > 0));
 

@@ -142,6 +142,6 @@ export function staticAnswers(
   return answers;
 }
 
-/** Routes of `staticAnswers`; every other path is 404. */
+/** Routes of `staticAnswers`; every other path returns 404. */
 export const staticFiles = (directory: string): Route<undefined>[] =>
   [...staticAnswers(directory)].map(([path, handler]) => ({ method: 'GET', path, handler }));

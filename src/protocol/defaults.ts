@@ -152,7 +152,7 @@ export const defaults = {
     /** Events of deleted sessions that one step removes, and the pause after it. */
     traceSweepEvents: 500,
     traceSweepPauseMs: 10,
-    /** Time after the end of a turn in which the search index waits for more turns. */
+    /** Delay of the search index after the end of a turn, so that one commit covers several turns. */
     textIndexMs: 1_000,
     /** Wait for another writer of the database. Holding the workspace's lock, the server should be the only one. */
     storeBusyMs: 500,

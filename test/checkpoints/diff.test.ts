@@ -117,7 +117,7 @@ t.test('of many paths a restore and its refusal name the first, and count all', 
   t.same([forced.restored.length, forced.kept.length], [200, 200]);
 });
 
-t.test('the changes of a store that no engine has open are the same, and reading them changes nothing', async (t) => {
+t.test('reading the changes of a closed store returns the same changes and writes nothing', async (t) => {
   const place = bench(t);
   place.write('a.txt', 'one\n');
   const { turn, checkpoints } = checkpointsOf(t, place);
@@ -130,5 +130,5 @@ t.test('the changes of a store that no engine has open are the same, and reading
   const before = files();
   t.same(await stored(), expected);
   t.match(await storedChanges(place.stores, `${place.root}/elsewhere`, request), { files: [], diff: '' });
-  t.same(files(), before, 'no log beside it, which the next start would take for that of a killed process');
+  t.same(files(), before, 'no log is created, which the next start would mistake for the log of a killed process');
 });

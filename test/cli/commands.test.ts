@@ -206,7 +206,7 @@ async function withStandIn(t: Test) {
     if (url === '/v1/status') return sendJson(response, 200, statusOf(hub.baseUrl));
     if (url === '/v1/appservers') return sendJson(response, 200, [record]);
     if (url.startsWith('/v1/appservers/logs')) return void response.end('a line\n');
-    // A Hub of an earlier version: it has no list of threads, and no hosts.
+    // A Hub of an earlier version has neither a list of threads nor hosts.
     if (url.startsWith('/v1/threads') || url === '/v1/hosts') return sendJson(response, 404, notFound);
     if (url === '/v1/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -1,4 +1,4 @@
-/** The demo of the review backend as a newcomer starts it. */
+/** Starts the demo of the review backend like a new user. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { command, type Place } from './harness.ts';
 
-/** Runs a line that starts a demo, with a browser opener that only records. Resolves when the page was to be opened. */
+/** Runs a command line that starts a demo, with a browser opener that only records addresses. Resolves when the opener is called. */
 export async function startDemo(t: Test, place: Place, line: string) {
   const programs = join(place.root, 'programs');
   const opened = join(place.root, 'opened');
@@ -42,7 +42,7 @@ export async function startDemo(t: Test, place: Place, line: string) {
   return { child, ended, opened, said: () => ({ stdout, stderr }) };
 }
 
-/** The address in the file that the browser is given. */
+/** Address in the file that the opener receives. */
 export function addressIn(opened: string): URL {
   const file = fileURLToPath(readFileSync(opened, 'utf8').trim());
   return new URL(JSON.parse(/replace\((".*")\)/.exec(readFileSync(file, 'utf8'))?.[1] ?? '""'));

@@ -87,7 +87,7 @@ t.test('regression: the page of a workspace that gave up shows its report first,
   t.equal(await page.locator('.composer').count(), 0, 'regression: no message can be written there');
   await page.getByRole('tab', { name: 'Changes' }).click();
   await page.locator('.file-change', { hasText: 'kept.txt' }).getByText('a line that stays').first().waitFor();
-  t.equal(await page.getByRole('button', { name: /^(?:Keep|Revert|Undo)/ }).count(), 0, 'nothing can be changed');
+  t.equal(await page.getByRole('button', { name: /^(?:Keep|Revert|Undo)/ }).count(), 0, 'no button changes files');
   t.same(await axe(page), []);
   await page.getByRole('tab', { name: 'Trace' }).click();
   await page.getByRole('treegrid').getByText('kept.txt').first().waitFor();

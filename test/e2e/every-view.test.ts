@@ -1,4 +1,4 @@
-/** Every view of the served pages of the Hub and of a workspace: laptop and phone, light and dark, keyboard, zoom, no foreign request. */
+/** Checks every served view of the Hub and of a workspace: laptop, phone, light, dark, keyboard, zoom, no request to another origin. */
 import type { Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
@@ -45,12 +45,12 @@ async function open(page: Page, path: string): Promise<readonly string[]> {
   return [...new Set(links.flatMap((link) => (link ? [link.slice(2)] : [])))];
 }
 
-/** Views in the navigation of each page: a new one is checked once it has a row. */
+/** Views in the navigation of each page. A new view needs a row here. */
 const views = {
   workspace: ['actors', 'automations', 'chat', 'events', 'logs', 'overview', 'sessions', 'settings'],
   hub: ['actors', 'events', 'inbox', 'logs', 'now', 'overview', 'threads'],
 } as const;
-/** Views inside of views; `:thread` is a conversation that has ended. */
+/** Nested views; `:thread` is the id of an ended conversation. */
 const inner = {
   workspace: [
     'chat/:thread',

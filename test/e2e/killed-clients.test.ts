@@ -156,18 +156,18 @@ function chat() {
   return { run, heard };
 }
 
-/** The official MCP client, connected to the present agent server. */
+/** Official MCP client, connected to the current agent server. */
 async function mcpClient(): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' });
   const transport = new StreamableHTTPClientTransport(new URL(`${record.serviceStatus['api']?.url}/v1/mcp`), {
     requestInit: { headers: { authorization: `Bearer ${key}` } },
   });
-  // The library is typed for another module setting.
+  // The types of the library are for a different module setting.
   await client.connect(transport as never);
   return client;
 }
 
-/** Id of a task of an MCP client. */
+/** Starts a task of an MCP client. @returns its id */
 async function task(): Promise<string> {
   const client = await mcpClient();
   const call = client.experimental.tasks.callToolStream(
@@ -180,7 +180,7 @@ async function task(): Promise<string> {
   return value?.type === 'taskCreated' ? value.task.taskId : '';
 }
 
-/** State of a task, for a client that has just connected. */
+/** State of a task, read by a newly connected client. */
 async function stateOf(taskId: string) {
   const client = await mcpClient();
   try {
@@ -237,7 +237,7 @@ async function chatPage(): Promise<Page> {
 /** The request of the page's own turn: those of the other clients are shown, too. */
 const ownCard = (page: Page) => page.locator('.request-card', { hasText: 'sh effect.sh page' });
 
-t.test('turns of five clients live through kills of the agent server, of the Hub and of both', async (t) => {
+t.test('turns of five clients survive kills of the agent server, of the Hub and of both', async (t) => {
   const [agui, api] = [frontend(), chat()];
   let requests = [agui.run(), api.run()];
   const taskId = await task();
@@ -253,7 +253,7 @@ t.test('turns of five clients live through kills of the agent server, of the Hub
       requests = [agui.run(), api.run()];
       await eventually(isHalf, `half of two answers after the death of ${victim}`);
     }
-    t.match(await stateOf(taskId), { taskId, status: 'working' }, `${victim}: the task is known`);
+    t.match(await stateOf(taskId), { taskId, status: 'working' }, `${victim}: the task still exists`);
     const { threads } = (await hub.call('GET', '/v1/threads')).body as HubThreadList;
     t.same(
       threads.map(({ name }) => name).sort(),

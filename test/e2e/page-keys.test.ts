@@ -89,7 +89,7 @@ for (const [screen, width, height] of [
   );
 }
 
-t.test('a server that wants a log-in has a button, and the click on its address logs in', async (t) => {
+t.test('a server that requires a log-in has a button, and a click on the address logs in', async (t) => {
   const guarded = await GuardedServer.start(t);
   const hub = await startTestHub(t);
   const McpServers = { tracker: { transport: 'streamableHttp', url: guarded.url } };
@@ -98,7 +98,7 @@ t.test('a server that wants a log-in has a button, and the click on its address 
   await eventually(async () => {
     const { problems } = await hub.record(shop);
     return problems.some(({ code }) => code === 'mcpServerNeedsLogin') || undefined;
-  }, 'the server wants a log-in');
+  }, 'the server requires a log-in');
   const context = await browser.newContext({ reducedMotion: 'reduce' });
   t.teardown(() => context.close());
   context.setDefaultTimeout(120_000);
@@ -113,7 +113,7 @@ t.test('a server that wants a log-in has a button, and the click on its address 
   await eventually(async () => {
     const { problems } = await hub.record(shop);
     return problems.length === 0 || undefined;
-  }, 'the server needs no log-in any more');
+  }, 'the server no longer requires a log-in');
 });
 
 t.test('a refused request to log in does not repeat the key', async (t) => {

@@ -294,7 +294,7 @@ for (const screen of screens) {
     },
   );
 
-  t.test(`${screen.name}: one finding of three is published with three presses, and its summary follows`, async (t) => {
+  t.test(`${screen.name}: one of three findings and an edited summary are published with three presses`, async (t) => {
     const place = makePlace(t, 'oratorio-demo-test-');
     const demo = await startDemo(t, place, 'oratorio backend --demo --open');
     const { width, height } = screen;
@@ -319,7 +319,7 @@ for (const screen of screens) {
     const published = await (await fetch(address ?? '')).text();
     t.match(published, /One loop runs too far\./);
     t.match(published, /The loop runs one step too far/);
-    t.notMatch(published, /A query is built from text/, 'the others are left out');
+    t.notMatch(published, /A query is built from text/, 'the other findings are not published');
     t.ok(hand.presses <= 4);
     demo.child.kill('SIGINT');
     await demo.ended;

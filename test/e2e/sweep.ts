@@ -1,4 +1,4 @@
-/** Checks views of the served product: sizes of screen, zoom, light and dark, keyboard, motion, its real Content-Security-Policy. */
+/** Checks served views: screen sizes, zoom, light and dark, keyboard, motion, and the real Content-Security-Policy. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { type PageWatch, watchPages } from '../page-watch.ts';
@@ -8,9 +8,9 @@ const screens = [
   { width: 1_440, height: 900 },
   { width: 390, height: 844 },
 ] as const;
-/** A laptop whose user has zoomed to 200 %. */
+/** Screen of a laptop at a zoom of 200 %. */
 const zoomed = { width: 720, height: 450 } as const;
-/** Most presses of Tab on a view. */
+/** Limit of Tab presses per view. */
 const mostTabs = 250;
 
 export async function watched(
@@ -73,7 +73,7 @@ export async function visitAll(t: Test, page: Page, addresses: readonly string[]
   }
 }
 
-/** Opens each address: it fits at 200 %, nothing moves for users who want less motion, and Tab reaches every control. */
+/** Opens each address. Checks that it fits at 200 %, respects reduced motion, and that Tab reaches every control. */
 export async function operateAll(t: Test, page: Page, addresses: readonly string[]): Promise<void> {
   for (const at of addresses) {
     await resize(page, screens[0]);
@@ -85,7 +85,7 @@ export async function operateAll(t: Test, page: Page, addresses: readonly string
   }
 }
 
-/** Animations that run although the user has asked for less motion. */
+/** Animations that run despite reduced motion. */
 const moving = (page: Page): Promise<string[]> =>
   page.evaluate(() =>
     document.getAnimations().flatMap((animation) => {
@@ -96,7 +96,7 @@ const moving = (page: Page): Promise<string[]> =>
     }),
   );
 
-/** Controls of the view that Tab does not reach, and those that it reaches without a mark. */
+/** Controls that Tab does not reach, and controls without a visible focus. */
 async function unreachable(page: Page): Promise<string[]> {
   const controls = 'main :is(a[href], button, input:not([type=radio]), select, textarea, summary, [tabindex="0"])';
   await page.evaluate(() => {
@@ -114,7 +114,7 @@ async function unreachable(page: Page): Promise<string[]> {
       if (!element || element === document.body) return null;
       const isAgain = element.hasAttribute('data-tabbed');
       element.setAttribute('data-tabbed', '');
-      // A box around a field may have the mark of both.
+      // A box around a field may show the focus of the field.
       const around = [element, element.parentElement, element.parentElement?.parentElement];
       const isMarked = around.some((each) => {
         if (!each) return false;

@@ -196,7 +196,7 @@ t.test('web push: requests leave through the proxy, which resolves the name', as
   t.same(await requestsOf(push, `https://${host}`), [`tunnel ${host}:443`, `tls ${host} /push`]);
 });
 
-t.test('self-update: requests leave through the proxy, in a tunnel', async (t) => {
+t.test('self-update: requests go through the proxy, in a tunnel', async (t) => {
   const host = hostOf('release');
   const find = (base: string) => findRelease(releaseAddress(base), directory, signal);
   t.same(await requestsOf(find, `https://${host}`), [`tunnel ${host}:443`, `tls ${host} /SHA256SUMS`]);

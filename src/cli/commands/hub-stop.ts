@@ -41,7 +41,7 @@ async function gone(pid: number, withinMs: number, signal: AbortSignal): Promise
       throw new CliError(
         'failure',
         `The Hub (process ${pid}) is still stopping after ${withinMs / 1000} s.`,
-        'Look again: oratorio hub status',
+        'Check again: oratorio hub status',
       );
     }
     await sleep(25, undefined, { signal });

@@ -10,7 +10,7 @@ import { logIn } from './wizard.ts';
 /** File in the home that marks the question as asked: it is asked once. */
 const markerOf = (home: string): string => join(home, 'login-offered');
 
-/** Whether a model is connected for a workspace, an external agent does its turns, or the demo was chosen. */
+/** Whether a workspace has a model, uses an external agent, or uses the demo. */
 function hasModel({ home, env }: CommandContext, workspace: string): boolean {
   try {
     const { config } = loadConfig({ home, workspace, env });
