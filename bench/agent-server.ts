@@ -27,7 +27,7 @@ export interface AgentServerOptions {
   /** Fills the workspace, and the directory of its state, before the server starts. */
   readonly prepare?: (workspacePath: string, stateDirectory: string) => void;
   readonly core?: number;
-  /** Default: the one of this build. */
+  /** Program of the agent server; default: this build. */
   readonly program?: string | undefined;
   /** Directory of compiled code, as the Hub names one. */
   readonly compileCache?: string | undefined;

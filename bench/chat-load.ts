@@ -21,7 +21,7 @@ const ChatRun = v.object({
 export interface ChatLoad {
   readonly model: MockModel;
   readonly isStream: boolean;
-  /** Default: chat completions. */
+  /** Uses the Responses API; default: chat completions. */
   readonly isResponse?: boolean;
   readonly connections: number;
   readonly warmMs: number;

@@ -80,7 +80,7 @@ function help(): string {
     ...names,
     '',
     'Without a name: all. --quick: one short round, results in bench/results/*.local.json. --long: the page is watched for ten minutes.',
-    '--against: root of another checkout, built, with which turn-cost is paired.',
+    '--against: root of another built checkout that turn-cost compares with.',
   ].join('\n');
 }
 

@@ -12,7 +12,7 @@ const wires = [
   { name: 'responses, store: false', isResponse: true },
 ] as const;
 
-/** Requests and chunks a second of both interfaces of one server, in turn. */
+/** Requests and chunks per second of both interfaces of one server, in alternation. */
 async function compareWires(server: ChatServer, upstreamPid: number, { quick, rounds }: Context) {
   const times = { warmMs: 1_000, measureMs: quick ? 2_000 : 3_000, upstreamPid };
   const loads: readonly Omit<ChatLoad, 'isResponse'>[] = [
@@ -24,7 +24,7 @@ async function compareWires(server: ChatServer, upstreamPid: number, { quick, ro
     for (const load of loads) figures.push(await loadChat(server, { ...load, isResponse: wire.isResponse }));
     return figures;
   };
-  // The compiler sees the measured code first.
+  // Warms up the compiler with the measured code.
   for (const wire of wires) await measure(wire);
   const [chat, responses] = wires;
   const found = await interleaved(wires, rounds, measure);
@@ -56,7 +56,7 @@ const question = JSON.stringify({
   ],
 });
 
-/** A model that asks a question, and then says one word. @returns its address, and the time of its latest question */
+/** Starts a model that asks a question, then answers with one word. @returns its address, and the time of its latest question */
 async function askingModel() {
   let askedAt = 0;
   const server = createServer((request, response) => {
@@ -79,7 +79,7 @@ async function askingModel() {
   return { url, askedAt: () => askedAt, close: () => server.close() };
 }
 
-/** Milliseconds from the model's question to a client that shows it. */
+/** Milliseconds from the model's question until a client receives it. */
 async function questionMs(server: AgentServer, askedAt: () => number, count: number): Promise<number[]> {
   const client = await RpcClient.open(server.url);
   try {
@@ -106,7 +106,7 @@ async function measureQuestions(count: number): Promise<{ readonly table: Table;
   const config = { EndPoint: model.url, ApiKey: 'bench', Model: 'm' };
   const server = await startAgentServer({ config, core: 0 });
   try {
-    // The first ones compile the code.
+    // Ignores the first measurements, during which the code is compiled.
     const times = (await questionMs(server, model.askedAt, count + 20)).slice(20).sort((a, b) => a - b);
     const at = (share: number) => times[Math.floor(times.length * share)] ?? Number.NaN;
     const table = {

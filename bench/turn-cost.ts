@@ -6,14 +6,14 @@ import { mockAnswers, textOf } from './peers/mock-answers.ts';
 import { RpcClient } from './rpc-client.ts';
 import { nodePeer } from './servers.ts';
 
-/** Threads at once, and the turns of one round. */
+/** Concurrent threads, and turns per round. */
 const loads = [
   { threads: 1, turns: 60 },
   { threads: 16, turns: 160 },
   { threads: 64, turns: 256 },
 ] as const;
 const turnsPerThread = 10;
-/** Turns of a day with much work, for the sum of bytes. */
+/** Turns of a busy day, for the sum of written bytes. */
 const turnsPerDay = 300;
 
 interface Server {
@@ -30,7 +30,7 @@ interface Cost {
   readonly writes: number;
 }
 
-/** Time of all threads of a process, nanoseconds. */
+/** Processor time of all threads of a process, in nanoseconds. */
 const cpuNs = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`).reduce(
     (sum, task) => sum + Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]),
@@ -53,7 +53,7 @@ async function runTurns(client: RpcClient, threads: number, turns: number): Prom
         left -= 1;
         const { status, text, deltas, firstDeltaMs } = await client.turn(threadId, 'What do you do?');
         if (status !== 'completed' || text !== textOf('instant') || deltas !== mockAnswers.instant.chunks) {
-          throw new Error(`a turn that is not whole: ${status}, ${deltas} deltas, ${text}`);
+          throw new Error(`incomplete turn: ${status}, ${deltas} deltas, ${text}`);
         }
         firsts.push(firstDeltaMs);
       }

@@ -8,7 +8,7 @@ import { root } from '../toolchain.mjs';
 import { sourcesBelow, writeArchive } from './archive.ts';
 import { writeDeb } from './deb.ts';
 import { type Platform, tarballName } from './platforms.ts';
-import { layTree } from './tree.ts';
+import { writeTree } from './tree.ts';
 
 /** Size limit of a tarball. */
 export const packedLimitBytes = 60e6;
@@ -45,7 +45,7 @@ export async function makeArtefacts(options: ArtefactOptions): Promise<Artefact>
   const tree = join(root, 'node_modules', '.cache', 'release', `tree-${platform.name}-${process.pid}`);
   try {
     mkdirSync(out, { recursive: true });
-    await layTree({ staged, platform, directory: tree, version, publicKey });
+    await writeTree({ staged, platform, directory: tree, version, publicKey });
     alter?.(tree);
     const file = tarballName(version, platform);
     await writeArchive(join(out, file), sourcesBelow(tree, file.replace('.tar.gz', '')), level);

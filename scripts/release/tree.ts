@@ -19,7 +19,7 @@ const libraryPackages = new Set(['valibot', 'xstate', 'superjson', 'copy-anythin
 
 const texts = ['README.md', 'CHANGELOG.md', 'LICENSE', 'THIRD-PARTY-NOTICES.md'];
 /** Files that a running program does not need: declarations, source maps and READMEs. */
-const isDead = (path: string): boolean => /\.(?:map|d\.[cm]?ts)$|node_modules\/.*\/README\.md$/.test(path);
+const isUnneeded = (path: string): boolean => /\.(?:map|d\.[cm]?ts)$|node_modules\/.*\/README\.md$/.test(path);
 
 export interface TreeOptions {
   /** Staged npm package. */
@@ -32,7 +32,7 @@ export interface TreeOptions {
 }
 
 /** Replaces the content of `directory`. */
-export async function layTree({ staged, platform, directory, version, publicKey }: TreeOptions): Promise<void> {
+export async function writeTree({ staged, platform, directory, version, publicKey }: TreeOptions): Promise<void> {
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(join(directory, 'bin'), { recursive: true });
   copyProduct(staged, directory, platform);
@@ -52,7 +52,7 @@ function copyProduct(staged: string, directory: string, { os, arch }: Platform):
   const libraries = new Set(libraryParts.map((part) => join(staged, 'dist', part)));
   const isWanted = (path: string): boolean => {
     const [, binary] = /uws_([a-z0-9]+_[a-z0-9]+)_\d+\.node\.[a-z0-9]+$/.exec(path) ?? [];
-    return !libraries.has(path) && !isDead(path) && (binary === undefined || binary === `${os}_${arch}`);
+    return !libraries.has(path) && !isUnneeded(path) && (binary === undefined || binary === `${os}_${arch}`);
   };
   for (const part of ['bin', 'dist', 'deploy']) {
     cpSync(join(staged, part), join(directory, part), { recursive: true, filter: isWanted });
@@ -69,7 +69,7 @@ function copyNode(source: string, directory: string): void {
 
 function copyLive(source: string, target: string): void {
   const nested = 'node_modules';
-  const filter = (path: string) => !isDead(path) && !relative(source, path).split('/').includes(nested);
+  const filter = (path: string) => !isUnneeded(path) && !relative(source, path).split('/').includes(nested);
   cpSync(source, target, { recursive: true, filter });
 }
 

@@ -1,13 +1,13 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { lastingRoot } from '../lib/index.ts';
+import { stablePackageRoot } from '../lib/index.ts';
 
 /** A new file may belong to an installation that is not complete yet. */
 const settleMs = 3_000;
 
 /** The program of this build; undefined when sources run, which no upgrade replaces. */
 function ownProgram(): string | undefined {
-  return import.meta.url.endsWith('.ts') ? undefined : join(lastingRoot(), 'dist', 'appserver', 'main.cjs');
+  return import.meta.url.endsWith('.ts') ? undefined : join(stablePackageRoot(), 'dist', 'appserver', 'main.cjs');
 }
 
 /** Program of this process on disk, compared with its state when the process began. */

@@ -3,7 +3,7 @@ import { type HubAddress, HubClient, HubRequestError, proveServer, ServerNotProv
 import { messageOf } from '../lib/index.ts';
 import { version as ownVersion, RemoteAddress } from '../protocol/index.ts';
 import { HostFailure, lastLine, sshFailure } from './failure.ts';
-import { addressCommand, type RemoteEnd, type SshLine } from './ssh.ts';
+import { addressCommand, type RemoteEnd, type SshConnection } from './ssh.ts';
 
 /** Size limit of an answer from a remote Hub. 5,000 workspaces need about 7 MB. */
 const maxAnswerBytes = 16 * 1_048_576;
@@ -39,14 +39,14 @@ export function requireVersion(remote: string, own: string = ownVersion): void {
 
 /** Requests the address of the remote Hub, then opens the tunnel to it. @throws HostFailure */
 export async function openTunnel(
-  line: SshLine,
+  connection: SshConnection,
   program: string,
   socketPath: string,
   signal: AbortSignal,
 ): Promise<{ readonly address: HubAddress & { readonly token: string }; readonly version: string }> {
-  const { apiBaseUrl, token, version } = remoteAddressIn(await line.run(addressCommand(program), signal));
+  const { apiBaseUrl, token, version } = remoteAddressIn(await connection.run(addressCommand(program), signal));
   requireVersion(version);
-  await line.forward(new URL(apiBaseUrl), signal);
+  await connection.forward(new URL(apiBaseUrl), signal);
   return { address: { apiBaseUrl, token, socketPath, maxAnswerBytes }, version };
 }
 

@@ -43,7 +43,7 @@ export function hostFiles(home: string, name: string): HostFiles {
 }
 
 /** Ends every `ssh` that a killed Hub of this home left running. @returns number of ended processes */
-export const endLeftHosts = (home: string): Promise<number> => endRecorded(recordsOf(home));
+export const endOrphanedSsh = (home: string): Promise<number> => endRecorded(recordsOf(home));
 
 /** Removes the sockets of a host whose `ssh` has ended. */
 export function removeSockets({ control, socket }: HostFiles): void {

@@ -1,19 +1,19 @@
 import { messageOf } from '../lib/index.ts';
 import { type AnyHubEvent, type HostRecord, maxHosts } from '../protocol/index.ts';
 import { clean } from './clean.ts';
-import { endLeftHosts } from './directory.ts';
+import { endOrphanedSsh } from './directory.ts';
 import { FleetLog } from './fleet-log.ts';
 import { type Connected, Host, type HostOptions, type HostSettings } from './host.ts';
 
 export type FleetOptions = Omit<HostOptions, 'onEvent'>;
 
 /** Error for a host that is unknown or not connected, or exceeds the limit. */
-export class HostAbsentError extends Error {
-  override readonly name = 'HostAbsentError';
+export class HostUnavailableError extends Error {
+  override readonly name = 'HostUnavailableError';
   readonly code: 'hostUnknown' | 'hostUnreachable' | 'invalidRequest';
   readonly details: Readonly<Record<string, unknown>> | null;
 
-  constructor(code: HostAbsentError['code'], message: string, details: HostAbsentError['details'] = null) {
+  constructor(code: HostUnavailableError['code'], message: string, details: HostUnavailableError['details'] = null) {
     super(message);
     this.code = code;
     this.details = details;
@@ -43,7 +43,7 @@ export class Fleet {
   /** Ends the processes that a killed Hub left running, then connects the enabled hosts. */
   open(settings: readonly HostSettings[]): void {
     const { home, logger } = this.#options;
-    this.#ended = endLeftHosts(home).then(
+    this.#ended = endOrphanedSsh(home).then(
       (count) => count > 0 && logger.warn('ended ssh processes of an earlier Hub', { count }),
       (error: unknown) =>
         logger.warn('could not search for ssh processes of an earlier Hub; the next start tries again', { error }),
@@ -51,10 +51,10 @@ export class Fleet {
     if (settings.length > 0) void this.#ended.then(() => this.#addAll(settings));
   }
 
-  /** @throws HostAbsentError when the limit of hosts is reached */
+  /** @throws HostUnavailableError when the limit of hosts is reached */
   requireRoom(name: string): void {
     if (!this.#hosts.has(name) && this.#hosts.size >= maxHosts)
-      throw new HostAbsentError('invalidRequest', `The limit of ${maxHosts} hosts is reached: remove one first.`);
+      throw new HostUnavailableError('invalidRequest', `The limit of ${maxHosts} hosts is reached: remove one first.`);
   }
 
   /** Adds a host, or replaces the host of this name. */
@@ -64,7 +64,7 @@ export class Fleet {
     return this.#add(settings);
   }
 
-  /** Resolves when its `ssh` has ended. @throws HostAbsentError */
+  /** Resolves when its `ssh` has ended. @throws HostUnavailableError */
   async remove(name: string): Promise<HostRecord> {
     const host = this.byName(name);
     this.#hosts.delete(name);
@@ -73,11 +73,14 @@ export class Fleet {
     return host.record();
   }
 
-  /** @throws HostAbsentError `hostUnknown` */
+  /** @throws HostUnavailableError `hostUnknown` */
   byName(name: string): Host {
     const host = this.#hosts.get(name);
     if (host) return host;
-    throw new HostAbsentError('hostUnknown', `There is no host ${name.slice(0, 40)}. List the hosts: oratorio hosts`);
+    throw new HostUnavailableError(
+      'hostUnknown',
+      `There is no host ${name.slice(0, 40)}. List the hosts: oratorio hosts`,
+    );
   }
 
   has(name: string): boolean {
@@ -88,14 +91,14 @@ export class Fleet {
     return [...this.#hosts.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Returns the Hub of a host. Retries the connection at once if it is lost. @throws HostAbsentError */
+  /** Returns the Hub of a host. Retries the connection at once if it is lost. @throws HostUnavailableError */
   connected(name: string): Connected {
     const host = this.byName(name);
     if (host.connected) return host.connected;
     const { state, reason, asOf } = host.record();
     host.retry();
     const why = reason === null ? '' : `: ${reason}`;
-    throw new HostAbsentError('hostUnreachable', `The host ${name} is ${state}${why}. Nothing was sent to it.`, {
+    throw new HostUnavailableError('hostUnreachable', `The host ${name} is ${state}${why}. Nothing was sent to it.`, {
       ...{ host: name, state, reason, asOf },
     });
   }

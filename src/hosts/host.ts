@@ -8,7 +8,7 @@ import { clean } from './clean.ts';
 import { clientOf, failureOf, openTunnel, prove } from './dial.ts';
 import { hostFiles } from './directory.ts';
 import { HostFailure, nextStep } from './failure.ts';
-import { SshLine } from './ssh.ts';
+import { SshConnection } from './ssh.ts';
 
 export interface HostSettings {
   readonly name: string;
@@ -29,7 +29,7 @@ export interface HostOptions {
 }
 
 /** Last known state of a remote Hub. */
-interface Seen {
+interface RemoteState {
   readonly records: readonly RecordAnswer[];
   readonly inbox: readonly InboxItemAnswer[];
   readonly at: string;
@@ -58,7 +58,7 @@ export class Host {
   readonly settings: HostSettings;
   readonly #options: HostOptions;
   readonly #actor: ActorRefFrom<typeof hostMachine>;
-  #seen: Seen | null = null;
+  #seen: RemoteState | null = null;
   #connected: Connected | null = null;
   #version: string | null = null;
   #since = new Date().toISOString();
@@ -101,7 +101,7 @@ export class Host {
     return this.settings.name;
   }
 
-  get seen(): Seen | null {
+  get seen(): RemoteState | null {
     return this.#seen;
   }
 
@@ -150,7 +150,7 @@ export class Host {
   async #link(signal: AbortSignal, report: (event: HostDriverEvent) => void): Promise<void> {
     const { ssh: target, program, name } = this.settings;
     const { home, env, logger } = this.#options;
-    let line: SshLine | null = null;
+    let connection: SshConnection | null = null;
     const ending = new AbortController();
     const both = AbortSignal.any([signal, ending.signal]);
     try {
@@ -158,9 +158,9 @@ export class Host {
       const files = hostFiles(home, name);
       const onProblem = (error: unknown) =>
         logger.warn('could not write the record of an ssh process', { host: name, error });
-      line = await SshLine.dial({ target, files, env, onProblem }, both);
-      void line.ended.then((failure) => ending.abort(failure));
-      const { address, version } = await openTunnel(line, program, files.socket, both);
+      connection = await SshConnection.dial({ target, files, env, onProblem }, both);
+      void connection.ended.then((failure) => ending.abort(failure));
+      const { address, version } = await openTunnel(connection, program, files.socket, both);
       report({ type: 'HOST.DIALLED' });
       await prove(address, both);
       logger.protect(address.token);
@@ -173,7 +173,9 @@ export class Host {
     } finally {
       this.#connected = null;
       ending.abort();
-      await line?.close().catch((error: unknown) => logger.warn('an ssh process did not end', { host: name, error }));
+      await connection
+        ?.close()
+        .catch((error: unknown) => logger.warn('an ssh process did not end', { host: name, error }));
     }
   }
 
@@ -194,7 +196,7 @@ export class Host {
       failure ??= error;
       over.abort();
     };
-    const reading = new Reading(async () => {
+    const reading = new Refresh(async () => {
       await this.#read(hub, both);
       this.#connected ??= { hub, address };
       report({ type: 'HOST.LISTED' });
@@ -207,7 +209,7 @@ export class Host {
       onOpen: () => void reading.soon().catch(fail),
       onLost: (reason) => void causeOf(hub, reason, both).then(fail),
     });
-    const pace = new Pace(both);
+    const pace = new RateLimit(both);
     try {
       for await (const { id, ...event } of events) {
         this.#lastEventId = id;
@@ -247,7 +249,7 @@ async function causeOf(hub: HubClient, reason: string, signal: AbortSignal): Pro
 }
 
 /** Reads again after a change. All changes during a read cause one further read. */
-class Reading {
+class Refresh {
   readonly #read: () => Promise<void>;
   readonly #signal: AbortSignal;
   #running: Promise<void> | null = null;
@@ -276,7 +278,7 @@ class Reading {
 }
 
 /** Limits the rate of reading. Further events wait at the sender. */
-class Pace {
+class RateLimit {
   readonly #signal: AbortSignal;
   #second = 0;
   #count = 0;

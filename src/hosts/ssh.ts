@@ -49,8 +49,8 @@ export const sshEnvironment = (env: Readonly<Record<string, string | undefined>>
 /** Shell command that prints the address of the remote Hub. */
 export const addressCommand = (program: string): string => `${shellWord(program)} hub address --json --start`;
 
-/** One `ssh` to a host, with its own control path. Ends with this process; after a kill, `endLeftHosts` ends it. */
-export class SshLine {
+/** One `ssh` to a host, with its own control path. Ends with this process; after a kill, `endOrphanedSsh` ends it. */
+export class SshConnection {
   /** Resolves with the reason when the connection has ended. */
   readonly ended: Promise<HostFailure>;
   readonly #process: PipedProcess;
@@ -63,7 +63,7 @@ export class SshLine {
   }
 
   /** Resolves when `ssh` is authenticated. @throws HostFailure when `ssh` ends before; the reason of `signal` when it aborts */
-  static async dial(options: SshOptions, signal: AbortSignal): Promise<SshLine> {
+  static async dial(options: SshOptions, signal: AbortSignal): Promise<SshConnection> {
     const { target, files, env, onProblem } = options;
     removeSockets(files);
     const process = await PipedProcess.start({
@@ -76,7 +76,7 @@ export class SshLine {
     }).catch((error: unknown): never => {
       throw new HostFailure(null, messageOf(error));
     });
-    const line = new SshLine(process, options);
+    const line = new SshConnection(process, options);
     try {
       await Promise.race([connected(process), line.ended.then((failure) => Promise.reject(failure)), aborted(signal)]);
     } catch (error) {

@@ -30,7 +30,7 @@ export function hubAuth(ownerToken: string, pageToken: () => string): Authentica
 }
 
 /** Accepts the tokens of `auth` and the scoped token of another Hub. Refuses a revoked token with 403 `tokenRevoked`. */
-export function hostsToo(auth: Authenticate<HubCaller>, tokens: ScopedTokens): Authenticate<HubCaller> {
+export function hostAuthOf(auth: Authenticate<HubCaller>, tokens: ScopedTokens): Authenticate<HubCaller> {
   return (request) => {
     if (!tokens.isHosts(bearerToken(request.header('authorization')))) return auth(request);
     tokens.auth(request);

@@ -69,7 +69,7 @@ const OwnImage = v.object({
 });
 
 /** @throws StartError of the same kind as the place's problem */
-async function asStart<T>(work: Promise<T>): Promise<T> {
+async function withStartErrors<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
@@ -97,7 +97,7 @@ export async function readyContainer(hub: Services, { container }: WorkspaceFact
 
 /** Removes the containers of a workspace. @throws StartError `placeUnavailable` when they may still run */
 export async function endContainers(hub: Services, engine: string, workspacePath?: string): Promise<void> {
-  await asStart(
+  await withStartErrors(
     placeAt(engine, hub).endLeftovers(workspacePath === undefined ? undefined : workspaceKey(workspacePath)),
   );
 }

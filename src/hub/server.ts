@@ -6,7 +6,7 @@ import type { Logger } from '../log/index.ts';
 import { defaults, type HubStatus } from '../protocol/index.ts';
 import { dashboardToken, watchedPageToken } from '../supervise/index.ts';
 import type { HubTelemetry } from '../telemetry/index.ts';
-import { hostsToo, hubAuth, hubProver, notifierAuth } from './auth.ts';
+import { hostAuthOf, hubAuth, hubProver, notifierAuth } from './auth.ts';
 import type { Credentials } from './credentials.ts';
 import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
@@ -54,7 +54,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const pageToken = watchedPageToken(options.home);
   const ownerAuth = bearer(options.token);
   const auth = hubAuth(options.token, pageToken);
-  const hostAuth = hostsToo(auth, options.tokens);
+  const hostAuth = hostAuthOf(auth, options.tokens);
   const readers = new Readers({ home: options.home, environment: options.environment, logger });
   const targetOf = createTargets({ home: options.home, registry, readers });
   const pages = workspacePages({

@@ -45,9 +45,9 @@ export interface StandInStep {
 }
 
 export interface Observation {
-  /** Unique while the process lives. */
+  /** Id that is unique in this process. */
   readonly id: string;
-  /** Id of the actor this one is shown under; null for the top. */
+  /** Id of the actor under which this actor is shown; null at the top level. */
   readonly parent: string | null;
   /** Name of the machine's chart. */
   readonly machine: string;
@@ -61,7 +61,7 @@ export interface Observation {
 
 export interface Recorder {
   /**
-   * Watches a root actor and every machine below it; its own record is made at once. Returns a function that ends the
+   * Watches a root actor and every machine below it, and records the root at once. Returns a function that ends the
    * watch. Best called between `createActor` and `start`: transitions taken before are not in the history. Throws
    * only TypeError, when the actor has no statechart. An observer of an actor's errors stops XState from throwing them in the
    * process, and this is one: the code that creates a root must observe its errors too.
@@ -70,8 +70,8 @@ export interface Recorder {
   /** Calls `listener` with the records made from now on, gathered for 16 ms. Returns a function that ends it. */
   subscribe(listener: (records: readonly NumberedRecord[]) => void, onEnd?: () => void): () => void;
   /**
-   * Returns the records for a new viewer: the current state of every active actor and of those that ended lately, then their
-   * transitions, dead letters and ends that are still held, in order. Delivers pending records first, so `snapshot`
+   * Returns the records for a new viewer: first the current state of every active or recently ended actor, then the stored
+   * transitions, dead letters and ends, in order. Delivers pending records first, so `snapshot`
    * followed by `subscribe` in the same turn misses and repeats nothing.
    */
   snapshot(): InspectionRecord[];

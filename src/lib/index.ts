@@ -50,7 +50,7 @@ export { messageOf } from './message-of.ts';
 export { isMissingPart, replacedProgramAdvice } from './missing-part.ts';
 export { dollars, price } from './money.ts';
 export { PacedReading } from './paced-reading.ts';
-export { lastingRoot, packageRoot } from './package-root.ts';
+export { packageRoot, stablePackageRoot } from './package-root.ts';
 export { canonicalPath, isWithin, realPathOr } from './paths.ts';
 export { type DirectoryLoss, PinnedDirectory } from './pinned-directory.ts';
 export { findProgram, usualPlaces } from './programs.ts';

@@ -17,7 +17,7 @@ export function packageRoot(): string {
  * Package directory by a path that stays valid after an update. `install.sh` installs each version in its own directory, so this is
  * the link `current` beside them.
  */
-export function lastingRoot(root = packageRoot()): string {
+export function stablePackageRoot(root = packageRoot()): string {
   const versions = dirname(root);
   const current = join(dirname(versions), 'current');
   return basename(versions) === 'versions' && existsSync(join(current, 'package.json')) ? current : root;

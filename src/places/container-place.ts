@@ -5,7 +5,7 @@ import { defaults } from '../protocol/index.ts';
 import { type Liveness, logFiles, logKeeper } from '../supervise/index.ts';
 import { containerProcess } from './container-process.ts';
 import { type ContainerRequest, containerSpec, labels, MountRefusal } from './container-spec.ts';
-import { type ContainerDetails, EngineApi, EngineAwayError, EngineRefusal } from './engine-api.ts';
+import { type ContainerDetails, EngineApi, EngineRefusal, EngineUnreachableError } from './engine-api.ts';
 import { type Place, type PlacedProcess, PlaceError, type PlaceProblem } from './place.ts';
 import { openRelayPorts, type Relay, type RelayedPort, relayDirectory } from './relay.ts';
 
@@ -149,7 +149,7 @@ const imageMissing = (image: string): PlaceProblem => ({
 function problemOf(error: unknown): PlaceProblem {
   if (error instanceof PlaceError) return error;
   if (error instanceof MountRefusal) return { kind: 'placeRefused', message: error.message };
-  if (error instanceof EngineAwayError)
+  if (error instanceof EngineUnreachableError)
     return { kind: 'placeUnavailable', message: `${error.message}. Start the engine, then try again.` };
   if (error instanceof EngineRefusal && error.status === 404 && /image/i.test(error.message))
     return {

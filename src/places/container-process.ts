@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ContainerHandle } from '../protocol/index.ts';
 import type { ProcessExit } from '../supervise/index.ts';
-import { type ContainerDetails, type EngineApi, EngineAwayError, EngineRefusal } from './engine-api.ts';
+import { type ContainerDetails, type EngineApi, EngineRefusal, EngineUnreachableError } from './engine-api.ts';
 import type { PlacedProcess } from './place.ts';
 import type { Relay } from './relay.ts';
 
@@ -63,9 +63,9 @@ export function containerProcess({
         report(false);
         return result;
       } catch (error) {
-        const isAway = error instanceof EngineAwayError;
-        if (following.signal.aborted || !(isAway || isFault(error))) throw error;
-        if (isAway) report(true);
+        const isUnreachable = error instanceof EngineUnreachableError;
+        if (following.signal.aborted || !(isUnreachable || isFault(error))) throw error;
+        if (isUnreachable) report(true);
         await pause(retryMs, undefined, { signal: following.signal, ref: false });
       }
     }
@@ -85,7 +85,7 @@ export function containerProcess({
       if (!found.State.Running && found.State.Status !== 'created') return codeOf(found.State.ExitCode);
       await engine.ended(id, following.signal).catch((error: unknown) => {
         following.signal.throwIfAborted();
-        if (error instanceof EngineAwayError) report(true);
+        if (error instanceof EngineUnreachableError) report(true);
       });
     }
   }

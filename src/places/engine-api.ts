@@ -4,8 +4,8 @@ import * as v from 'valibot';
 import { messageOf } from '../lib/index.ts';
 
 /** The engine does not answer. Containers may still run, but their state is unknown. */
-export class EngineAwayError extends Error {
-  override readonly name = 'EngineAwayError';
+export class EngineUnreachableError extends Error {
+  override readonly name = 'EngineUnreachableError';
 }
 
 /** The engine has answered with an error. */
@@ -60,7 +60,7 @@ interface Asked {
   readonly signal?: AbortSignal;
 }
 
-/** Client of the Engine API of Docker and Podman, on its unix socket. Each request throws `EngineAwayError` or `EngineRefusal`. */
+/** Client of the Engine API of Docker and Podman, on its unix socket. Each request throws `EngineUnreachableError` or `EngineRefusal`. */
 export class EngineApi {
   readonly socket: string;
 
@@ -179,7 +179,7 @@ export class EngineApi {
     const headers =
       content === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) };
     return new Promise((resolve, reject) => {
-      const away = (error: unknown) => reject(this.#away(error));
+      const fail = (error: unknown) => reject(this.#unreachable(error));
       const ending = timeoutMs === 0 ? undefined : AbortSignal.timeout(timeoutMs);
       const ends = [ending, signal].filter((each) => each !== undefined);
       const options = {
@@ -191,10 +191,10 @@ export class EngineApi {
         (answer) =>
           void readAnswer(answer).then(resolve, (error: unknown) => {
             if (error instanceof EngineRefusal) reject(error);
-            else away(error);
+            else fail(error);
           }),
       );
-      sent.on('error', away).end(content);
+      sent.on('error', fail).end(content);
     });
   }
 
@@ -206,7 +206,7 @@ export class EngineApi {
     return new Promise((resolve, reject) => {
       const sent = httpRequest(options);
       const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${askMs} ms`)), askMs);
-      sent.on('error', (error) => reject(this.#away(error))).on('close', () => clearTimeout(timer));
+      sent.on('error', (error) => reject(this.#unreachable(error))).on('close', () => clearTimeout(timer));
       sent.on('upgrade', (_answer, socket: Socket) => {
         clearTimeout(timer);
         resolve(socket);
@@ -232,7 +232,7 @@ export class EngineApi {
     };
   }
 
-  #away(error: unknown): EngineAwayError {
+  #unreachable(error: unknown): EngineUnreachableError {
     const { code } = (error ?? {}) as NodeJS.ErrnoException;
     const reason =
       code === 'EACCES'
@@ -240,7 +240,9 @@ export class EngineApi {
         : code === 'ENOENT'
           ? 'the socket does not exist'
           : messageOf(error);
-    return new EngineAwayError(`The container engine at ${this.socket} does not answer: ${reason}`, { cause: error });
+    return new EngineUnreachableError(`The container engine at ${this.socket} does not answer: ${reason}`, {
+      cause: error,
+    });
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * Relays to an agent server in a separate network. Each port of the agent server has a socket in the state directory of the
- * workspace, and the Hub listens on a loopback port in front of each socket. Addresses are the same as for a local agent server.
+ * workspace. The Hub listens on a loopback port in front of each socket. Addresses are the same as for a local agent server.
  */
 import { closeSync, constants, lstatSync, openSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';

@@ -15,7 +15,7 @@ import { carries, scanProcesses } from './scan.ts';
 /** Records that one listing reads: more commands are not kept at once. */
 const maxRecords = 256;
 const idForm = /^[0-9a-f-]{36}$/;
-/** Longest wait, in milliseconds, for the end of sandboxes without a command. */
+/** Time limit in milliseconds for the end of sandboxes without a command. */
 const sandboxEndMs = 1_000;
 
 /** Sandbox that a kept command has entered. It stays open as long as a keeper of its commands runs. */

@@ -48,14 +48,14 @@ function show(hosts: readonly HostAnswer[], { output }: CommandContext): void {
     return;
   }
   for (const line of columns(heading, rows, output)) output.line(line);
-  for (const host of hosts) for (const line of troubleOf(host)) output.line(output.colors.dim(line));
+  for (const host of hosts) for (const line of hostNotes(host)) output.line(output.colors.dim(line));
 }
 
 /** `refused (hostKey)` */
 const stateOf = ({ state, phase }: HostAnswer): string =>
   state === 'refused' ? `${state} (${phase.split('.')[1] ?? ''})` : state;
 
-function troubleOf({ name, state, reason, next, asOf }: HostAnswer): string[] {
+function hostNotes({ name, state, reason, next, asOf }: HostAnswer): string[] {
   if (state !== 'refused' && state !== 'unreachable') return [];
   const seen = asOf === null ? '' : ` Workspaces as of ${asOf}.`;
   return [`  ${name}: ${inLine(reason ?? '')}${seen}`, ...(next === null ? [] : [`  → ${inLine(next)}`])];

@@ -19,7 +19,7 @@ export async function run(context: CommandContext): Promise<number> {
   }));
   for (const { what, next } of problems) output.note(next === null ? what : `${what} → ${next}`);
   const forksOf = ({ canonicalWorkspacePath }: RecordAnswer) => forks.get(canonicalWorkspacePath) ?? [];
-  for (const host of hosts) noteHost(host, context);
+  for (const host of hosts) printHostNote(host, context);
   if (output.json) {
     output.document(records.map((record) => ({ ...record, forks: forksOf(record) })));
     return exitCodes.ok.code;
@@ -73,7 +73,7 @@ function hostRow(
   return asOf === null ? row : [...row.slice(0, -1), `as of ${ageOf(asOf, now)} ago. ${row.at(-1) ?? ''}`.trim()];
 }
 
-function noteHost({ name, state, reason, next }: HostAnswer, { output }: CommandContext): void {
+function printHostNote({ name, state, reason, next }: HostAnswer, { output }: CommandContext): void {
   if (state !== 'unreachable' && state !== 'refused') return;
   output.note(inLine(`${name} is ${state}: ${reason ?? ''}${next === null ? '' : ` → ${next}`}`));
 }

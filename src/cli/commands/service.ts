@@ -1,6 +1,6 @@
 /** `oratorio service …`: the Hub starts with the user's session. Each function is one command. */
 
-import { lastingRoot, userHome } from '../../lib/index.ts';
+import { stablePackageRoot, userHome } from '../../lib/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { pairs } from '../render.ts';
@@ -12,7 +12,7 @@ const managerOf = ({ env, signal }: CommandContext): ServiceManager =>
 
 export async function install(context: CommandContext): Promise<number> {
   const { output, home, env } = context;
-  const { command, args } = hubCommandAt(lastingRoot());
+  const { command, args } = hubCommandAt(stablePackageRoot());
   const status = await managerOf(context).install({
     command: [command, ...args],
     env: { ORATORIO_HOME: home, ...(env['PATH'] && { PATH: env['PATH'] }) },

@@ -37,7 +37,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
 
   async function inContainer(settings: ContainerSettings, container: StoredContainer, marker: string) {
     const child = await startContainer(hub, facts, { settings, container, marker }).catch((error: unknown) => {
-      // The port of its dashboard may be taken: the next start gets another one.
+      // Another program may use the port of the dashboard: the next start chooses a different port.
       facts.endpoints = {};
       throw error;
     });

@@ -1,4 +1,4 @@
-import { type Fleet, HostAbsentError } from '../../hosts/index.ts';
+import { type Fleet, HostUnavailableError } from '../../hosts/index.ts';
 import { plainHost } from '../../lib/index.ts';
 import { hubError } from '../errors.ts';
 import type { Target } from './target.ts';
@@ -8,7 +8,7 @@ export function onHost<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof HostAbsentError) throw hubError(error.code, error.message, error.details);
+    if (error instanceof HostUnavailableError) throw hubError(error.code, error.message, error.details);
     throw error;
   }
 }

@@ -11,7 +11,7 @@ export interface Look {
 }
 
 /** Fields of an actor that decide its tone. */
-export interface Looked {
+export interface TonedActor {
   /** Name of the machine. Absent: only the names of the states determine the tone. */
   readonly machine?: string;
   readonly states: readonly string[];
@@ -106,7 +106,7 @@ export function learnKinds(charts: readonly Chart[]): void {
 }
 
 /** Look of the most serious active atomic state; undefined if the kinds are unknown. */
-function lookOfKind({ machine, states }: Looked): Look | undefined {
+function lookOfKind({ machine, states }: TonedActor): Look | undefined {
   const found = new Set(leavesOf(states).map((leaf) => kinds.value.get(`${machine} ${leaf}`)));
   const kind = (Object.keys(kindLooks) as Kind[]).find((each) => found.has(each));
   return kind && kindLooks[kind];
@@ -136,7 +136,7 @@ export function fullState(states: readonly string[]): string {
   );
 }
 
-export function lookOf(actor: Looked): Look {
+export function lookOf(actor: TonedActor): Look {
   const state = publicState(actor.states);
   const isAtRest = state === 'exited' && actor.projection['exitCode'] === 0;
   return isAtRest ? finished : (looks[state] ?? lookOfKind(actor) ?? unknown);

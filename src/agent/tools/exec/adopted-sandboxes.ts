@@ -24,7 +24,7 @@ import { sweepPlaceholders } from './placeholders.ts';
 import type { GuardedSandbox } from './sandbox-use.ts';
 import { Sandbox } from './shared-sandbox.ts';
 
-/** Longest wait, in milliseconds, until the keeper of a sandbox without commands reports its end. */
+/** Time limit in milliseconds for the keeper of a sandbox without commands to report the end of the sandbox. */
 const sandboxEndMs = 1_000;
 const pollMs = 10;
 
@@ -45,7 +45,7 @@ interface AdoptedMounts {
 /** Sandboxes with running commands that an earlier server of this workspace has left, with the state of their git guards. */
 export class AdoptedSandboxes {
   readonly #mounts = new Map<string, AdoptedMounts>();
-  /** Searches for files with a set-id bit where no command runs any more, by workspace. */
+  /** Running searches for files with a set-id bit in workspaces without commands, by workspace. */
   readonly #sweeps = new Map<string, Promise<void>>();
   #work: Promise<unknown> = Promise.resolve();
 
@@ -103,7 +103,7 @@ export class AdoptedSandboxes {
     }
     removeEnds();
     const taken = adoptStored(records, stored, [...used]);
-    // Processes of adopted commands are not children of the sandbox's first process, so the sandbox never counts as empty.
+    // Processes of adopted commands are not children of the sandbox's first process, so the sandbox never looks empty.
     const mounts: GuardedMounts = { ...taken, begin: () => taken.begin(() => false) };
     const sandboxes = new Map<string, AdoptedSandbox>();
     for (const { id, threadId, room: stored } of commands) {
@@ -122,7 +122,7 @@ export class AdoptedSandboxes {
     await mounts.judge();
   }
 
-  /** Resolves when no file of a sandbox without a command has a set-id bit. No command may run before that. */
+  /** Resolves when the set-id bits of ended sandboxes are cleared. Start no command before that. */
   get swept(): Promise<unknown> {
     return Promise.all(this.#sweeps.values());
   }

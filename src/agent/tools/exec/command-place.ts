@@ -27,7 +27,7 @@ export interface PlaceSettings {
   /** `Tools.Shell.VisibleHome`. */
   readonly visibleHome?: readonly string[] | undefined;
   readonly outputs?: OutputFiles | undefined;
-  /** Directories for `/tmp` in the sandboxes. Absent: it is empty in each sandbox. */
+  /** Directories for `/tmp` in the sandboxes. Absent: each sandbox starts with an empty `/tmp`. */
   readonly temporary?: ThreadDirectories | undefined;
   /** Sandboxes that stay. Absent: each command has its own. */
   readonly sandboxes?: Sandboxes | undefined;
@@ -39,11 +39,11 @@ export interface PlaceSettings {
 
 /** Sandbox of a command that may outlive this server, with the names of its record: see `KeptCommand`. */
 export interface KeptPlace {
-  /** Workspace in whose sandbox it runs. */
+  /** Workspace of the sandbox in which the command runs. */
   readonly walls: string;
   /** Absent: it has a sandbox of its own. */
   readonly room?: KeptSandbox;
-  /** Descriptor that holds the sandbox. */
+  /** Descriptor that keeps the sandbox open. */
   readonly line?: number;
   /** Leaves the place to the next server. */
   readonly handOver: () => void;
@@ -112,7 +112,7 @@ export async function workspaceSandbox(settings: PlaceSettings, workspacePath: s
 }
 
 /**
- * Where a command runs: in the sandbox of its conversation, in a sandbox of its own, or without one.
+ * Chooses where a command runs: in the sandbox of its conversation, in its own sandbox, or without a sandbox.
  *
  * @param wanted network in place of the setting; outside: without a sandbox, which the user has approved
  * @returns a sentence for the model when the sandbox cannot be made

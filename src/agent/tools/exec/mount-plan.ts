@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { isWithin } from '../paths.ts';
 import { type Access, strictness } from './sandbox-rule.ts';
 
-/** A path with the access of commands to it. */
+/** Path, and the access of commands to it. */
 export interface PathAccess {
   /** Canonical: no part that exists is a symlink. */
   readonly path: string;

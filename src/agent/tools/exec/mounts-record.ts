@@ -6,11 +6,11 @@ import { readBoundedFile, writeFileAtomic } from '../../../lib/index.ts';
 import { GuardRecord } from './guard-record.ts';
 import { removeRecord, StandingName } from './placeholders.ts';
 
-/** Largest record, in bytes. Commands whose mounts need more end with their server. */
+/** Size limit of a record in bytes. Commands with a larger record end with their server. */
 const maxBytes = 16 * 1024 * 1024;
 const idForm = /^[0-9a-f-]{36}$/;
 
-/** Open sandboxes of one workspace in one server, stored for the next server: their placeholders and the state of the git guard. */
+/** Record of one workspace's open sandboxes for the next server: their placeholders and the state of the git guard. */
 const StoredMounts = v.object({
   version: v.literal(1),
   /** See `keptDirectory`. */
@@ -31,7 +31,7 @@ export interface MountsOwner {
   readonly workspacePath: string;
 }
 
-/** Files of earlier versions have it, too. */
+/** File name suffix of a record, also used by earlier versions. */
 const suffix = '.walls';
 
 /** Name of a record, unique for each workspace of each server. */

@@ -1,4 +1,4 @@
-/** Mounts of a sandbox: the rule of `sandbox-rule.ts` for the places of one machine, and the words for bubblewrap. Later words win. */
+/** Mounts of a sandbox: applies `sandbox-rule.ts` to the paths of this machine, and creates the arguments for bubblewrap. Later arguments win. */
 import { lstatSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { canonicalPath } from '../../../lib/index.ts';
@@ -33,7 +33,7 @@ export interface SandboxPlaces {
   readonly readable?: string | undefined;
   /** Directory of records for `sweepPlaceholders`. Absent: a kill leaves placeholders. */
   readonly records?: string | undefined;
-  /** Directory of the commands that outlive this server, see `MountsRecord`. Absent: no command of this sandbox does. */
+  /** Directory of commands that outlive this server; see `MountsRecord`. Absent: all commands of this sandbox end with the server. */
   readonly kept?: string | undefined;
 }
 

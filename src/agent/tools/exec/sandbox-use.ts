@@ -28,7 +28,7 @@ export interface GuardedSandbox {
   running: number;
 }
 
-/** Hash that changes when a new sandbox would have different mounts. A new file at a hidden path changes it; a placeholder does not. */
+/** Hash that changes when a new sandbox would have different mounts, for example after a new file at a hidden path. */
 export function keyOf(places: SandboxPlaces, plan: MountPlan, fingerprint: string): string {
   const { hidden, network, environment, ...rest } = places;
   const sockets = network === 'deny' ? boundSockets().filter((path) => plan.shows(path)) : [];

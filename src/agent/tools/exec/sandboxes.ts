@@ -18,7 +18,7 @@ interface OwnSandbox extends GuardedSandbox {
   readonly mounts: OpenMounts;
 }
 
-/** The sandboxes of conversations: one sandbox each, from the first command of a turn to the end of the last one. */
+/** Sandboxes of conversations: one for each, from the first command of a turn to the end of its last command. */
 export class Sandboxes {
   readonly #environment: Environment;
   readonly #taken: AdoptedSandboxes | undefined;
@@ -37,15 +37,15 @@ export class Sandboxes {
     return this.#taken?.swept ?? Promise.resolve();
   }
 
-  /** Whether sandboxes can be made here. Tried once. */
+  /** Whether this machine can create sandboxes. Tried once. */
   async areAvailable(): Promise<boolean> {
     return (await this.#available()) !== undefined;
   }
 
   /**
-   * Enters the sandbox of a conversation. Places that have changed make a new sandbox, as soon as no command is in the old one.
+   * Enters the sandbox of a conversation. Changed mounts require a new sandbox, as soon as no command is in the old one.
    *
-   * @returns undefined: sandboxes cannot be made here
+   * @returns undefined if this machine cannot create sandboxes
    */
   async enter(threadId: string, places: SandboxPlaces): Promise<SandboxUse | undefined> {
     const programs = await this.#available();
@@ -58,7 +58,7 @@ export class Sandboxes {
     if (taken) return enterSandbox(taken, programs, async () => this.#taken?.settle());
     if (this.#sandboxes.get(threadId) === known) this.#sandboxes.delete(threadId);
     await closeSandbox(old);
-    // Another call may have made a sandbox during the wait.
+    // Another call may have created a sandbox during the wait.
     if (this.#sandboxes.has(threadId)) return this.enter(threadId, places);
     const made = this.#open(programs, places);
     this.#sandboxes.set(threadId, made);
@@ -91,7 +91,7 @@ export class Sandboxes {
     }
   }
 
-  /** Ends the sandbox of a conversation with everything in it. */
+  /** Ends the sandbox of a conversation and all its processes. */
   async end(threadId: string): Promise<void> {
     await Promise.all([this.#endOwn(threadId), this.#taken?.end(threadId)]);
   }
@@ -126,7 +126,7 @@ async function closeSandbox(opened: OwnSandbox | undefined): Promise<void> {
   await opened?.mounts.close();
 }
 
-/** Key that a sandbox opened now for these places would have. */
+/** Key that a new sandbox for these places would have. */
 function keyNow(places: SandboxPlaces, { mounts }: GuardedSandbox | OwnSandbox): string {
   // Git directories contain no sockets of services.
   const { plan } = 'mounts' in mounts ? mounts.mounts : mountsFor(places, []);
@@ -140,7 +140,7 @@ function filesOf({ workspacePath, records, kept }: SandboxPlaces, id: string): S
   return { line: sandboxLine(kept, id), end: sandboxEndFile({ records, kept, workspacePath }, id) };
 }
 
-/** Whether the programs are there and a command can enter: kernels and containers forbid parts of it. */
+/** Whether the programs are installed and a command can enter a sandbox, which some kernels and containers forbid. */
 async function trySharing(environment: Environment): Promise<SandboxPrograms | undefined> {
   const bubblewrap = await findBubblewrap(environment, 'deny');
   const path = environment['PATH'];

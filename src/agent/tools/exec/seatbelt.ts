@@ -1,5 +1,5 @@
 /**
- * Mounts of a sandbox on macOS: a profile for sandbox-exec with the rows of the rule that bubblewrap gets. Written after the profiles of
+ * Mounts of a sandbox on macOS: a profile for sandbox-exec with the same rules as for bubblewrap. Written after the profiles of
  * codex and sandbox-runtime, and not tested on a Mac. Later rules win.
  */
 import { isWithin } from '../paths.ts';
@@ -30,7 +30,7 @@ export function seatbeltProfile({ network }: Pick<SandboxPlaces, 'network'>, { p
     '(deny file-write*)',
     `(allow file-write* ${below(temporary)} ${devices.map((path) => `(literal ${quoted(path)})`).join(' ')})`,
     ...rows.flatMap((row) => linesOf(row, rows)),
-    // A server of one command answers another one, as in the sandboxes of Linux. Unix sockets count as network.
+    // Commands can connect to a server of another command, as in the sandboxes of Linux. Unix sockets count as network.
     ...(network === 'allow'
       ? []
       : ['(deny network*)', '(allow network* (local ip "localhost:*") (remote ip "localhost:*"))']),

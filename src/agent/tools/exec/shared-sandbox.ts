@@ -13,7 +13,7 @@ import {
 } from '../../../supervise/index.ts';
 import { sandboxScript } from './sandbox-script.ts';
 
-/** Programs that make a sandbox and enter it. Absolute paths. */
+/** Absolute paths of the programs that create and enter a sandbox. */
 export interface SandboxPrograms {
   readonly bubblewrap: string;
   readonly nsenter: string;
@@ -24,7 +24,7 @@ export interface SandboxPrograms {
 export interface SandboxFiles {
   /** Named pipe: the sandbox stays open while a process has the pipe open. */
   readonly line: string;
-  /** Created when the sandbox has ended. */
+  /** File that is created when the sandbox has ended. */
   readonly end: string;
 }
 
@@ -61,10 +61,10 @@ export class Sandbox {
   }
 
   /**
-   * Makes a sandbox. Without files, it ends with this process.
+   * Creates a sandbox. Without `files`, the sandbox ends with this process.
    *
-   * @param mounts words for bubblewrap
-   * @param marker finds the remaining processes of the sandbox
+   * @param mounts arguments for bubblewrap
+   * @param marker variable that identifies the remaining processes of the sandbox
    * @throws Error with the words of bubblewrap
    */
   static async open(
@@ -112,7 +112,7 @@ export class Sandbox {
     return new Sandbox({ identity, hasNetwork: !mounts.includes('--unshare-net') }, marker, files, holder);
   }
 
-  /** Finds a sandbox that an earlier server created. @returns undefined: the sandbox has ended */
+  /** Finds a sandbox that an earlier server created. @returns undefined if the sandbox has ended */
   static find(
     {
       pid,
@@ -139,14 +139,14 @@ export class Sandbox {
     try {
       const { pid } = this.inside.identity;
       const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-      // Orphans in the sandbox become children of its first process, which has one of its own.
+      // Orphans in the sandbox become children of its first process, which always has one child of its own.
       return /^\d+$/.test(children) && this.isOpen;
     } catch {
       return false;
     }
   }
 
-  /** Words to put before a command so that it runs in the sandbox, without privileges. It begins in the root directory of the sandbox. */
+  /** Arguments before a command that run it in the sandbox without privileges, starting in the root directory of the sandbox. */
   words({ nsenter, setpriv }: SandboxPrograms): readonly string[] {
     const { identity, hasNetwork } = this.inside;
     return [
@@ -156,8 +156,8 @@ export class Sandbox {
   }
 
   /**
-   * Ends the sandbox with all its processes, the inner one first: the outer one collects it, and exits. In the other order the inner one would
-   * be left to the first process of the system, which collects nothing where this server is that process. A released sandbox stays.
+   * Ends the sandbox with all its processes. Kills the inner process first, so that the outer process reaps it and exits. Otherwise the
+   * system's first process would inherit it; if that is this server, nothing would reap it. Does not end a released sandbox.
    */
   async close(): Promise<void> {
     if (this.#isReleased) return;

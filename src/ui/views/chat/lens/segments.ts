@@ -2,7 +2,7 @@ import type { Segment } from '../../../parts/state-strip.tsx';
 import { isTurn, type Span, type TraceModel, type Turn } from '../../sessions/trace/model.ts';
 
 /** One turn on the strip of a conversation, which leaves out the time between turns. */
-export interface Stretch {
+export interface TurnTime {
   readonly turn: Turn;
   /** Offset of its start, in milliseconds of work. */
   readonly from: number;
@@ -11,7 +11,7 @@ export interface Stretch {
 
 /** Total time of all turns. */
 export interface Strip {
-  readonly stretches: readonly Stretch[];
+  readonly turnTimes: readonly TurnTime[];
   readonly totalMs: number;
   readonly segments: readonly Segment[];
 }
@@ -21,18 +21,18 @@ const leastShare = 1 / 240;
 
 /** @param now end of open turns, in milliseconds since the epoch */
 export function stripOf(model: TraceModel, now: number): Strip {
-  const stretches: Stretch[] = [];
+  const turnTimes: TurnTime[] = [];
   let totalMs = 0;
   for (const turn of model.roots.filter(isTurn)) {
     const ms = Math.max(0, (turn.end ?? now) - turn.start);
-    stretches.push({ turn, from: totalMs, ms });
+    turnTimes.push({ turn, from: totalMs, ms });
     totalMs += ms;
   }
   return {
-    stretches,
+    turnTimes,
     totalMs,
     segments: joined(
-      stretches.flatMap(({ turn, ms }) => partsOf(turn, ms)),
+      turnTimes.flatMap(({ turn, ms }) => partsOf(turn, ms)),
       totalMs,
     ),
   };
@@ -69,22 +69,22 @@ function joined(parts: readonly Part[], totalMs: number): Segment[] {
 }
 
 /** Offset of a moment on the strip. Between two turns: the end of the earlier turn. */
-export function placeOf({ stretches, totalMs }: Strip, at: number): number {
-  const stretch = stretches.findLast(({ turn }) => turn.start <= at);
-  return stretch ? stretch.from + Math.min(stretch.ms, at - stretch.turn.start) : at === Infinity ? totalMs : 0;
+export function placeOf({ turnTimes, totalMs }: Strip, at: number): number {
+  const turnTime = turnTimes.findLast(({ turn }) => turn.start <= at);
+  return turnTime ? turnTime.from + Math.min(turnTime.ms, at - turnTime.turn.start) : at === Infinity ? totalMs : 0;
 }
 
 /** Turn and moment at an offset of the strip. */
 export function momentAt(
-  { stretches }: Strip,
+  { turnTimes }: Strip,
   place: number,
 ): { readonly turn: Turn; readonly at: number } | undefined {
-  const stretch = stretches.findLast(({ from }) => from <= place);
-  return stretch && { turn: stretch.turn, at: stretch.turn.start + Math.min(stretch.ms, place - stretch.from) };
+  const turnTime = turnTimes.findLast(({ from }) => from <= place);
+  return turnTime && { turn: turnTime.turn, at: turnTime.turn.start + Math.min(turnTime.ms, place - turnTime.from) };
 }
 
 /** Starts of all bars in order of time: the steps of the arrow keys. */
-export function stopsOf({ stretches }: Strip): readonly number[] {
-  const starts = stretches.flatMap(({ turn }) => [turn.start, ...turn.children.map(({ start }) => start)]);
+export function stopsOf({ turnTimes }: Strip): readonly number[] {
+  const starts = turnTimes.flatMap(({ turn }) => [turn.start, ...turn.children.map(({ start }) => start)]);
   return [...new Set(starts)].sort((a, b) => a - b);
 }

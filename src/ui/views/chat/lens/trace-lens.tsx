@@ -10,7 +10,7 @@ import type { Trace } from '../../sessions/trace/store.ts';
 import { Waterfall } from '../../sessions/trace/waterfall.tsx';
 
 /** Commands of the trace page that are disabled in a lens, because they would affect other parts of a conversation. */
-const notHere = /^trace\.(?:view\.|close$|pause$|filter$)/;
+const disabledCommands = /^trace\.(?:view\.|close$|pause$|filter$)/;
 
 interface TraceLensProps {
   readonly app: App;
@@ -24,7 +24,9 @@ export function TraceLens({ app, trace, bodies, threadId }: TraceLensProps) {
   const part = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const focusList = () => part.current?.querySelector<HTMLElement>('.vlist')?.focus();
-    return app.commands.register(traceCommands(trace, () => {}, focusList).filter(({ id }) => !notHere.test(id)));
+    return app.commands.register(
+      traceCommands(trace, () => {}, focusList).filter(({ id }) => !disabledCommands.test(id)),
+    );
   }, [app, trace]);
   const state = trace.state.value;
   if (state.is === 'missing') {
