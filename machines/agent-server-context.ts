@@ -108,10 +108,10 @@ export function handOverOf({ stopReason, endsTurns, policy }: AgentServerContext
   };
 }
 
-/** Words for a process that outlives SIGKILL: its place does not answer, or the process does not end. */
+/** Explains why a process outlives SIGKILL: its place does not answer, or the process does not end. */
 export const killTimeoutOf = ({ pid, isPlaceLost, hasPlace }: AgentServerContext): string =>
   isPlaceLost || (hasPlace && pid === null)
-    ? 'The container engine does not answer; the container is ended once it does.'
+    ? 'The container engine does not answer; the container is ended when the engine answers again.'
     : `Process ${pid ?? '?'} did not end after SIGKILL; still waiting for it.`;
 
 /** The event that reports the end of the agent server. */

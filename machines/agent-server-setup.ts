@@ -107,7 +107,7 @@ export const agentServerSetup = setup({
     recoveryExceedsFailureLimit: ({ context }) =>
       context.stopReason === 'unhealthy' && exceedsFailureLimit(context.failures, context.policy),
     mustNotRestart: ({ context }) => mustNotRestart(context),
-    // An agent server in a place that does not answer may live.
+    // An agent server whose place does not answer may still run.
     mayRestart: ({ context }) =>
       context.ownership !== 'external' && context.policy.restart !== 'never' && !context.isPlaceLost,
     mustReadyPlace: (_, { hasPlace, ownership }: Preparation) => hasPlace === true && ownership === 'managed',

@@ -31,7 +31,7 @@ export interface Preparation {
   readonly policy?: SupervisionPolicy;
   /** The sidecar of an earlier Hub that ended while no Hub was watching. */
   readonly lostSidecarPid?: number;
-  /** The server is to run in a place that must be asked first. Absent: beside the Hub. */
+  /** The server runs in a place that must be checked first. Absent: a process of this machine. */
   readonly hasPlace?: boolean;
 }
 
@@ -60,9 +60,9 @@ export interface AgentServerContext extends ProbedContext {
   readonly policy: SupervisionPolicy;
   readonly workspacePath: string;
   readonly ownership: Ownership;
-  /** The server runs in a place of its own, e.g. a container. */
+  /** The server runs in a separate place, such as a container. */
   readonly hasPlace: boolean;
-  /** That place does not answer. */
+  /** The place of the server does not answer. */
   readonly isPlaceLost: boolean;
   readonly hasProcess: boolean;
   readonly pid: number | null;

@@ -14,8 +14,8 @@
  *    An idle server whose program was replaced by an upgrade is restarted by the first probe that reports it.
  * 5. An exit without a stop request is counted. The policy decides between back-off, rest, and giving up.
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
- * 7. A server with a place of its own, such as a container, is started once the place is ready. A place that stops answering changes no
- *    state: the server may live, so nothing restarts it, and its grace period begins again and again.
+ * 7. A server in a separate place, such as a container, is started once the place is ready. The state stays when a place stops
+ *    answering: the server may still run, so nothing restarts it, and its grace period starts over until the place answers.
  * 8. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
  *    between the end of the process and the end of its group is applied when the group is empty.
  */
@@ -175,7 +175,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
           },
         },
         readyingPlace: {
-          description: 'Asking the container engine: it must answer and have the image, which is never pulled unasked.',
+          description: 'Checking the container engine: it must answer and have the image, which Oratorio never pulls.',
           meta: { kind: 'works', lane: 'detour', order: 4 },
           invoke: {
             id: 'readyPlace',
@@ -296,7 +296,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
             actions: { type: 'recordStopReason', params: { reason: 'unhealthy' } },
           },
           {
-            description: 'The server may live where its place does not answer: the grace period begins again.',
+            description: 'The place does not answer, so the server may still run: the grace period starts over.',
             guard: 'isPlaceLost',
             target: 'unhealthy',
             reenter: true,

@@ -1,15 +1,17 @@
 /**
- * Connection to the Hub of another machine, over the user's own `ssh`. One root actor per host. The remote Hub supervises its
- * workspaces without this connection: a lost line is never a lost agent.
+ * Connects to the Hub of another machine over the user's own `ssh`. One root actor per host. The remote Hub supervises its
+ * workspaces without this connection, so agents survive its loss.
  *
  * Detailed operation
- * 1. `dialling` starts one `ssh` and asks the remote machine for the address of its Hub. `proving` has that Hub prove itself through
- *    the tunnel. `listing` reads its workspaces.
- * 2. `connected` follows the events of the remote Hub. `behind`: an event has arrived after the list was read, so it is read again.
- * 3. A lost line leads to `unreachable`. The next attempt follows a back-off from 1 s to 60 s with jitter, for ever. A user's request
- *    or a change of the network is an attempt at once.
- * 4. A refusal that no repetition changes rests in `refused`, in a state that names its kind, until the user acts.
- * 5. `HOST.RELEASE` ends the connection with the Hub. `HOST.DISABLE` ends it until the user enables the host.
+ * 1. `dialling` starts one `ssh` and asks the remote machine for the address of its Hub. In `proving`, that Hub proves its identity
+ *    through the tunnel. `listing` reads its workspaces.
+ * 2. `connected` follows the events of the remote Hub. In `behind`, an event has arrived
+ *    since the list was read, so the Hub reads the list again.
+ * 3. A lost connection leads to `unreachable`. Retries back off from 1 s to 60 s with jitter, without a limit on attempts. A user's
+ *    request or a network change triggers a retry at once.
+ * 4. A permanent refusal leads to a substate of `refused` that names its kind. The machine stays there until the user acts.
+ * 5. `HOST.RELEASE` ends the connection because the Hub ends or the host was removed. `HOST.DISABLE` ends it until the user enables
+ *    the host.
  */
 import { assertEvent, assign, emit, enqueueActions, fromCallback, setup, spawnChild, stopChild } from 'xstate';
 import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
@@ -19,7 +21,7 @@ import { nextRandom } from './restart-policy.ts';
 export const hostRefusals = ['hostKey', 'authentication', 'noProgram', 'version', 'notProven'] as const;
 export type HostRefusal = (typeof hostRefusals)[number];
 
-/** Longest time of each step of a connection, in milliseconds: `ssh` itself gives up earlier. */
+/** Time limit of each connection step, in milliseconds. `ssh` itself gives up earlier. */
 export const hostStepMs = 45_000;
 
 export interface HostInput {
@@ -31,16 +33,16 @@ export interface HostInput {
 export interface HostContext {
   readonly name: string;
   readonly seed: number;
-  /** Attempts in a row that did not reach `connected`. */
+  /** Consecutive attempts that did not reach `connected`. */
   readonly failures: number;
   readonly delayMs: number;
-  /** Connections that were complete. */
+  /** Times that `connected` was reached. */
   readonly connections: number;
   /** Reason of the last loss or refusal, safe to show; null while connected. */
   readonly reason: string | null;
 }
 
-/** Events of the driver of the connection. They carry no data of the remote Hub. */
+/** Events from the connection driver, without data from the remote Hub. */
 export type HostDriverEvent =
   | { readonly type: 'HOST.DIALLED' }
   | { readonly type: 'HOST.PROVED' }
@@ -52,7 +54,7 @@ export type HostDriverEvent =
 export type HostEvent =
   | { readonly type: 'HOST.ENABLE' }
   | { readonly type: 'HOST.DISABLE' }
-  /** The user asks for the host, or the network has changed. */
+  /** The user requests the host, or the network has changed. */
   | { readonly type: 'HOST.RETRY' }
   | { readonly type: 'HOST.RELEASE' }
   | HostDriverEvent;
@@ -70,7 +72,7 @@ export const hostMachine = setup({
     emitted: {} as HostEmitted,
   },
   actors: {
-    /** Dials, proves, lists and follows. Stopped: its `ssh` is ended. */
+    /** Dials, verifies, lists and follows the remote Hub. Stopping this actor ends its `ssh`. */
     link: fromCallback<{ readonly type: 'NONE' }, { readonly name: string }>(() => {}),
   },
   delays: { hostPause: ({ context }) => context.delayMs, hostStep: hostStepMs },
@@ -93,12 +95,12 @@ export const hostMachine = setup({
       assertEvent(event, ['HOST.LOST', 'HOST.REFUSED']);
       return { reason: event.reason };
     }),
-    recordSilence: assign({ reason: `It did not answer within ${hostStepMs / 1_000} s.` }),
+    recordSilence: assign({ reason: `The host did not answer within ${hostStepMs / 1_000} s.` }),
     resetFailures: assign({ failures: 0, reason: null }),
     countConnection: assign(({ context }) => ({ connections: context.connections + 1, failures: 0, reason: null })),
     emitConnected: emit({ type: 'host.connected' }),
     emitUnreachable: enqueueActions(({ enqueue, context }) => {
-      // One event for each loss: later attempts change nothing for a user.
+      // Only the first failed attempt after a loss is news to the user.
       if (context.failures === 1) enqueue.emit({ type: 'host.unreachable', reason: context.reason ?? '' });
     }),
     emitRefused: emit(({ event }) => {
@@ -138,24 +140,24 @@ export const hostMachine = setup({
       on: { 'HOST.ENABLE': { target: 'connecting' } },
     },
     connecting: {
-      description: 'A connection is being made.',
+      description: 'Connecting to the remote Hub.',
       entry: 'startLink',
       initial: 'dialling',
       states: {
         dialling: {
-          description: 'The ssh connects, and the remote machine is asked for the address of its Hub.',
+          description: 'Starting ssh, and asking the remote machine for the address of its Hub.',
           meta: { kind: 'works', lane: 'spine', order: 1 },
           on: { 'HOST.DIALLED': { target: 'proving' } },
           after: { hostStep: { target: '#host.unreachable', actions: 'recordSilence' } },
         },
         proving: {
-          description: 'The remote Hub proves through the tunnel that it holds the token of this host.',
+          description: 'Waiting for the remote Hub to prove, through the tunnel, that it holds the token of this host.',
           meta: { kind: 'works', lane: 'spine', order: 2 },
           on: { 'HOST.PROVED': { target: 'listing' } },
           after: { hostStep: { target: '#host.unreachable', actions: 'recordSilence' } },
         },
         listing: {
-          description: 'The workspaces and requests of the remote Hub are read.',
+          description: 'Reading the workspaces and requests of the remote Hub.',
           meta: { kind: 'works', lane: 'spine', order: 3 },
           on: { 'HOST.LISTED': { target: '#host.connected' } },
           after: { hostStep: { target: '#host.unreachable', actions: 'recordSilence' } },
@@ -163,59 +165,60 @@ export const hostMachine = setup({
       },
     },
     connected: {
-      description: 'The events of the remote Hub arrive.',
+      description: 'Receiving the events of the remote Hub.',
       entry: ['countConnection', 'emitConnected'],
       initial: 'current',
       states: {
         current: {
-          description: 'The list of workspaces contains every event.',
+          description: 'The list of workspaces is up to date.',
           meta: { kind: 'serves', lane: 'spine', order: 4 },
           on: { 'HOST.CHANGED': { target: 'behind' } },
         },
         behind: {
-          description: 'An event has arrived after the list was read; it is being read again.',
+          description: 'An event has arrived since the list was read; reading the list again.',
           meta: { kind: 'serves', lane: 'detour', order: 4 },
           on: { 'HOST.LISTED': { target: 'current' } },
         },
       },
     },
     unreachable: {
-      description: 'The line is lost. The remote agents continue; their last state is shown with its time.',
+      description: 'The connection is lost. The remote agents continue; their last known state is shown with its time.',
       entry: ['stopLink', 'planAttempt', 'emitUnreachable'],
       initial: 'waiting',
       on: { 'HOST.RETRY': { target: 'connecting' } },
       states: {
         waiting: {
-          description: 'The next attempt follows after a pause.',
+          description: 'Waiting before the next attempt.',
           meta: { kind: 'pauses', lane: 'exception', order: 1 },
           after: { hostPause: { target: '#host.connecting' } },
         },
       },
     },
     refused: {
-      description: 'No repetition helps: the user must act.',
+      description: 'Retrying cannot help: the user must act.',
       entry: 'stopLink',
       initial: 'notProven',
       on: { 'HOST.RETRY': { target: 'connecting', actions: 'resetFailures' } },
       states: {
         hostKey: {
-          description: 'The ssh does not know the key of the machine, or knows another one.',
+          description: 'ssh does not know the host key of the machine, or knows a different one.',
           meta: { kind: 'failed', lane: 'exception', order: 2 },
         },
         authentication: {
-          description: 'The machine refuses every key that ssh offers without a prompt.',
+          description: 'The machine refuses every key that ssh can use without a prompt.',
           meta: { kind: 'failed', lane: 'exception', order: 3 },
         },
         noProgram: {
-          description: 'The machine does not find the program.',
+          description: 'The remote machine cannot find the program.',
           meta: { kind: 'failed', lane: 'exception', order: 4 },
         },
         version: {
-          description: 'The version there is newer, or too old for hosts.',
+          description: 'The remote version is newer than this one, or too old for hosts.',
           meta: { kind: 'failed', lane: 'exception', order: 5 },
         },
         notProven: {
-          description: 'The program at the remote address did not prove itself, or the token was revoked there.',
+          description:
+            'The program at the remote address did not prove its identity, or the remote Hub revoked the token.',
           meta: { kind: 'failed', lane: 'exception', order: 6 },
         },
       },

@@ -14,9 +14,9 @@ export type ProcessEvent =
       /** Absent: `startFailed`. */
       readonly kind?: FailureKind;
     }
-  /** The place of the process does not answer: the process may live, and cannot be ended now. */
+  /** The place of the process does not answer. The process may still run, and cannot be ended now. */
   | { readonly type: 'PLACE.LOST'; readonly incarnation: number }
-  /** The place answers again. */
+  /** The place of the process answers again. */
   | { readonly type: 'PLACE.BACK'; readonly incarnation: number }
   /** The process itself has ended; members of its group may still run. */
   | { readonly type: 'PROCESS.ENDING'; readonly incarnation: number }

@@ -79,10 +79,10 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     milliseconds(chat.openDeadlineMs),
   ],
   hostPause: [
-    'Pause before the next attempt to reach a host: doubles with every failure, jittered by a half.',
+    'Pause before the next attempt to reach a host. It doubles with every failure; jitter shortens it by up to half.',
     '500 to 60,000 ms',
   ],
-  hostStep: ['A step of a connection that takes longer counts as a lost line.', milliseconds(hostStepMs)],
+  hostStep: ['A connection step that takes longer counts as a lost connection.', milliseconds(hostStepMs)],
   feedPause: [
     'Pause before the Hub connects to an inbox again: doubles with every failure, jittered by half.',
     '200 to 5,000 ms',

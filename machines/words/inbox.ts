@@ -3,10 +3,10 @@ import type { MachineWords } from './types.ts';
 
 export const host: MachineWords = {
   guards: {
-    isHostKey: 'ssh does not accept the key of the machine',
-    isAuthentication: 'the machine accepts no key of the user',
-    isProgram: 'the machine does not find the program',
-    isVersion: 'the versions do not fit',
+    isHostKey: 'ssh does not accept the host key of the machine',
+    isAuthentication: 'the machine accepts none of the user’s keys',
+    isProgram: 'the machine cannot find the program',
+    isVersion: 'the versions are incompatible',
   },
   actions: {
     startLink: 'start ssh',
@@ -17,7 +17,7 @@ export const host: MachineWords = {
     resetFailures: 'forget earlier failures',
     countConnection: 'count the connection',
     emitConnected: 'report the connection',
-    emitUnreachable: 'report the loss, once',
+    emitUnreachable: 'report the loss once',
     emitRefused: 'report the refusal',
   },
 };

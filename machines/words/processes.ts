@@ -65,7 +65,7 @@ export const agentServer: MachineWords = {
     isEnding: 'the process is ending already',
     reachesFailureThreshold: 'too many answers are missing in a row',
     mayRestart: 'automatic restarts are on, and its place answers',
-    mustReadyPlace: 'it is to run in a container',
+    mustReadyPlace: 'it must run in a container',
     isPlaceLost: 'its place does not answer',
     recoveryExceedsFailureLimit: 'it stopped answering too often',
     changesSlot: 'the report differs from the last one',
