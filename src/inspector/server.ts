@@ -51,11 +51,7 @@ export function serveInspector({ outlet, directory, token, port }: InspectorServ
       );
     if (path === '/ask') {
       if (isForeign(host, typeof site === 'string' ? site : undefined, origin))
-        throw new Refusal(
-          403,
-          'forbiddenOrigin',
-          'The request comes from a page of another origin.',
-        );
+        throw new Refusal(403, 'forbiddenOrigin', 'The request comes from a page of another origin.');
       return answer(request, response);
     }
     if (request.method !== 'GET' && request.method !== 'HEAD')
