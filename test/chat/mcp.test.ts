@@ -98,7 +98,7 @@ t.test('2025: a cancelled task ends its turn, and cannot be cancelled twice', as
   const taskId = value?.type === 'taskCreated' ? value.task.taskId : '';
   await middle.reached;
   t.match(await tasks.cancelTask(taskId), { taskId, status: 'cancelled' });
-  await t.rejects(tasks.cancelTask(taskId), { code: -32_602, message: /cancelled already/ });
+  await t.rejects(tasks.cancelTask(taskId), { code: -32_602, message: /already cancelled/ });
   t.match(await tasks.getTaskResult(taskId, CallToolResultSchema), { isError: true });
   t.equal(running.runtime.turns.count, 0);
 });

@@ -204,7 +204,7 @@ t.test('a pasted redirect address of this log-in ends the log-in', async (t) => 
     other((url) => {
       url.pathname = '/other';
     }),
-    /not an address/,
+    /does not belong to this log-in/,
   );
   t.match(
     other((url) => url.searchParams.set('state', 'wrong')),
@@ -215,7 +215,7 @@ t.test('a pasted redirect address of this log-in ends the log-in', async (t) => 
     /belongs to another log-in/,
   );
   t.equal(login.paste(` ${redirect.href}\n`), undefined);
-  t.match(login.paste(redirect.href), /answer already/);
+  t.match(login.paste(redirect.href), /already received its answer/);
   t.match(await finished, { accessToken: 'access-secret-1' });
 });
 
