@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { messageOf, shellWord } from '../lib/index.ts';
+import { hostAndPort, messageOf, shellWord } from '../lib/index.ts';
 import { childEnvironment, PipedProcess, ProcessRecord, runProgram } from '../supervise/index.ts';
 import { type HostFiles, removeSockets } from './directory.ts';
 import { HostFailure, lastLine, sshFailure } from './failure.ts';
@@ -17,6 +17,9 @@ export interface RemoteEnd {
   readonly stdout: string;
   readonly stderr: string;
 }
+
+/** Port that an address of HTTP leaves out. */
+const httpPort = 80;
 
 /** Printed by `ssh` itself after authentication. */
 const connectedWord = 'oratorio-connected';
@@ -95,7 +98,7 @@ export class SshConnection {
   /** Opens the tunnel from the local socket to a loopback address of the remote machine. @throws HostFailure */
   async forward({ hostname, port }: URL, signal: AbortSignal): Promise<void> {
     const { target, files } = this.#options;
-    const forward = `${files.socket}:${hostname}:${port}`;
+    const forward = `${files.socket}:${hostAndPort({ host: hostname, port: Number(port) || httpPort })}`;
     const args = [...overControl(files.control), '-O', 'forward', '-L', forward, '--', target];
     const { exitCode, stderr } = await this.#ssh(args, forwardMs, signal);
     if (exitCode !== 0) throw new HostFailure(null, `ssh could not open the tunnel: ${lastLine(stderr)}`);

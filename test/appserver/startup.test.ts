@@ -111,7 +111,7 @@ t.test('an invalid launch document exits with 78 and a message without secrets',
       /wrong at services\.appServerWebSocket\.port/,
     ],
     [JSON.stringify({ ...good, workspacePath: '/elsewhere' }), /for another workspace, \/elsewhere/],
-    [`{"a":"${secret}${'x'.repeat(70_000)}"}`, /longer than/],
+    [`{"a":"${secret}${'x'.repeat(270_000)}"}`, /longer than/],
   ];
   const args = ['--managed'];
   // The last one, which is too long for a pipe, as a process; the others as a process would take them.

@@ -274,6 +274,16 @@ t.test('a quoted path is the same path for a shell, without invisible characters
   t.equal(quoted('/a\u001b\u202e'), "$'/a\\x1b\\xe2\\x80\\xae'");
 });
 
+const hostWith = (text: string) => ({
+  name: 'build',
+  ssh: 'ssh://build-box',
+  program: text,
+  state: 'unreachable',
+  phase: text,
+  ...{ reason: text, next: text, version: text },
+  ...{ workspaces: 1, waiting: 0, since: at, asOf: at },
+});
+
 /** Hub with one of `texts` in every text of an answer, by turns. */
 async function hostileHub(t: Test, texts: readonly string[]) {
   let answers = 0;
@@ -286,6 +296,15 @@ async function hostileHub(t: Test, texts: readonly string[]) {
     const record = recordWith(all);
     if (url === '/v1/status') return sendJson(response, 200, statusOf(hub.baseUrl, { statePath: all }));
     if (url === '/v1/appservers') return sendJson(response, 200, [record, recordWith(next())]);
+    if (url === '/v1/hosts') return sendJson(response, 200, { hosts: [hostWith(all)] });
+    if (url.startsWith('/v1/fleet/appservers'))
+      return sendJson(response, 200, {
+        appServers: [
+          { ...record, host: null, asOf: null },
+          { ...recordWith(next()), host: 'build', asOf: at },
+        ],
+        ...{ hosts: [hostWith(all)], next: null },
+      });
     if (url.startsWith('/v1/threads')) return sendJson(response, 200, threadsWith(all));
     if (url.startsWith('/v1/appservers/logs')) return void response.end(all);
     if (url === '/v1/events') {

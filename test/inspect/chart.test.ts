@@ -42,6 +42,7 @@ const isOnBorder = (box: Box, { x, y }: { x: number; y: number }): boolean => {
 const durations: Readonly<Record<number, string>> = {
   5000: '5 s',
   30000: '30 s',
+  45000: '45 s',
   60000: '1 min',
   300000: '5 min',
   3600000: '60 min',

@@ -85,7 +85,7 @@ onPage(
     await page.locator('.node[data-state="unhealthy"] > .name').click({ force: true });
     const card = page.locator('.picked-card');
     await card.waitFor();
-    await shows(t, 'match', () => card.textContent(), /unhealthy.*Alive but not answering.*liveness.*emitUnhealthy/s);
+    await shows(t, 'match', () => card.textContent(), /unhealthy.*Alive but not answering.*liveness.*isPlaceLost/s);
     t.match(page.url(), 'pick=state%3Aunhealthy');
     await card.getByRole('button', { name: /PROBE.FAILED \[reachesFailureThreshold\]/ }).click();
     await shows(
@@ -132,7 +132,7 @@ onPage(
         .locator('[data-state] > rect, [data-frame] > rect')
         .evaluateAll((boxes) => boxes.map((box) => JSON.stringify(box.getBoundingClientRect())));
     const before = await places();
-    t.equal(before.length, 25, 'every state and the machine have a box');
+    t.equal(before.length, 26, 'every state and the machine have a box');
     await page.keyboard.press('[');
     await lit(page, 'running');
     t.same(await places(), before, 'nothing moves when time travel begins');

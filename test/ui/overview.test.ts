@@ -44,7 +44,7 @@ scene(
     const sums = () => part(page, 'All time').textContent();
     await shows(t, 'match', sums, /Tokens600 in · 120 out/);
     await shows(t, 'match', () => page.locator('.status .pill').textContent(), 'Ready');
-    await shows(t, 'match', () => page.locator('.status').textContent(), /Model gpt-test/);
+    await shows(t, 'match', () => page.locator('.home .strip').textContent(), /Model gpt-test/);
     await page.locator('.connection.live').waitFor();
 
     const summaries = () => backend.requests.filter((request) => request.includes('/summary')).length;
@@ -61,7 +61,7 @@ scene(
     await page.getByText('1 approval pending').waitFor();
     const answer = page.getByRole('link', { name: 'Answer in the chat' });
     await shows(t, 'equal', () => answer.getAttribute('href'), '#/chat', 'regression: the answer opens in the chat');
-    await shows(t, 'match', () => page.locator('.status').textContent(), '2 turns running');
+    await shows(t, 'match', () => page.locator('.home .strip').textContent(), '2 turns running');
     await part(page, 'Recent sessions').getByText('Beta').waitFor();
     const kept = async () => Number(/Events kept(\d+)/.exec((await sums()) ?? '')?.[1]);
     const earlier = await kept();
@@ -202,13 +202,13 @@ scene(
     const names = () => page.locator('.vrow b').allTextContents();
     await shows(t, 'same', () => names(), ['alpha', 'beta', 'gamma', 'known'], 'also one that only the list tells of');
     await shows(t, 'match', () => row(page, 'beta').textContent(), 'It was killed.');
-    await shows(t, 'match', () => page.locator('.status').textContent(), /Hub 0\.1\.0 · process 77/);
+    await shows(t, 'match', () => page.locator('.home .strip').textContent(), /Hub 0\.1\.0 · process 77/);
     backend.state.hubPid = 78;
     backend.actor('/w/known', ['stopped']);
     await shows(
       t,
       'match',
-      () => page.locator('.status').textContent(),
+      () => page.locator('.home .strip').textContent(),
       /process 78/,
       'regression: shows the process of a new Hub',
     );
@@ -427,7 +427,7 @@ scene(
     },
   },
   async (t, { page }) => {
-    const status = () => page.locator('.status').textContent();
+    const status = () => page.locator('.home .strip').textContent();
     await shows(t, 'match', () => page.locator('.status .pill').textContent(), 'Failing');
     await shows(t, 'match', status, /Model gpt-x at api\.openai\.com/);
     await shows(t, 'match', status, /Last turn 401 ×6/);

@@ -44,6 +44,7 @@ t.test('the form has a control for every setting of the schema except lists of o
       'Providers',
       'Models',
       'McpServers',
+      'Hosts',
       'Permissions.Rules',
       'Agent.Env',
       ...hookEvents.map((event) => `Hooks.${event}`),
