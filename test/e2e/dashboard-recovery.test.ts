@@ -117,7 +117,7 @@ scene('pages of one server', {}, async (t, stage) => {
     await drawer.getByText('Since yesterday').waitFor();
     await drawer.getByRole('link', { name: 'Session' }).click();
     await one.getByRole('heading', { name: 'digest' }).waitFor();
-    await one.locator('.bar-row', { hasText: 'Exec' }).first().waitFor();
+    await one.locator('.bar-row', { hasText: 'Run ls -t src test' }).first().waitFor();
     t.match(one.url(), '#/sessions/');
     isBlameless(t, watch);
   });
