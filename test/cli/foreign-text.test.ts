@@ -296,7 +296,7 @@ async function hostileHub(t: Test, texts: readonly string[]) {
     const record = recordWith(all);
     if (url === '/v1/status') return sendJson(response, 200, statusOf(hub.baseUrl, { statePath: all }));
     if (url === '/v1/appservers') return sendJson(response, 200, [record, recordWith(next())]);
-    if (url === '/v1/hosts') return sendJson(response, 200, { hosts: [hostWith(all)] });
+    if (url === '/v1/hosts') return sendJson(response, 200, [hostWith(all)]);
     if (url.startsWith('/v1/fleet/appservers'))
       return sendJson(response, 200, {
         appServers: [

@@ -141,7 +141,7 @@ onPage(
     t.same(await places(), before, 'nothing moves from step to step');
     await page.keyboard.press('l');
     await showAll(page);
-    await shows(t, 'equal', () => page.locator('.node').count(), 25);
+    await shows(t, 'equal', () => page.locator('.node').count(), 26);
   },
   { at: `/actors/${path}`, prepare: unhealthy, context: { viewport: { width: 1440, height: 900 } } },
 );
