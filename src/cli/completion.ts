@@ -70,7 +70,7 @@ function bashValues({ options }: CommandSpec): string {
 
 function bashNode({ name, command, next }: Node): string {
   const argument = command?.argument;
-  const words = [...next, ...(argument?.choices ?? [])];
+  const words = [...next, ...(argument?.choices ?? []), ...(command?.second?.choices ?? [])];
   const directories = argument?.completes === 'directories' ? '\n        COMPREPLY+=($(compgen -d -- "$current"))' : '';
   return `    '${name}')
 ${command ? bashValues(command) : ''}      if [[ "$current" == -* ]]; then
@@ -135,7 +135,8 @@ function zshNode({ name, command, next }: Node): string {
       : words.length > 0
         ? [`'1:what:(${words.join(' ')})'`]
         : [];
-  const all = [...(command?.options.flatMap(zshOption) ?? []), `'--help[Explain this command]'`, ...rest];
+  const second = command?.second?.choices ? [`'2:${command.second.value}:(${command.second.choices.join(' ')})'`] : [];
+  const all = [...(command?.options.flatMap(zshOption) ?? []), `'--help[Explain this command]'`, ...rest, ...second];
   return `    '${name}') _arguments ${all.join(' ')} ;;`;
 }
 
@@ -201,7 +202,8 @@ function fishCommand(command: CommandSpec): string[] {
       : command.argument?.choices
         ? [`${base} -a ${fishQuoted(command.argument.choices.join(' '))}`]
         : [];
-  return [...options, ...argument];
+  const second = command.second?.choices ? [`${base} -a ${fishQuoted(command.second.choices.join(' '))}`] : [];
+  return [...options, ...argument, ...second];
 }
 
 const fishSeen = (words: readonly string[]): string =>

@@ -182,6 +182,7 @@ t.test('bash completes commands, subcommands, options and choices', async (t) =>
   t.strictSame(complete('hub', 'stop', '--d'), ['--detach']);
   t.strictSame(complete('machines', 'hub', '--format', ''), ['mermaid', 'json', 'svg']);
   t.strictSame(complete('up', '--in'), ['--init', '--in']);
+  t.ok(complete('place', '.', 'cont').includes('container'));
   t.ok(complete('up', '/et').includes('/etc'));
 });
 
