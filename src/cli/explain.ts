@@ -11,6 +11,7 @@ import { messageOf } from '../lib/index.ts';
 import { type HubErrorBody, rpcErrors } from '../protocol/index.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
+import { connectHint } from './remote.ts';
 
 /** A failure for people (`what`, `hint`) and for programs (`exitCode`, `body` in the shape of specification §2.7). */
 export interface Failure {
@@ -94,6 +95,8 @@ function hintFor({ code, details, message }: HubRequestError): string | null {
       return 'The Hub was restarted meanwhile: run the command again.';
     case 'hubStopping':
       return 'The Hub is shutting down: run the command again in a moment.';
+    case 'hostUnreachable':
+      return typeof details?.['host'] === 'string' ? connectHint(details['host'], details['state']) : null;
     case 'invalidConfig':
       return 'Correct the file that is named, then run the command again.';
     default:

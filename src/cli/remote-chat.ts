@@ -3,7 +3,8 @@ import { shellWord } from '../lib/index.ts';
 import { runProgram } from '../supervise/index.ts';
 import type { CommandContext } from './command.ts';
 import { withHub } from './hub.ts';
-import { hostNamed, notConnected, type RemoteWorkspace } from './remote.ts';
+import { hostNamed, notConnected } from './remote.ts';
+import type { RemoteWorkspace } from './workspace.ts';
 
 /** Options of `chat` that are passed on with their values. */
 const passed = ['thread', 'model', 'effort'] as const;

@@ -38,11 +38,13 @@ export function sshFailure(stderr: string): HostFailure {
 export interface NextStepOf {
   readonly name: string;
   readonly ssh: string;
+  /** Command that tries again. Default: `hosts enable`, for a host in the settings. */
+  readonly command?: string;
 }
 
 /** Next step for the user after a refusal. */
-export function nextStep(refusal: HostRefusal, { name, ssh }: NextStepOf): string {
-  const again = `then: oratorio hosts enable ${name}`;
+export function nextStep(refusal: HostRefusal, { name, ssh, command }: NextStepOf): string {
+  const again = `then: ${command ?? `oratorio hosts enable ${name}`}`;
   switch (refusal) {
     case 'hostKey':
       return `Connect once in a terminal and compare the host key of the machine: ssh ${ssh}; ${again}`;

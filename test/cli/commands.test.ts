@@ -157,6 +157,17 @@ t.test('init creates a workspace, and up without a workspace requires --init bef
   t.match(await cli(home, 'init', 'file'), { code: 1, stderr: /is not a directory/ });
 });
 
+t.test('regression: a command for this machine refuses a workspace of a host and names ssh', async (t) => {
+  const home = temporaryHome(t);
+  for (const command of ['inspect', 'logs', 'restart'])
+    t.match(
+      await cli(home, command, 'build:/srv/site', '--no-start'),
+      { code: 2, stderr: /host build\.\n +Run .* over ssh/ },
+      command,
+    );
+  t.notOk(existsSync(join(home, 'hub')), 'no Hub was started for it');
+});
+
 t.test('completion scripts are valid shell', async (t) => {
   const home = temporaryHome(t);
   for (const shell of ['bash', 'zsh', 'fish']) {

@@ -36,6 +36,15 @@ t.test('the next step of every refusal names a command', async (t) => {
     t.match(nextStep(refusal, { name: 'build', ssh: 'ssh://me@box' }), /ssh |oratorio /, refusal);
 });
 
+t.test('regression: the next step of a host that was not added is to add it', async (t) => {
+  const command = 'oratorio hosts add ssh://me@box --name build';
+  for (const refusal of hostRefusals) {
+    const words = nextStep(refusal, { name: 'build', ssh: 'ssh://me@box', command });
+    t.match(words, command, refusal);
+    t.notMatch(words, 'hosts enable', refusal);
+  }
+});
+
 t.test('the output of hub address is found after the output of a login shell', async (t) => {
   const address = { apiBaseUrl: 'http://127.0.0.1:7717', version: '0.1.0', tokenId: 't', token: 'x'.repeat(40) };
   const end = (stdout: string, exitCode = 0, stderr = '') => ({ stdout, stderr, exitCode });

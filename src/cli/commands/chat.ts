@@ -14,8 +14,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { explain } from '../explain.ts';
 import { withHub } from '../hub.ts';
 import { offerLogin } from '../login/offer.ts';
-import { remoteWorkspace } from '../remote.ts';
-import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
+import { canonical, isWorkspace, remoteWorkspace, workspacePath } from '../workspace.ts';
 
 /** `oratorio chat [prompt]` */
 export async function run(given: CommandContext): Promise<number> {

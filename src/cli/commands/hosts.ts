@@ -8,7 +8,7 @@ import {
   requireVersion,
   sshEnvironment,
 } from '../../hosts/index.ts';
-import { messageOf } from '../../lib/index.ts';
+import { count, messageOf } from '../../lib/index.ts';
 import { HostName, RemoteProgram, SshTarget, version } from '../../protocol/index.ts';
 import { runProgram } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
@@ -90,11 +90,12 @@ interface Asked {
 }
 
 function refused({ refusal, message }: HostFailure, host: Asked): CliError {
-  const hint = refusal === null ? `Test: ssh ${host.ssh} true` : nextStep(refusal, host);
+  // The host is not in the settings yet, so that it cannot be enabled.
+  const { name, ssh, program } = host;
+  const again = ['oratorio hosts add', ssh, '--name', name, ...(program === 'oratorio' ? [] : ['--program', program])];
+  const hint = refusal === null ? `Test: ssh ${ssh} true` : nextStep(refusal, { name, ssh, command: again.join(' ') });
   const words = message.replace(/\.?$/, '.');
-  return new CliError('precondition', `${host.name}: ${words}`, hint, refusal ?? 'hostUnreachable', {
-    host: host.name,
-  });
+  return new CliError('precondition', `${name}: ${words}`, hint, refusal ?? 'hostUnreachable', { host: name });
 }
 
 /** Connects to the machine once, with prompts at a terminal. @returns the failure, or the remote version */
@@ -153,7 +154,7 @@ async function settled(
   if (output.json) output.document(host);
   else
     output.line(
-      `${output.colors.green('✔')} ${name} connected: version ${inLine(host.version ?? '')}, ${host.workspaces} workspaces`,
+      `${output.colors.green('✔')} ${name} connected: version ${inLine(host.version ?? '')}, ${count(host.workspaces, 'workspace')}`,
     );
   return exitCodes.ok.code;
 }

@@ -3,9 +3,9 @@ import { endByHand, isHeld, noteEnd, runsByHand } from '../by-hand.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during, withHub, withHubOf } from '../hub.ts';
-import { hostNamed, remoteWorkspace } from '../remote.ts';
+import { hostNamed } from '../remote.ts';
 import { inLine, recordLines } from '../render.ts';
-import { workspacePath } from '../workspace.ts';
+import { remoteWorkspace, workspacePath } from '../workspace.ts';
 
 /** `oratorio stop [workspace]`: a server that was started by hand ends, too. */
 export async function run(context: CommandContext): Promise<number> {

@@ -11,10 +11,10 @@ import { type Fork, forkState, forksByWorkspace } from '../forks.ts';
 import { clientInfo, during, withHub } from '../hub.ts';
 import { pageFor, pageUrl } from '../page.ts';
 import { placeOption } from '../place-options.ts';
-import { hostNamed, type RemoteWorkspace, remoteWorkspace } from '../remote.ts';
+import { hostNamed } from '../remote.ts';
 import { eventLine, inLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
-import { canonical, isWorkspace, workspacePath } from '../workspace.ts';
+import { canonical, isWorkspace, type RemoteWorkspace, remoteWorkspace, workspacePath } from '../workspace.ts';
 import { initialise, newAndRestricted } from './init.ts';
 
 /** `oratorio up [workspace]` */
@@ -61,9 +61,10 @@ export async function run(context: CommandContext): Promise<number> {
 /** Starts a workspace of another machine through the Hub of that machine. */
 async function upOnHost(context: CommandContext, { host, path }: RemoteWorkspace): Promise<number> {
   const { output, options, signal } = context;
-  if (options['init'] === true || options['agent'] !== undefined || options['in'] !== undefined)
+  const { init, agent, in: place, image, network } = options;
+  if (init === true || [agent, place, image, network].some((value) => value !== undefined))
     throw usageError(
-      '--init, --agent and --in work only for workspaces of this machine. Run the command on the host over ssh.',
+      '--init, --agent, --in, --image and --network work only for workspaces of this machine. Run the command on the host over ssh.',
       'up',
     );
   return withHub(context, async ({ hub }) => {
