@@ -32,8 +32,15 @@ function answerOf({ response }: HubRoute): string {
   }
 }
 
+/** `bearer token, or the page token, or the token of a host` */
+function authenticationOf({ auth, isForPage, isForHost }: HubRoute): string {
+  if (!auth) return 'none';
+  return `bearer token${isForPage ? ', or the page token' : ''}${isForHost ? ', or the token of a host' : ''}`;
+}
+
 function routeSection(route: HubRoute): string[] {
   const parameters = [
+    ...(route.params ?? []).map((each) => ({ ...each, place: 'path' })),
     ...(route.query ?? []).map((each) => ({ ...each, place: 'query' })),
     ...(route.headers ?? []).map((each) => ({ ...each, place: 'header' })),
   ];
@@ -47,7 +54,7 @@ function routeSection(route: HubRoute): string[] {
     route.summary,
     '',
     ...(rows.length > 0 ? ['| Parameter | In | | Meaning |', '|---|---|---|---|', ...rows, ''] : []),
-    `- Authentication: ${route.auth ? `bearer token${route.isForPage ? ', or the page token' : ''}` : 'none'}`,
+    `- Authentication: ${authenticationOf(route)}`,
     ...(route.request ? [`- Request: ${link(route.request)}`] : []),
     `- Response: ${answerOf(route)}`,
     `- Errors: ${errorCodesOf(route)
@@ -134,9 +141,16 @@ export function hubApiDocument(): string {
     '',
     ...routes.filter(({ isForPage }) => isForPage).map(({ method, path }) => `- \`${method} ${path}\``),
     '',
-    'With it, `ensure` and `restart` refuse an `apiProxy` (403 `scopeMissing`): a sidecar may be any program of the user. Answers',
-    'and event streams show `***` instead of the tokens of other servers. It ends neither the Hub nor issues tokens. Below',
+    'With it, `ensure` and `restart` refuse an `apiProxy` (403 `scopeMissing`): a sidecar may be any program of the user. `ensure`',
+    'refuses a `place`, too. Answers and event streams show `***` instead of the tokens of other servers. It ends neither the Hub nor issues tokens. Below',
     '`/w/{workspaceId}/` the Hub forwards requests and WebSockets of the page to the agent server of the workspace.',
+    '',
+    '## Token of a host',
+    '',
+    'Another Hub of the same user ([hosts](hosts.md)) holds a token of the scope `host`, which `oratorio hub address --json` issues. It',
+    'opens these routes and no others, with the limits of the page token:',
+    '',
+    ...routes.filter(({ isForHost }) => isForHost).map(({ method, path }) => `- \`${method} ${path}\``),
     '',
     '## Events',
     '',

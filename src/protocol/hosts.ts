@@ -96,7 +96,10 @@ export const FleetThreadList = v.object({
     v.description('Conversations, the most recently active first.'),
   ),
   hasMore: v.pipe(v.boolean(), v.description('Whether older conversations exist: search, or raise the limit.')),
-  workspaces: v.array(v.object({ ...ThreadWorkspace.entries, host: where.host })),
+  workspaces: v.pipe(
+    v.array(v.object({ ...ThreadWorkspace.entries, host: where.host })),
+    v.description('Their workspaces, whose databases were read.'),
+  ),
   missing: v.pipe(v.array(v.string()), v.description('Names of hosts that did not answer.')),
 });
 export type FleetThreadList = v.InferOutput<typeof FleetThreadList>;

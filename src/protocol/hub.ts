@@ -11,6 +11,7 @@ import { knownProviderNames } from './known-providers.ts';
 import { ProcessIdentity } from './launch.ts';
 
 const text = (description: string) => v.pipe(v.string(), v.description(description));
+const textOrNull = (description: string) => v.pipe(v.nullable(v.string()), v.description(description));
 const isoTime = (description: string) => v.pipe(v.string(), v.isoTimestamp(), v.description(description));
 const processId = v.pipe(v.number(), v.integer(), v.minValue(1), v.description('Process id.'));
 
@@ -102,7 +103,7 @@ export type PlaceRequest = v.InferOutput<typeof PlaceRequest>;
 
 /** Place of an agent server, in its record. */
 export const PlaceInUse = v.object({
-  kind: v.picklist(['container']),
+  kind: v.pipe(v.picklist(['container']), v.description('Name of the place.')),
   engine: text('Unix socket of its engine.'),
   image: text('Image of its container.'),
   state: v.pipe(
@@ -113,12 +114,12 @@ export const PlaceInUse = v.object({
 
 /** `GET /v1/places`: a place, and whether it can run an agent server now. */
 export const PlaceStatus = v.object({
-  kind: v.picklist(['local', 'container']),
-  isDefault: v.boolean(),
-  engine: v.nullable(text('Unix socket of the engine; null for local and without an engine.')),
-  image: v.nullable(text('Image of its containers; null for local.')),
-  version: v.nullable(text('Name and version of the engine; null while it does not answer.')),
-  problem: v.nullable(text('Reason why the place cannot run an agent server now, with the next step.')),
+  kind: v.pipe(v.picklist(['local', 'container']), v.description('Name of the place.')),
+  isDefault: v.pipe(v.boolean(), v.description('Whether `Place.Default` names it.')),
+  engine: textOrNull('Unix socket of the engine; null for local and without an engine.'),
+  image: textOrNull('Image of its containers; null for local.'),
+  version: textOrNull('Name and version of the engine; null while it does not answer.'),
+  problem: textOrNull('Reason why the place cannot run an agent server now, with the next step; null: it can.'),
 });
 export type PlaceStatus = v.InferOutput<typeof PlaceStatus>;
 
