@@ -5,6 +5,7 @@ import type { ServerOptions, Socket } from './types.ts';
 export const closeCodes = {
   goingAway: 1001,
   notText: 1003,
+  policy: 1008,
   tooBig: 1009,
   internalError: 1011,
   restart: 1012,

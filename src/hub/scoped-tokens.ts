@@ -51,7 +51,7 @@ export class ScopedTokens implements OwnedFile {
   readonly #known = new Map<string, Entry>();
   /** Key ids of host tokens, cached because the route that looks them up needs no authentication. */
   readonly #keyIds = new Map<string, string>();
-  /** Streams that end when their token is revoked. */
+  /** Streams and WebSockets that end when their token is revoked. */
   readonly #revocations = new Set<(tokenId: string) => void>();
 
   constructor(statePath: string, credentials: Credentials, logger: Logger) {
@@ -114,15 +114,32 @@ export class ScopedTokens implements OwnedFile {
 
   /** Whether this token was issued for another Hub; it may have expired or been revoked. */
   isHosts(token: string | undefined): boolean {
-    const parsed = v.safeParse(Facts, token === undefined ? null : this.#credentials.openScoped(token));
-    return parsed.success && isHosts(parsed.output.scopes);
+    return isHosts(this.#factsOf(token)?.scopes ?? []);
   }
 
   /** Whether this is a valid token of another Hub. */
   isHost(token: string): boolean {
-    const facts = this.#credentials.openScoped(token);
-    const parsed = v.safeParse(Facts, facts);
-    return parsed.success && this.#hostTokens().some(({ tokenId }) => tokenId === parsed.output.tokenId);
+    const facts = this.#factsOf(token);
+    return facts !== undefined && this.#hostTokens().some(({ tokenId }) => tokenId === facts.tokenId);
+  }
+
+  /** Calls `end` when this token is revoked. @returns function that stops watching */
+  onRevoked(token: string | undefined, end: () => void): () => void {
+    const facts = this.#factsOf(token);
+    return facts === undefined ? () => {} : this.#watch(facts.tokenId, end);
+  }
+
+  #factsOf(token: string | undefined): Delegate | undefined {
+    const parsed = v.safeParse(Facts, token === undefined ? null : this.#credentials.openScoped(token));
+    return parsed.success ? parsed.output : undefined;
+  }
+
+  #watch(tokenId: string, end: () => void): () => void {
+    const revoked = (id: string) => {
+      if (id === tokenId) end();
+    };
+    this.#revocations.add(revoked);
+    return () => void this.#revocations.delete(revoked);
   }
 
   #keyIdOf(entry: ScopedToken): string {
@@ -170,12 +187,9 @@ export class ScopedTokens implements OwnedFile {
       replay: (lastEventId) => source.replay(lastEventId),
       subscribe: (listener, onEnd) => {
         const leave = source.subscribe(listener, onEnd);
-        const revoked = (id: string) => {
-          if (id === tokenId) onEnd();
-        };
-        this.#revocations.add(revoked);
+        const unwatch = this.#watch(tokenId, onEnd);
         return () => {
-          this.#revocations.delete(revoked);
+          unwatch();
           leave();
         };
       },
@@ -184,12 +198,10 @@ export class ScopedTokens implements OwnedFile {
 
   /** Accepts scoped tokens only: the Hub's own token opens the routes of a user. */
   readonly auth: Authenticate<Delegate> = (request) => {
-    const token = bearerToken(request.header('authorization'));
-    const facts = token === undefined ? null : this.#credentials.openScoped(token);
-    const parsed = v.safeParse(Facts, facts);
-    const entry = parsed.success ? this.#known.get(parsed.output.tokenId) : undefined;
-    if (parsed.success && entry && Date.parse(parsed.output.expiresAt) > Date.now()) {
-      if (!entry.isRevoked) return parsed.output;
+    const facts = this.#factsOf(bearerToken(request.header('authorization')));
+    const entry = facts && this.#known.get(facts.tokenId);
+    if (facts && entry && Date.parse(facts.expiresAt) > Date.now()) {
+      if (!entry.isRevoked) return facts;
       throw hubError('tokenRevoked', `The token ${entry.name} was revoked. Restart its holder to issue another one.`);
     }
     throw new HttpError(401, 'unauthorized', 'This route needs a scoped token that has not expired.', {}, [

@@ -59,7 +59,8 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const targetOf = createTargets({ home: options.home, registry, readers });
   const pages = workspacePages({
     auth: hostAuth,
-    isToken: (token) => sameSecret(token, pageToken()) || options.tokens.isHost(token),
+    isToken: (token, host) => sameSecret(token, pageToken()) || (host === null && options.tokens.isHost(token)),
+    onRevoked: (token, end) => options.tokens.onRevoked(token, end),
     isKnown: ({ host, id }) => (host === null ? registry.byId(id) !== undefined : fleet.has(host)),
     targetOf: (asked, signal) =>
       asked.host === null ? targetOf(asked.id, signal) : hostTarget(fleet, asked.host, asked.id),

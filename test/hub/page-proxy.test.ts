@@ -16,6 +16,7 @@ import { type Adapter, codeOf, eventually, exchange, RawClient, rawRequest, star
 const ids = { a: 'aaaaaaaaaaaaaaaa', b: 'bbbbbbbbbbbbbbbb', none: 'cccccccccccccccc' };
 const pageToken = 'page-token-page-token-page-token-page-token';
 const ownerToken = 'owner-token-owner-token-owner-token-owner-t';
+const hostToken = 'host-token-host-token-host-token-host-token';
 const bearerOf = (token: string) => ({ Authorization: `Bearer ${token}` });
 
 interface Inner {
@@ -69,9 +70,18 @@ async function innerServer(t: Test, name: string): Promise<Inner> {
 async function scene(t: Test, adapter: Adapter) {
   const inners = { [ids.a]: await innerServer(t, 'a'), [ids.b]: await innerServer(t, 'b') };
   const doubts: string[] = [];
+  const revocations = new Set<() => void>();
   const pages = workspacePages({
-    auth: hubAuth(ownerToken, () => pageToken),
-    isToken: (token) => token === pageToken,
+    auth: (request) =>
+      request.header('authorization') === `Bearer ${hostToken}`
+        ? 'host'
+        : hubAuth(ownerToken, () => pageToken)(request),
+    isToken: (token, host) => token === pageToken || (host === null && token === hostToken),
+    onRevoked(token, end) {
+      if (token !== pageToken) return () => {};
+      revocations.add(end);
+      return () => void revocations.delete(end);
+    },
     isKnown: ({ host, id }) => host === null && id in inners,
     async targetOf({ id }) {
       const inner = inners[id];
@@ -103,7 +113,10 @@ async function scene(t: Test, adapter: Adapter) {
   if (!a || !b) throw new Error('both are there');
   const get = (path: string, headers: Record<string, string> = bearerOf(pageToken)) =>
     exchange(port, rawRequest('GET', path, headers));
-  return { a, b, port, get, doubts, server };
+  const revoke = () => {
+    for (const end of [...revocations]) end();
+  };
+  return { a, b, port, get, doubts, server, revoke, revocations };
 }
 
 function proxy(t: Test, adapter: Adapter): void {
@@ -183,6 +196,17 @@ function proxy(t: Test, adapter: Adapter): void {
     t.equal((await get(`/w/${ids.a}/v1/models`)).status, 404, 'only the Dashboard is passed on');
     t.equal(a.requests.length + b.requests.length, 0);
     t.equal((await get(path, bearerOf(ownerToken))).status, 200);
+  });
+
+  t.test('regression: the token of another Hub opens workspaces of this machine, and of no third one', async (t) => {
+    const { a, get } = await scene(t, adapter);
+    const here = `/w/${ids.a}/dashboard/api/x`;
+    const there = `/h/build${here}`;
+    t.equal((await get(here, bearerOf(hostToken))).status, 200);
+    t.equal((await get(there, bearerOf(pageToken))).status, 200);
+    t.equal(a.requests.length, 2);
+    t.equal((await get(there, bearerOf(hostToken))).status, 401);
+    t.equal(a.requests.length, 2);
   });
 
   t.test('the process is confirmed before each connection, and not again while one stands', async (t) => {
@@ -305,6 +329,24 @@ function proxy(t: Test, adapter: Adapter): void {
     await closed;
     t.pass('the inner request has ended');
   });
+
+  t.test('regression: a stream ends when its token is revoked, on both sides', async (t) => {
+    const { a, port, revoke, revocations } = await scene(t, adapter);
+    const { promise: open, resolve } = Promise.withResolvers<ServerResponse>();
+    a.answer = (_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(': connected\n\n');
+      resolve(response);
+    };
+    const client = await RawClient.connect(t, port);
+    client.send(rawRequest('GET', `/w/${ids.a}/dashboard/api/events/stream`, bearerOf(pageToken)));
+    const inner = await open;
+    await client.until(/: connected\n\n/);
+    const ends = [once(inner, 'close'), once(client.socket, 'close')];
+    revoke();
+    await Promise.all(ends);
+    await eventually(() => revocations.size === 0, 'nothing watches the token');
+  });
 }
 
 /** A browser's WebSocket: the token is a subprotocol. */
@@ -359,6 +401,22 @@ function tunnel(t: Test, adapter: Adapter): void {
     await eventually(() => server.stats().webSockets === 0, 'nothing is left open');
   });
 
+  t.test('regression: a WebSocket ends when its token is revoked, on both sides', async (t) => {
+    const { a, port, server, revoke, revocations } = await scene(t, adapter);
+    const page = openPage(port, path);
+    await page.outcome;
+    const gone = once(a.sockets[0] as WebSocket, 'close');
+    revoke();
+    t.equal(await page.closed, 1_008);
+    await gone;
+    await eventually(() => server.stats().webSockets === 0, 'nothing is left open');
+    t.equal(revocations.size, 0, 'nothing watches the token');
+    const other = openPage(port, path);
+    await other.outcome;
+    other.socket.close();
+    await eventually(() => revocations.size === 0, 'a page that closes is not watched any more');
+  });
+
   t.test('a WebSocket needs host, origin, token and a path of the Dashboard', async (t) => {
     const { a, b, port } = await scene(t, adapter);
     const outcome = (protocols: readonly string[], headers = {}, at = path) =>
@@ -371,6 +429,7 @@ function tunnel(t: Test, adapter: Adapter): void {
     t.equal(await outcome([pageToken, 'oratorio']), 'refused 401');
     t.equal(await outcome([], {}, `${path}?token=${pageToken}`), 'refused 401', 'not in the address');
     t.equal(await outcome(['oratorio', a.token]), 'refused 401');
+    t.equal(await outcome(['oratorio', hostToken], {}, `/h/build${path}`), 'refused 401', 'a third machine');
     t.equal(await outcome(good, {}, `/w/${ids.none}/dashboard/ws`), 'refused 404');
     t.equal(await outcome(good, {}, `/w/${ids.a}/ws`), 'refused 404');
     t.equal(await outcome(good, {}, `/w/${ids.a}/dashboard/../ws`), 'refused 404');

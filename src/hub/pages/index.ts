@@ -7,6 +7,7 @@ import {
   type AnyRoute,
   type AnyWebSocketRoute,
   type Authenticate,
+  bearerToken,
   empty,
   type Guard,
   type Header,
@@ -36,8 +37,10 @@ const isBelow = (path: string): boolean => path.startsWith('/w/') || path.starts
 
 export interface PagesOptions {
   readonly auth: Authenticate<HubCaller>;
-  /** Whether this token opens a WebSocket: the page token, or a token of another Hub. */
-  readonly isToken: (token: string) => boolean;
+  /** Whether this token opens a WebSocket: the page token, or a token of another Hub where `host` is null. */
+  readonly isToken: (token: string, host: string | null) => boolean;
+  /** See `ScopedTokens.onRevoked`. */
+  readonly onRevoked: (token: string | undefined, end: () => void) => () => void;
   readonly isKnown: (asked: PagePath) => boolean;
   /** See `createTargets`. */
   readonly targetOf: (asked: PagePath, signal: AbortSignal) => Promise<Target>;
@@ -53,7 +56,7 @@ export interface Pages {
 }
 
 export function workspacePages(options: PagesOptions): Pages {
-  const { auth, isToken, isKnown, targetOf } = options;
+  const { auth, isToken, onRevoked, isKnown, targetOf } = options;
   const forwarder = createForwarder();
   const document = pageDocument();
 
@@ -66,8 +69,11 @@ export function workspacePages(options: PagesOptions): Pages {
   function serve(context: RequestContext<never>): Reply | Promise<Reply> {
     const asked = pagePathOf(context.path);
     if (context.method === 'GET' && asked && isRoot(asked.rest)) return page(context, asked);
-    auth(context);
+    const caller = auth(context);
     if (asked === undefined) throw hubError('notFound', 'There is no such workspace.');
+    // Another Hub reaches the workspaces of this machine, and no third machine.
+    if (caller === 'host' && asked.host !== null)
+      throw new HttpError(401, 'unauthorized', 'This route needs the token of the Hub or of its pages.');
     const inner = innerPathOf(asked.rest);
     if (inner === undefined) throw hubError('notFound', 'There is no such route.');
     return pass(context, asked, inner);
@@ -75,7 +81,16 @@ export function workspacePages(options: PagesOptions): Pages {
 
   async function pass(context: RequestContext<never>, asked: PagePath, inner: string): Promise<Reply> {
     const target = await targetOf(asked, context.signal);
-    return forwarder.forward(context, target, `${target.prefix ?? ''}${inner}${searchOf(context.query)}`);
+    const reply = await forwarder.forward(context, target, `${target.prefix ?? ''}${inner}${searchOf(context.query)}`);
+    // A stream ends with the token that opened it.
+    if (reply.kind === 'pipe') {
+      const { body } = reply;
+      body.once(
+        'close',
+        onRevoked(bearerToken(context.header('authorization')), () => body.destroy()),
+      );
+    }
+    return reply;
   }
 
   return {
@@ -85,7 +100,7 @@ export function workspacePages(options: PagesOptions): Pages {
         deadlineMs: defaults.http.longRequestDeadlineMs,
       })),
     ),
-    webSockets: patterns.map((path) => tunnelRoute({ path, isToken, targetOf }) as AnyWebSocketRoute),
+    webSockets: patterns.map((path) => tunnelRoute({ path, isToken, onRevoked, targetOf }) as AnyWebSocketRoute),
     guard(request) {
       if (!isBelow(request.path)) return;
       const host = request.header('host') ?? '';

@@ -23,8 +23,10 @@ const brokenCode = 1006;
 
 export interface TunnelOptions {
   readonly path: string;
-  /** Whether this token opens a page: the page token, or a token of another Hub. */
-  readonly isToken: (token: string) => boolean;
+  /** See `PagesOptions`. */
+  readonly isToken: (token: string, host: string | null) => boolean;
+  /** Calls `end` when the token is revoked. Returns a function that stops watching. */
+  readonly onRevoked: (token: string, end: () => void) => () => void;
   readonly targetOf: (asked: PagePath, signal: AbortSignal) => Promise<Target>;
 }
 
@@ -37,9 +39,12 @@ class Tunnel {
   /** Frames that came before the page's socket was open. */
   #early: string[] | null = [];
   #outer: Socket<Tunnel> | undefined;
+  /** Stops watching the token. */
+  readonly #leave: () => void;
 
-  constructor(inner: WebSocket) {
+  constructor(inner: WebSocket, leave: () => void) {
     this.#inner = inner;
+    this.#leave = leave;
     inner.on('message', (data: Buffer, isBinary) => {
       if (isBinary) this.#outer?.close(closeCodes.notText, 'Text only.');
       else this.#receive(data.toString());
@@ -69,6 +74,13 @@ class Tunnel {
   }
 
   close(): void {
+    this.#leave();
+    this.#inner.terminate();
+  }
+
+  /** The token of the page was revoked. */
+  revoke(): void {
+    this.#outer?.close(closeCodes.policy, 'The token was revoked.');
     this.#inner.terminate();
   }
 
@@ -92,20 +104,31 @@ class Tunnel {
 }
 
 /** The WebSockets of the pages of all workspaces. */
-export function tunnelRoute({ path, isToken, targetOf }: TunnelOptions): WebSocketRoute<Tunnel> {
-  async function prepare(request: Handshake): Promise<{ principal: Tunnel; close(): void }> {
+export function tunnelRoute({ path, isToken, onRevoked, targetOf }: TunnelOptions): WebSocketRoute<Tunnel> {
+  async function prepare(request: Handshake, token: string): Promise<{ principal: Tunnel; close(): void }> {
     const asked = pagePathOf(request.path);
     const inner = asked && innerPathOf(asked.rest);
     if (asked === undefined || inner === undefined) throw hubError('notFound', 'There is no such route.');
-    const target = await targetOf(asked, request.signal);
-    const tunnel = await dial(target, `${target.prefix ?? ''}${inner}`, request.signal);
-    return { principal: tunnel, close: () => tunnel.close() };
+    let tunnel: Tunnel | undefined;
+    const leave = onRevoked(token, () => tunnel?.revoke());
+    try {
+      const target = await targetOf(asked, request.signal);
+      tunnel = await dial(target, `${target.prefix ?? ''}${inner}`, { signal: request.signal, leave });
+      // The token may have been revoked since the handshake began.
+      if (!isToken(token, asked.host)) throw refusedToken();
+    } catch (error) {
+      leave();
+      tunnel?.close();
+      throw error;
+    }
+    const opened = tunnel;
+    return { principal: opened, close: () => opened.close() };
   }
   return {
     path,
     auth: bySubprotocol(isToken) as Authenticate<never>,
     subprotocol: pageSubprotocol,
-    prepare,
+    prepare: (request, token) => prepare(request, String(token)),
     maxPayloadBytes: frameBytes,
     maxBufferedBytes: bufferedBytes,
     open: (socket) => socket.principal.open(socket),
@@ -116,16 +139,26 @@ export function tunnelRoute({ path, isToken, targetOf }: TunnelOptions): WebSock
 }
 
 /** A browser sends no headers with a WebSocket: the token is the second of two subprotocols. Not in the address, which is logged. */
-function bySubprotocol(isToken: TunnelOptions['isToken']): Authenticate<undefined> {
+function bySubprotocol(isToken: TunnelOptions['isToken']): Authenticate<string> {
   return (request) => {
     const [name, token, ...more] = offeredSubprotocols(request.header('sec-websocket-protocol'));
-    if (name === pageSubprotocol && token !== undefined && more.length === 0 && isToken(token)) return;
-    throw new HttpError(401, 'unauthorized', 'The page token is missing or wrong.');
+    if (name === pageSubprotocol && token !== undefined && more.length === 0 && isToken(token, hostOf(request.path)))
+      return token;
+    throw refusedToken();
   };
 }
 
+const hostOf = (path: string): string | null => pagePathOf(path)?.host ?? null;
+
+const refusedToken = () => new HttpError(401, 'unauthorized', 'The page token is missing or wrong.');
+
+interface DialOptions {
+  readonly signal: AbortSignal;
+  readonly leave: () => void;
+}
+
 /** Opens the inner connection first: no frame of a page comes before there is somewhere to send it. */
-async function dial(target: Target, path: string, signal: AbortSignal): Promise<Tunnel> {
+async function dial(target: Target, path: string, { signal, leave }: DialOptions): Promise<Tunnel> {
   const { WebSocket } = await import('ws');
   target.confirm();
   const { socketPath } = target;
@@ -138,7 +171,7 @@ async function dial(target: Target, path: string, signal: AbortSignal): Promise<
     ...(socketPath !== undefined && { createConnection: () => connect(socketPath) }),
     headers: { authorization: `Bearer ${target.token}` },
   });
-  const tunnel = new Tunnel(inner);
+  const tunnel = new Tunnel(inner, leave);
   return new Promise((resolve, reject) => {
     const abort = () => inner.terminate();
     signal.addEventListener('abort', abort, { once: true });
