@@ -33,7 +33,7 @@ export class Fleet {
   readonly log = new FleetLog();
   readonly #options: FleetOptions;
   readonly #hosts = new Map<string, Host>();
-  #ended: Promise<unknown> = Promise.resolve();
+  #changes: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor(options: FleetOptions) {
@@ -43,12 +43,26 @@ export class Fleet {
   /** Ends the processes that a killed Hub left running, then connects the enabled hosts. */
   open(settings: readonly HostSettings[]): void {
     const { home, logger } = this.#options;
-    this.#ended = endOrphanedSsh(home).then(
-      (count) => count > 0 && logger.warn('ended ssh processes of an earlier Hub', { count }),
-      (error: unknown) =>
-        logger.warn('could not search for ssh processes of an earlier Hub; the next start tries again', { error }),
-    );
-    if (settings.length > 0) void this.#ended.then(() => this.#addAll(settings));
+    void this.inTurn(async () => {
+      await endOrphanedSsh(home).then(
+        (count) => count > 0 && logger.warn('ended ssh processes of an earlier Hub', { count }),
+        (error: unknown) =>
+          logger.warn('could not search for ssh processes of an earlier Hub; the next start tries again', { error }),
+      );
+      this.#addAll(settings);
+    });
+  }
+
+  /**
+   * Runs changes of hosts one after the other: two hosts of one name would share files, and one would be lost.
+   *
+   * @throws HostUnavailableError when the Hub ends
+   */
+  inTurn<T>(change: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new HostUnavailableError('hostUnreachable', 'The Hub ends. Nothing was changed.');
+    const done = this.#changes.then(change);
+    this.#changes = done.catch(() => undefined);
+    return done;
   }
 
   /** @throws HostUnavailableError when the limit of hosts is reached */
@@ -57,14 +71,13 @@ export class Fleet {
       throw new HostUnavailableError('invalidRequest', `The limit of ${maxHosts} hosts is reached: remove one first.`);
   }
 
-  /** Adds a host, or replaces the host of this name. */
+  /** Adds a host, or replaces the host of this name. For `inTurn` only. */
   async put(settings: HostSettings): Promise<Host> {
-    await this.#ended;
     await this.#hosts.get(settings.name)?.close();
     return this.#add(settings);
   }
 
-  /** Resolves when its `ssh` has ended. @throws HostUnavailableError */
+  /** Resolves when its `ssh` has ended. For `inTurn` only. @throws HostUnavailableError */
   async remove(name: string): Promise<HostRecord> {
     const host = this.byName(name);
     this.#hosts.delete(name);
@@ -91,12 +104,17 @@ export class Fleet {
     return [...this.#hosts.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Returns the Hub of a host. Retries the connection at once if it is lost. @throws HostUnavailableError */
+  /**
+   * Returns the Hub of a host. Retries the connection at once if it is lost. A refusal stays until the user enables the host: a page
+   * repeats requests without its user, and each attempt would issue another token.
+   *
+   * @throws HostUnavailableError
+   */
   connected(name: string): Connected {
     const host = this.byName(name);
     if (host.connected) return host.connected;
     const { state, reason, asOf } = host.record();
-    host.retry();
+    if (state !== 'refused') host.retry();
     const why = reason === null ? '' : `: ${reason}`;
     throw new HostUnavailableError('hostUnreachable', `The host ${name} is ${state}${why}. Nothing was sent to it.`, {
       ...{ host: name, state, reason, asOf },
@@ -125,13 +143,13 @@ export class Fleet {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.log.end();
-    await this.#ended;
+    await this.#changes;
     await Promise.all([...this.#hosts.values()].map((host) => host.close()));
   }
 
   #addAll(settings: readonly HostSettings[]): void {
     if (this.#isClosed) return;
-    for (const each of settings) this.#add(each);
+    for (const each of settings) if (!this.#hosts.has(each.name)) this.#add(each);
   }
 
   #add(settings: HostSettings): Host {

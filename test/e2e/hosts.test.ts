@@ -136,6 +136,10 @@ t.test('after the remote Hub revokes the token, the host is refused until the us
   await oratorioJson(there, 'tokens', 'revoke', tokenId);
   const host = await hostIn('refused');
   t.match(host, { phase: 'refused.notProven', next: /oratorio hosts enable build/, reason: /revoked/ });
+  const page = await runningHub(here).call('GET', `/h/build/w/${'a'.repeat(16)}/dashboard/api/status`);
+  t.match(page.body, { error: { code: 'hostUnreachable' } });
+  t.match(await hostOf(), { phase: 'refused.notProven' }, 'a page that asks again changes nothing');
+  t.same(await oratorioJson(there, 'tokens'), [], 'and gets no other token');
   t.match(await oratorioJson(here, 'hosts', 'enable', 'build'), { state: 'connected' });
 });
 

@@ -25,19 +25,39 @@ export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }
     refusing(() => planUserChange({ home, env, set: [{ path: [...path], value }] }).apply());
   }
 
+  /** Settings file and connections change together. */
+  const inTurn = (change: () => Promise<Reply>): Promise<Reply> => onHost(() => fleet.inTurn(change));
+
   async function add(context: RequestContext<never>): Promise<Reply> {
     const { name, ssh, program = 'oratorio' } = await context.json(HostInput);
-    onHost(() => fleet.requireRoom(name));
-    store(name, null, { Ssh: ssh, ...(program !== 'oratorio' && { Program: program }) });
-    const host = await fleet.put({ name, ssh, program, isEnabled: true });
-    logger.info('a host was added', { host: name, ssh });
+    return inTurn(async () => {
+      onHost(() => fleet.requireRoom(name));
+      store(name, null, { Ssh: ssh, ...(program !== 'oratorio' && { Program: program }) });
+      const host = await fleet.put({ name, ssh, program, isEnabled: true });
+      logger.info('a host was added', { host: name, ssh });
+      return json(200, host.record());
+    });
+  }
+
+  async function remove(name: string): Promise<Reply> {
+    onHost(() => fleet.byName(name));
+    store(name, null, undefined);
+    const record = await fleet.remove(name);
+    logger.info('a host was removed', { host: name });
+    return json(200, record);
+  }
+
+  async function enable(name: string, isEnabled: boolean): Promise<Reply> {
+    const { settings } = onHost(() => fleet.byName(name));
+    store(name, 'Enabled', isEnabled);
+    const host = await fleet.put({ ...settings, isEnabled });
     return json(200, host.record());
   }
 
   async function change(context: RequestContext<never>): Promise<Reply> {
     const { name = '', action = '' } = context.params;
     const { workspacePath } = await context.json(HostActionInput);
-    const host = onHost(() => fleet.byName(name));
+    onHost(() => fleet.byName(name));
     switch (v.is(v.picklist(hostActions), action) ? action : null) {
       case 'ensure':
       case 'stop': {
@@ -49,19 +69,11 @@ export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }
           action === 'stop' ? hub.stop(workspacePath, { signal }) : hub.ensure({ workspacePath }, { signal });
         return json(200, { ...(await onRemote(name, work, signal)), host: name, asOf: null });
       }
-      case 'remove': {
-        store(name, null, undefined);
-        const record = await fleet.remove(name);
-        logger.info('a host was removed', { host: name });
-        return json(200, record);
-      }
+      case 'remove':
+        return inTurn(() => remove(name));
       case 'enable':
-      case 'disable': {
-        const isEnabled = action === 'enable';
-        store(name, 'Enabled', isEnabled);
-        const changed = await fleet.put({ ...host.settings, isEnabled });
-        return json(200, changed.record());
-      }
+      case 'disable':
+        return inTurn(() => enable(name, action === 'enable'));
       default:
         throw hubError('notFound', `Unknown action. Use one of: ${hostActions.join(', ')}`);
     }
