@@ -18,6 +18,8 @@ interface Subscriber {
 
 /** Accepted form of an event id. Ids of remote Hubs are untrusted. */
 const eventIdShape = /^[A-Za-z0-9-]{1,64}$/;
+export const isEventId = (id: string): boolean => eventIdShape.test(id);
+
 /** Size limit of a `Last-Event-ID`: 50 hosts with names and ids of the greatest length. */
 const maxVector = 8_192;
 
@@ -26,7 +28,7 @@ function positionsIn(vector: string): ReadonlyMap<string, string> {
   const parts = vector.slice(0, maxVector).split(',');
   const found = parts.flatMap((part) => {
     const [host = '', id = ''] = part.split('~');
-    return eventIdShape.test(id) ? [[host, id] as const] : [];
+    return isEventId(id) ? [[host, id] as const] : [];
   });
   return new Map(found);
 }
@@ -47,17 +49,23 @@ export class FleetLog implements SseSource {
   #undelivered: Uint8Array[] = [];
   #isEnded = false;
 
-  /** @param host name of the host; '' for this Hub */
-  append(host: string, id: string, event: AnyHubEvent): void {
-    if (!eventIdShape.test(id)) return;
+  /**
+   * @param host name of the host; '' for this Hub
+   * @param id see `isEventId`; an event with another one is left out
+   * @returns size of the event in bytes
+   */
+  append(host: string, id: string, event: AnyHubEvent): number {
+    if (!isEventId(id)) return 0;
     this.#positions.set(host, id);
     const vector = this.#vector();
     const stored = { sequence: this.#last + 1, host, eventId: id, vector, frame: frameOf(vector, host, id, event) };
     this.#last += 1;
     this.#ring.push(stored);
-    if (this.#subscribers.size === 0) return;
-    if (this.#undelivered.length === 0) setImmediate(() => this.#deliver());
-    this.#undelivered.push(stored.frame);
+    if (this.#subscribers.size > 0) {
+      if (this.#undelivered.length === 0) setImmediate(() => this.#deliver());
+      this.#undelivered.push(stored.frame);
+    }
+    return stored.frame.byteLength;
   }
 
   /** Removes the position of a removed host. */

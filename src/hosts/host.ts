@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ActorRefFrom, createActor, fromCallback } from 'xstate';
 import { type HostDriverEvent, type HostEmitted, type HostRefusal, hostMachine } from '../../machines/index.ts';
 import type { HubAddress, HubClient, InboxItemAnswer, RecordAnswer } from '../client/index.ts';
@@ -8,6 +7,8 @@ import { clean } from './clean.ts';
 import { clientOf, failureOf, openTunnel, prove } from './dial.ts';
 import { hostFiles } from './directory.ts';
 import { HostFailure, nextStep } from './failure.ts';
+import { isEventId } from './fleet-log.ts';
+import { RateLimit, Refresh } from './rate-limit.ts';
 import { SshConnection } from './ssh.ts';
 
 export interface HostSettings {
@@ -23,8 +24,8 @@ export interface HostOptions {
   readonly logger: Logger;
   readonly seed: () => number;
   readonly observe: (actor: ActorRefFrom<typeof hostMachine>, name: string) => void;
-  /** Takes every event of the remote Hub, with its id. */
-  readonly onEvent: (name: string, id: string, event: AnyHubEvent) => void;
+  /** Takes every event of the remote Hub, with its id. Returns its size in bytes. */
+  readonly onEvent: (name: string, id: string, event: AnyHubEvent) => number;
   readonly onState: (name: string, event: HostEmitted) => void;
 }
 
@@ -43,12 +44,8 @@ export interface Connected {
 
 /** Time limit for reading the state of the remote Hub. */
 const readMs = 20_000;
-/** Minimum time between two reads of the list. Events in between count as one change. */
-const betweenReadsMs = 500;
 /** Time limit for finding the cause of a lost stream. */
 const causeMs = 2_000;
-/** Rate limit: the Hub stops reading a host that sends more until the second is over. */
-const maxEventsPerSecond = 1_000;
 
 /** Kinds of events that change the list or the inbox. */
 const changing = /^(?:appserver|apiProxy|inbox|hub)\./;
@@ -212,13 +209,15 @@ export class Host {
     const pace = new RateLimit(both);
     try {
       for await (const { id, ...event } of events) {
+        // Each event of a Hub has one, and the next connection sends it as a header.
+        if (!isEventId(id)) throw new HostFailure(null, 'The Hub there sent an event without a usable id.');
         this.#lastEventId = id;
-        this.#options.onEvent(this.name, id, clean(event));
+        const bytes = this.#options.onEvent(this.name, id, clean(event));
         if (changing.test(event.kind)) {
           report({ type: 'HOST.CHANGED' });
           void reading.soon().catch(fail);
         }
-        await pace.next();
+        await pace.next(bytes);
       }
     } catch (error) {
       fail(error);
@@ -245,57 +244,5 @@ async function causeOf(hub: HubClient, reason: string, signal: AbortSignal): Pro
     return lost;
   } catch (error) {
     return failureOf(error).refusal === null ? lost : error;
-  }
-}
-
-/** Reads again after a change. All changes during a read cause one further read. */
-class Refresh {
-  readonly #read: () => Promise<void>;
-  readonly #signal: AbortSignal;
-  #running: Promise<void> | null = null;
-  #isDue = false;
-
-  constructor(read: () => Promise<void>, signal: AbortSignal) {
-    this.#read = read;
-    this.#signal = signal;
-  }
-
-  soon(): Promise<void> {
-    this.#isDue = true;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
-  }
-
-  async #run(): Promise<void> {
-    while (this.#isDue && !this.#signal.aborted) {
-      this.#isDue = false;
-      await this.#read();
-      if (!this.#signal.aborted) await sleep(betweenReadsMs, undefined, { signal: this.#signal }).catch(() => {});
-    }
-  }
-}
-
-/** Limits the rate of reading. Further events wait at the sender. */
-class RateLimit {
-  readonly #signal: AbortSignal;
-  #second = 0;
-  #count = 0;
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  async next(): Promise<void> {
-    const now = performance.now();
-    if (now - this.#second >= 1_000) {
-      this.#second = now;
-      this.#count = 0;
-    }
-    this.#count += 1;
-    if (this.#count < maxEventsPerSecond) return;
-    const left = this.#second + 1_000 - now;
-    await sleep(left, undefined, { signal: this.#signal }).catch(() => {});
   }
 }

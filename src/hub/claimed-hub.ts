@@ -74,7 +74,7 @@ export function createClaimedHub(
 ): ClaimedHub {
   const { home, logger, policy = {} } = options;
   const statePath = join(home, 'hub');
-  const events = createEvents(logger, (id, event) => fleet.log.append('', id, event));
+  const events = createEvents(logger, (id, event) => void fleet.log.append('', id, event));
   const store: WorkspaceStore = createStore(statePath, () =>
     [...registry.workspaces.values()].map(({ facts }) => facts.stored),
   );
