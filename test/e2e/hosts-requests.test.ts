@@ -126,6 +126,7 @@ t.test('a hostile remote Hub cannot control the terminal or exhaust the memory',
     },
     page: '/w/../../etc/',
   };
+  const other = { ...record, canonicalWorkspacePath: '/srv/other', page: `/w/${'a'.repeat(16)}/../../../etc/` };
   let mode: 'calm' | 'flood' | 'huge' = 'calm';
   const flood = (response: ServerResponse) => {
     const frame = `id: e-1\nevent: x\ndata: ${JSON.stringify({ kind: 'x', at: '', data: { text: '\u001b'.repeat(900) } })}\n\n`;
@@ -142,7 +143,7 @@ t.test('a hostile remote Hub cannot control the terminal or exhaust the memory',
         response.write(': connected\n\n');
         if (mode === 'flood') flood(response);
       } else if (url.startsWith('/v1/inbox')) sendJson(response, 200, []);
-      else sendJson(response, 200, mode === 'huge' ? [{ ...record, filler: 'x'.repeat(40_000_000) }] : [record]);
+      else sendJson(response, 200, mode === 'huge' ? [{ ...record, filler: 'x'.repeat(40_000_000) }] : [record, other]);
     },
     [token],
   );

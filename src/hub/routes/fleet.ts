@@ -35,9 +35,14 @@ const maxText = 200;
 /** Sort key of a row: its host, then its path. Host names never contain a tilde. */
 const keyOf = ({ host, canonicalWorkspacePath }: Row): string => `${host ?? ''}~${canonicalWorkspacePath}`;
 
+/** Rest of a path after the id of its workspace: the page, with a place on it. A path with dots would lead out of it. */
+const pageRest = /^\/(?:#[!-~]*)?$/;
+
 /** Maps a path of a remote page to this Hub; null for any other path, so that a remote Hub can link only to its own pages. */
-const pathHere = (host: string, path: string): string | null =>
-  workspacePageShape.test(path) ? hostPagePath(host, path) : null;
+function pathHere(host: string, path: string): string | null {
+  const [page] = workspacePageShape.exec(path) ?? [];
+  return page !== undefined && pageRest.test(path.slice(page.length)) ? hostPagePath(host, path) : null;
+}
 
 function limitIn(query: URLSearchParams, fallback: number, max: number): number {
   const limit = Number(query.get('limit') ?? fallback);
