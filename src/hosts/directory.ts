@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { rmSync, statSync } from 'node:fs';
+import { lstatSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensurePrivateDirectory } from '../lib/index.ts';
@@ -35,11 +35,18 @@ export function hostFiles(home: string, name: string): HostFiles {
   ensurePrivateDirectory(records);
   const fits = join(records, `${name}.sock`).length + temporaryEnd <= maxSocketPath && plain.test(records);
   const directory = fits ? records : shortDirectory(home);
+  requireOwn(directory);
   ensurePrivateDirectory(directory);
-  const uid = process.getuid?.();
-  if (uid !== undefined && statSync(directory).uid !== uid)
-    throw new Error(`${directory} belongs to another user. Remove it, then try again`);
+  requireOwn(directory);
   return { records, control: join(directory, `${name}.ctl`), socket: join(directory, `${name}.sock`) };
+}
+
+/** Checks the owner of an entry, also of a link: another user could let theirs lead elsewhere later. @throws Error */
+function requireOwn(directory: string): void {
+  const uid = process.getuid?.();
+  const entry = lstatSync(directory, { throwIfNoEntry: false });
+  if (entry !== undefined && uid !== undefined && entry.uid !== uid)
+    throw new Error(`${directory} belongs to another user. Remove it, then try again`);
 }
 
 /** Ends every `ssh` that a killed Hub of this home left running. @returns number of ended processes */
