@@ -1,4 +1,5 @@
 import { closeSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { openToAppend } from '../lib/index.ts';
 import type { ContainerHandle, Handle } from '../protocol/index.ts';
 import { defaults } from '../protocol/index.ts';
@@ -34,15 +35,21 @@ export const containerHandle = (engine: string, marker: string): ContainerHandle
   id: containerName(marker),
 });
 
+/** Time limit for the removal of one container. A busy engine needs seconds. */
+const removalMs = 30_000;
+const pollMs = 50;
+
 export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
   readonly kind = 'container';
   readonly #engine: EngineApi;
   readonly #homeLabel: string;
+  readonly #removalMs: number;
 
   /** @param homeLabel identifies the home of this Hub; only this Hub can compute it */
-  constructor(engineSocket: string, homeLabel: string) {
+  constructor(engineSocket: string, homeLabel: string, longestRemovalMs: number = removalMs) {
     this.#engine = new EngineApi(engineSocket);
     this.#homeLabel = homeLabel;
+    this.#removalMs = longestRemovalMs;
   }
 
   async check({ settings }: Pick<ContainerStart, 'settings'>): Promise<PlaceProblem | null> {
@@ -94,7 +101,7 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
    * Removes the containers of one workspace, or all containers of this home.
    *
    * @returns number of removed containers
-   * @throws PlaceError when the engine does not answer; containers may still run
+   * @throws PlaceError when the engine does not answer, or does not remove one in time; containers may still run
    */
   async endLeftovers(workspaceKey?: string): Promise<number> {
     const wanted = {
@@ -104,13 +111,20 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
     try {
       const found = await this.#engine.list(wanted);
       const ours = found.filter(({ Labels }) => Labels?.[labels.home] === this.#homeLabel);
-      for (const { Id } of ours) {
-        await this.#engine.remove(Id);
-        while ((await this.#engine.inspect(Id)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+      for (const { Id } of ours) await this.#remove(Id);
       return ours.length;
     } catch (error) {
       throw new PlaceError(problemOf(error), error);
+    }
+  }
+
+  /** @throws PlaceError when the container still exists after the time limit */
+  async #remove(id: string): Promise<void> {
+    const deadline = performance.now() + this.#removalMs;
+    await this.#engine.remove(id);
+    while ((await this.#engine.inspect(id)) !== undefined) {
+      if (performance.now() > deadline) throw new PlaceError(notRemoved(id));
+      await pause(pollMs);
     }
   }
 
@@ -134,6 +148,11 @@ const rootRefused: PlaceProblem = {
   message:
     'A Hub that runs as root does not start containers on a rootful engine. Use a rootless engine, or set Place.Container.AllowRoot.',
 };
+
+const notRemoved = (id: string): PlaceProblem => ({
+  kind: 'placeUnavailable',
+  message: `The container engine does not remove the container ${id.slice(0, 12)}. Remove it, e.g. docker rm --force ${id.slice(0, 12)}, then start again.`,
+});
 
 const noImage: PlaceProblem = {
   kind: 'imageMissing',

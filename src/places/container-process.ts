@@ -15,9 +15,6 @@ const signalOf = (number: number): string | null =>
 const retryMs = 500;
 const pingMs = 10_000;
 
-/** A fault of the engine itself, e.g. while it starts again: the next try may succeed. */
-const isFault = (error: unknown): boolean => error instanceof EngineRefusal && error.status >= 500;
-
 export interface ContainerProcessOptions {
   readonly engine: EngineApi;
   readonly handle: ContainerHandle;
@@ -55,7 +52,7 @@ export function containerProcess({
     for (const listener of listeners) listener(lost);
   }
 
-  /** Repeats the work until the engine answers without an internal error. Rethrows any other error. */
+  /** Repeats the work until the engine does it. Neither a refusal nor an invalid answer shows the state of the container. */
   async function persist<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -64,7 +61,7 @@ export function containerProcess({
         return result;
       } catch (error) {
         const isUnreachable = error instanceof EngineUnreachableError;
-        if (following.signal.aborted || !(isUnreachable || isFault(error))) throw error;
+        if (following.signal.aborted || !(isUnreachable || error instanceof EngineRefusal)) throw error;
         if (isUnreachable) report(true);
         await pause(retryMs, undefined, { signal: following.signal, ref: false });
       }
@@ -79,10 +76,12 @@ export function containerProcess({
 
   /** Exit code; null for a container that was removed before its exit code was read. */
   async function end(): Promise<number | null> {
-    for (;;) {
+    for (let waits = 0; ; waits += 1) {
       const found = await inspect();
       if (found === undefined) return null;
       if (!found.State.Running && found.State.Status !== 'created') return codeOf(found.State.ExitCode);
+      // An engine that answers each wait at once would be asked without end.
+      if (waits > 0) await pause(retryMs, undefined, { signal: following.signal, ref: false });
       await engine.ended(id, following.signal).catch((error: unknown) => {
         following.signal.throwIfAborted();
         if (error instanceof EngineUnreachableError) report(true);
@@ -105,7 +104,7 @@ export function containerProcess({
         const signal = code !== null && code > signalBase ? signalOf(code - signalBase) : null;
         resolve({ exitCode: signal === null ? code : null, signal, observed: code !== null });
       },
-      // Detached: the process continues. After any other refusal of the engine, its state is unknown.
+      // Detached: the process continues.
       () => undefined,
     );
   });

@@ -89,7 +89,10 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       pending = command;
       obey();
     });
-    void begin();
+    begin().catch((error: unknown) => {
+      // A container that is released while its engine is away cannot be followed to its end.
+      if (!released) throw error;
+    });
     return () => {
       released = true;
       leave();

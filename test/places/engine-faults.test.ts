@@ -1,0 +1,110 @@
+/** Engines that answer wrongly, endlessly or half: the state of a container stays right, and nothing is asked without end. */
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createActor } from 'xstate';
+import { processActor } from '../../src/hub/actors/process-actor.ts';
+import { ContainerPlace, type PlacedProcess } from '../../src/places/index.ts';
+import { eventually, temporaryDirectory } from '../hub/harness.ts';
+import { details, type FakeEngine, fakeEngine } from './fake-engine.ts';
+
+const marker = '0d6c2f0e-0000-4000-8000-000000000001';
+const labels = {
+  'dev.oratorio.home': 'home',
+  'dev.oratorio.workspace': 'key',
+  'dev.oratorio.incarnation': marker,
+};
+const running = details(labels, true);
+const ended = details(labels, false, 7);
+
+async function followed(t: Test, engine: FakeEngine): Promise<PlacedProcess> {
+  const home = temporaryDirectory(t);
+  const found = await new ContainerPlace(engine.socket, 'home').find({
+    ...{ home, workspacePath: join(home, 'site'), workspaceKey: 'key', logDirectory: join(home, 'logs'), marker },
+    ...{ handle: { kind: 'container', engine: engine.socket, id: 'x' }, pid: 1, ports: [] },
+  });
+  t.teardown(() => found.detach());
+  return found;
+}
+
+const countOf = ({ requests }: FakeEngine, wanted: string) => requests.filter((each) => each === wanted).length;
+const inspection = 'GET /containers/x/json';
+const waiting = 'POST /containers/x/wait';
+
+t.test('regression: the end of a container is seen after answers that are not understood', async (t) => {
+  const answers = [
+    (response: ServerResponse) => response.end('<html>'),
+    (response: ServerResponse) => response.writeHead(403).end('{"message":"not allowed"}'),
+    (response: ServerResponse) => response.writeHead(500).end(),
+    // The connection ends in the middle of the body.
+    (response: ServerResponse) => {
+      response.writeHead(200, { 'content-length': 1_000 });
+      response.write('{"Id":');
+      setImmediate(() => response.destroy());
+    },
+    (response: ServerResponse) => response.end(ended),
+  ];
+  const engine = await fakeEngine(t);
+  engine.answer = (request, response) => {
+    if (request === inspection) answers[Math.min(countOf(engine, inspection), answers.length) - 1]?.(response);
+    else response.end('OK');
+  };
+  t.match(await (await followed(t, engine)).exited, { exitCode: 7, observed: true });
+});
+
+t.test('regression: an engine that answers each wait at once is not asked without end', async (t) => {
+  const engine = await fakeEngine(t);
+  let isEnded = false;
+  engine.answer = (request, response) => {
+    if (request === waiting) {
+      isEnded = countOf(engine, waiting) === 4;
+      response.end(isEnded ? '{}' : '{"StatusCode":0}');
+    } else response.end(request === inspection ? (isEnded ? ended : running) : 'OK');
+  };
+  const begun = performance.now();
+  t.match(await (await followed(t, engine)).exited, { exitCode: 7 });
+  t.ok(performance.now() - begun >= 1_000, 'there is a pause before each further wait');
+});
+
+t.test('regression: a container that the engine never removes is reported', async (t) => {
+  const engine = await fakeEngine(t);
+  engine.answer = (request, response) => {
+    if (request === 'GET /containers/json') response.end(JSON.stringify([{ Id: 'x'.repeat(64), Labels: labels }]));
+    else if (request.startsWith('DELETE')) response.writeHead(409).end('{"message":"removal is already in progress"}');
+    else response.end(running);
+  };
+  await t.rejects(new ContainerPlace(engine.socket, 'home', 100).endLeftovers('key'), {
+    name: 'PlaceError',
+    kind: 'placeUnavailable',
+    message: /does not remove the container x{12}\..*docker rm --force x{12},/,
+  });
+});
+
+t.test('containers with the label of another home are not touched', async (t) => {
+  const engine = await fakeEngine(t);
+  // A label filter that an engine does not apply.
+  engine.answer = (_, response) =>
+    response.end(JSON.stringify([{ Id: 'x', Labels: { ...labels, 'dev.oratorio.home': 'other' } }, { Id: 'y' }]));
+  t.equal(await new ContainerPlace(engine.socket, 'home').endLeftovers(), 0);
+  t.same(engine.requests, ['GET /containers/json']);
+});
+
+t.test('regression: a Hub that releases a container whose engine went away in its end continues', async (t) => {
+  const engine = await fakeEngine(t);
+  engine.answer = (_, response) => {
+    if (engine.requests.length === 1) response.end(ended);
+    else response.destroy();
+  };
+  const process = await followed(t, engine);
+  const source = { spawn: async () => process, adopt: () => null, onGone() {}, onUnverified() {} };
+  const input = { incarnation: 1, mode: 'spawn', workspacePath: '/site' } as const;
+  const actor = createActor(
+    processActor(() => source),
+    { input },
+  );
+  actor.start();
+  await eventually(() => engine.requests.length > 2 || undefined, 'the engine is asked again');
+  actor.stop();
+  // A rejection that nothing handles would fail this test.
+  await new Promise((resolve) => setImmediate(resolve));
+});

@@ -1,0 +1,53 @@
+/** A stand-in for the Engine API on a unix socket: every answer is the test's. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { temporaryDirectory } from '../hub/harness.ts';
+
+interface Teardown {
+  teardown(callback: () => unknown): void;
+}
+
+export interface FakeEngine {
+  readonly socket: string;
+  /** `GET /containers/x/json` for each request, in order. */
+  readonly requests: string[];
+  answer: (request: string, response: ServerResponse, incoming: IncomingMessage) => void;
+  /** Text that was written to the standard input of a container. */
+  input: string;
+}
+
+/** An engine without containers. */
+export async function fakeEngine(t: Teardown): Promise<FakeEngine> {
+  const socket = join(temporaryDirectory(t), 'engine.sock');
+  const engine: FakeEngine = {
+    ...{ socket, requests: [], input: '' },
+    answer: (_, response) => response.writeHead(404).end('{"message":"no such container"}'),
+  };
+  const server = createServer((incoming, response) => {
+    const [path = ''] = (incoming.url ?? '').split('?');
+    const request = `${incoming.method} ${path.replace(/^\/v[\d.]+/, '')}`;
+    engine.requests.push(request);
+    engine.answer(request, response, incoming);
+  });
+  server.on('upgrade', (_, stream) => {
+    stream.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n');
+    stream.on('data', (chunk) => {
+      engine.input += chunk;
+    });
+    stream.on('end', () => stream.end()).on('error', () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  t.teardown(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return engine;
+}
+
+/** Body of `GET /containers/x/json`. */
+export const details = (labels: Readonly<Record<string, string>>, isRunning: boolean, exitCode = 0): string =>
+  JSON.stringify({
+    Id: 'x',
+    Config: { Labels: labels },
+    State: { Status: isRunning ? 'running' : 'exited', Running: isRunning, Pid: 1, ExitCode: exitCode },
+  });
