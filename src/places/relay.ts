@@ -21,6 +21,10 @@ export interface RelayedPort {
 
 const host = '127.0.0.1';
 const greetingMs = 5_000;
+/** Longest wait for a client that does not close after the agent server has. */
+const lingerMs = 2_000;
+/** Connections of one port: another user of the machine may open them, too. */
+const maxConnections = 512;
 
 /** Socket directory of a workspace (0700). */
 export const relayDirectory = (home: string, workspacePath: string): string =>
@@ -41,12 +45,16 @@ function below<T>(directory: string, port: number, use: (path: string) => T): T 
   }
 }
 
-/** Passes bytes both ways until both directions have ended. */
-function joinSockets(left: Socket, right: Socket): void {
+/** Passes bytes both ways until both directions have ended, or the client does not close after the agent server. */
+function joinSockets(client: Socket, server: Socket): void {
   const pairs = [
-    [left, right],
-    [right, left],
+    [client, server],
+    [server, client],
   ] as const;
+  client.once('finish', () => {
+    const timer = setTimeout(() => client.destroy(), lingerMs).unref();
+    client.once('close', () => clearTimeout(timer));
+  });
   for (const [from, to] of pairs) {
     from.on('error', () => to.destroy()).on('close', () => to.destroy());
     from.pipe(to);
@@ -70,6 +78,7 @@ class Relays implements Relay {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen({ ...at, exclusive: true }, () => resolve());
     });
+    server.maxConnections = maxConnections;
     server.on('error', () => {}).unref();
     this.#servers.push(server);
   }
@@ -122,7 +131,10 @@ export async function openRelayPorts(
       const accept = async (outer: Socket) => {
         if (isOwnersOnly && (await peerUidOf(outer)) !== process.getuid?.()) return outer.destroy();
         const inner = await reach(directory, port, incarnation, relays).catch(() => null);
-        if (!inner || outer.destroyed) return outer.destroy();
+        if (!inner || outer.destroyed) {
+          inner?.destroy();
+          return outer.destroy();
+        }
         joinSockets(outer, inner);
         return outer;
       };

@@ -1,9 +1,10 @@
+import { once } from 'node:events';
 import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openRelayPorts, openRelaySockets, type Relay } from '../../src/places/index.ts';
-import { temporaryDirectory } from '../hub/harness.ts';
+import { eventually, temporaryDirectory } from '../hub/harness.ts';
 import { unusedPort } from '../ports.ts';
 
 const marker = '0d6c2f0e-0000-4000-8000-000000000001';
@@ -97,6 +98,39 @@ t.test('a link in place of a socket is not followed', async (t) => {
   mkdirSync(join(directory, 'elsewhere'));
   symlinkSync(join(directory, 'elsewhere'), path);
   t.equal(await say(outer, 'secret'), '');
+});
+
+t.test('regression: a client that does not close after the agent server is disconnected', async (t) => {
+  const directory = join(temporaryDirectory(t), 'run');
+  const server = createServer((socket) => socket.end('bye'));
+  await new Promise<void>((resolve) => server.listen({ host: '127.0.0.1', port: 0 }, resolve));
+  t.teardown(() => server.close());
+  const { port: inner } = server.address() as { port: number };
+  const outer = await unusedPort();
+  const relays = [await openRelaySockets(directory, [inner], marker)];
+  t.teardown(() => {
+    for (const relay of relays) relay.close();
+  });
+  symlinkFor(directory, inner, outer);
+  relays.push(await openRelayPorts(directory, [{ port: outer, isOwnersOnly: false }], marker));
+  const client = connect({ host: '127.0.0.1', port: outer, allowHalfOpen: true });
+  client.on('error', () => {}).resume();
+  await once(client, 'end');
+  await eventually(() => {
+    // A peer that has gone answers with a reset.
+    client.write('x');
+    return client.destroyed || undefined;
+  }, 'the connection is closed');
+});
+
+t.test('regression: a flood of connections takes a bounded number, and a later client is served', async (t) => {
+  const { outer } = await ends(t);
+  const flood = Array.from({ length: 700 }, () => connect({ host: '127.0.0.1', port: outer }).on('error', () => {}));
+  const closed = () => flood.filter(({ destroyed }) => destroyed).length;
+  for (const each of flood) each.on('close', () => each.destroy()).resume();
+  await eventually(() => closed() >= 700 - 512 || undefined, 'more are refused');
+  for (const each of flood) each.destroy();
+  await eventually(async () => (await say(outer, 'hello')) === 'HELLO' || undefined, 'a later client is served');
 });
 
 t.test('a taken port is reported with the error code of the system', async (t) => {
