@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import type { Logger } from '../log/index.ts';
 import {
   endKept,
@@ -10,7 +11,7 @@ import {
   workspaceFiles,
 } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
-import type { StoredProcess } from './store.ts';
+import type { StoredProcess, StoredWorkspace } from './store.ts';
 
 /**
  * Ends the remaining processes of an earlier start whose workspace lock is free. Resolves when no process that carries the
@@ -22,12 +23,17 @@ export async function endLeftovers(logger: Logger, { identity, marker }: StoredP
   if (uncertain) reportUnverified(logger, identity.pid);
 }
 
-/** Ends the remaining processes of external agents after the death of their agent server: by the identities that it recorded. */
+/**
+ * Ends the remaining processes of external agents after the death of their agent server: by the identities that it recorded. Records
+ * of a container are only removed: its processes ended with it, and its commands may write any identity of this machine.
+ */
 export async function endRecordedProcesses(
   { home, logger }: Pick<HubServices, 'home' | 'logger'>,
-  canonicalWorkspacePath: string,
+  { canonicalWorkspacePath, server }: Pick<StoredWorkspace, 'canonicalWorkspacePath' | 'server'>,
 ): Promise<void> {
-  const processes = await endRecorded(processRecords(home, canonicalWorkspacePath));
+  const records = processRecords(home, canonicalWorkspacePath);
+  if (server?.container) return rmSync(records, { recursive: true, force: true });
+  const processes = await endRecorded(records);
   if (processes > 0)
     logger.warn('ended remaining processes of an agent', { workspacePath: canonicalWorkspacePath, processes });
 }

@@ -41,7 +41,7 @@ async function checkWorkspace(hub: HubServices, { stored }: WorkspaceFacts): Pro
   } catch (error) {
     if (!(error instanceof WorkspaceError)) throw error;
     await endServer(hub, stored);
-    await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
+    await endRecordedProcesses(hub, stored);
     stored.server = null;
     const message = error.fault === 'missing' ? goneWorkspace(stored).message : error.message;
     throw new StartError('workspaceGone', message, false);
@@ -93,6 +93,19 @@ function takeOver(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock, 
   else facts.stored.server = isOurs ? { marker, identity: lock.identity } : null;
 }
 
+/**
+ * Ends our container when the holder of the lock does not name its start: the commands of a container can write any address, and it
+ * would run on without a Hub that follows it. Its labels are the engine's, so they count.
+ *
+ * @returns whether the lock is free now
+ */
+async function hasEndedImpostor(hub: HubServices, { stored }: WorkspaceFacts, incarnation: string | null) {
+  const { server, canonicalWorkspacePath } = stored;
+  if (!server?.container || server.marker === incarnation) return false;
+  await endServer(hub, stored);
+  return probeLock(workspaceFiles(hub.home, canonicalWorkspacePath).mutexPath) !== 'held';
+}
+
 /** The workspace lock is held: by a server of ours that an earlier Hub left, by an external server that answers, or by one that does not. */
 async function meetOwner(
   hub: HubServices,
@@ -102,6 +115,8 @@ async function meetOwner(
 ): Promise<Preparation | null> {
   const lock = await publishedLock(files, signal);
   if (lock === 'free') return null;
+  const incarnation = 'why' in lock ? null : lock.incarnation;
+  if (await hasEndedImpostor(hub, facts, incarnation)) return null;
   if ('why' in lock) throw locked(facts, lock.pid, files.lockPath, lock.why);
   const { canonicalWorkspacePath } = facts.stored;
   const isOurs = hub.credentials.verifiesAdoption(canonicalWorkspacePath, lock.adoptionProof);
@@ -167,7 +182,7 @@ export function prepare(hub: HubServices, factsOf: FactsOf) {
       if (preparation) return preparation;
     }
     await endServer(hub, stored);
-    await endRecordedProcesses(hub, stored.canonicalWorkspacePath);
+    await endRecordedProcesses(hub, stored);
     if (!input.mayStart) throw await endedUnseen(hub, facts);
     stored.external = false;
     const marker = randomUUID();

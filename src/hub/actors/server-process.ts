@@ -107,7 +107,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
       }
     },
     watch: (onEnded) => facts.contact.listen({ onEnded }),
-    sweep: () => endRecordedProcesses(hub, stored.canonicalWorkspacePath),
+    sweep: () => endRecordedProcesses(hub, stored),
     onUnverified: (pid) => reportUnverified(hub.logger, pid),
     onGone() {
       stored.server = null;
