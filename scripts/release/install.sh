@@ -95,7 +95,11 @@ choose() {
 make_dir() {
   [ ! -d "$1" ] || return 0
   make_dir "$(dirname "$1")"
-  mkdir "$1" || fail "$1 could not be created." 'Check its permissions.'
+  if ! mkdir "$1" 2>/dev/null; then
+    # Another installation may have created it.
+    [ -d "$1" ] || fail "$1 could not be created." 'Check its permissions.'
+    return 0
+  fi
   made="$1
 $made"
 }
@@ -106,6 +110,16 @@ point() {
   "$program/node/bin/node" -e 'const fs = require("node:fs"); const [, link, target] = process.argv;
     const next = `${link}.${process.pid}`; fs.symlinkSync(target, next); fs.renameSync(next, link);' "$1" "$2"
 }
+
+# place DIR TARGET: one rename. `mv` would move it into a directory that another installation has just made.
+place() {
+  # shellcheck disable=SC2016 # a program of Node
+  "$1/node/bin/node" -e 'const [, from, to] = process.argv; require("node:fs").renameSync(from, to);' "$1" "$2" 2>/dev/null ||
+    has_sum "$2" || fail "$2 could not be created." 'Run this again.'
+}
+
+# Whether a directory is the whole version that was chosen.
+has_sum() { [ "$(cat "$1/.digest" 2>/dev/null)" = "$sum" ]; }
 
 # Whether a path is a link that leads into our directory.
 is_ours() { [ -L "$1" ] && case $(readlink "$1") in "$base"/*) true ;; *) false ;; esac; }
@@ -135,9 +149,8 @@ install_release() {
   choose
   program=$base/versions/$version
   # Another build of the same version gets another directory: programs may run from the first.
-  if [ -d "$program" ] && [ "$(cat "$program/.digest" 2>/dev/null)" != "$sum" ]; then
-    program=$program+$(printf %.8s "$sum")
-  fi
+  if [ -d "$program" ] && ! has_sum "$program"; then program=$program+$(printf %.8s "$sum"); fi
+  if [ -d "$program" ] && ! has_sum "$program"; then program=$program.$$; fi
   if [ -d "$program" ]; then
     say "Oratorio $version is already in $program"
   else
@@ -158,7 +171,8 @@ install_release() {
   # The newest first: an inner directory is removed before the one around it.
   [ -z "$made" ] || { printf '%s\n' "$made"; cat "$base/made" 2>/dev/null || true; } >"$work/all"
   [ ! -f "$work/all" ] || mv "$work/all" "$base/made"
-  printf '%s\n' "$from" >"$base/source"
+  printf '%s\n' "$from" >"$work/source"
+  mv "$work/source" "$base/source"
   report
 }
 
@@ -174,7 +188,7 @@ unpack() {
   found=$("$unpacked/bin/oratorio" version 2>&1) || found="no version: $found"
   [ "$found" = "$version" ] || fail "The program of $archive does not start here: $found" 'Nothing was changed.'
   printf '%s\n' "$sum" >"$unpacked/.digest"
-  mv "$unpacked" "$program"
+  place "$unpacked" "$program"
 }
 
 report() {
@@ -218,9 +232,12 @@ uninstall() {
     ! is_ours "$link" || rm "$link"
   done
   cache=${XDG_CACHE_HOME:-$HOME/.cache}
+  case $cache in /*) ;; *) cache=$HOME/.cache ;; esac
+  # First, so that no half version counts as a whole one when this is killed.
+  rm -f "$base"/versions/*/.digest
   rm -rf "$base/versions" "$cache/oratorio"
   rmdir "$cache" 2>/dev/null || true
-  rm -f "$base/current" "$base/source" "$base/update.lock"
+  rm -f "$base/current" "$base/source" "$base/update.lock" "$base"/current.* "$base"/.current-*
   if [ -f "$base/made" ]; then
     kept=$(cat "$base/made")
     rm -f "$base/made"
@@ -232,6 +249,8 @@ uninstall() {
 }
 
 main() {
+  # Other users never write to the program.
+  umask g-w,o-w
   from=$released
   action=install_release
   while [ $# -gt 0 ]; do

@@ -16,14 +16,18 @@ import { currentVersion, type OwnInstallation } from './installation.ts';
 
 const versionsOf = ({ base }: OwnInstallation): string => join(base, 'versions');
 
-/** Prefix of a directory that is not a version yet. */
+/** Prefix of a directory that is not a version: not yet, or no longer. */
 const unfinished = '.new-';
 /** File in a version with the SHA-256 of its tarball. `install.sh` also writes and reads it. */
 const digestFile = '.digest';
 
+/** A free path for a directory that is not a version. */
+const newName = (installation: OwnInstallation): string =>
+  join(versionsOf(installation), `${unfinished}${randomBytes(6).toString('hex')}`);
+
 /** Creates a directory for a download beside the versions. */
 export function makeWorkDirectory(installation: OwnInstallation): string {
-  const directory = join(versionsOf(installation), `${unfinished}${randomBytes(6).toString('hex')}`);
+  const directory = newName(installation);
   mkdirSync(directory, { mode: 0o700 });
   return directory;
 }
@@ -87,7 +91,10 @@ export async function removeOldVersions(
   for (const name of readdirSync(versionsOf(installation))) {
     const directory = join(versionsOf(installation), name);
     if (spared.has(name) || programs.includes(`${directory}/`)) continue;
-    rmSync(directory, { recursive: true, force: true });
+    // A removal that is killed leaves no half version under the name of a whole one.
+    const removed = newName(installation);
+    renameSync(directory, removed);
+    rmSync(removed, { recursive: true, force: true });
   }
 }
 
