@@ -105,7 +105,7 @@ t.test('another agent lists, prompts, waits and reads through the official clien
     isError: true,
     text: /no such workspace/,
   });
-  await t.rejects(client.callTool({ name: 'decide_request', arguments: {} }), /no such tool/);
+  await t.rejects(client.callTool({ name: 'decide_request', arguments: {} }), /Unknown tool/);
 });
 
 t.test('with the right to approve it decides for others, and never for its own workspace', async (t) => {
