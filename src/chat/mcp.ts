@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
 import type { ResponseStore } from '../agent/index.ts';
 import { empty, json, type Reply, type RequestContext } from '../http/index.ts';
+import { Limit } from '../lib/index.ts';
 import { version } from '../protocol/index.ts';
 import {
   JsonRpcError,
@@ -57,6 +58,8 @@ export interface McpEndpointOptions {
 export class McpEndpoint {
   readonly #options: McpEndpointOptions;
   readonly #server: McpServer;
+  /** Prompts that begin, by conversation. */
+  readonly #beginnings = new Limit();
 
   constructor(options: McpEndpointOptions) {
     this.#options = options;
@@ -98,7 +101,7 @@ export class McpEndpoint {
 
   /** Answers a slow request with a stream. Heartbeats report progress if the client requests it. */
   #streamed(context: RequestContext, id: RpcId, params: unknown, answered: Promise<Answered>): Reply {
-    const token = (params as { _meta?: { progressToken?: unknown } } | undefined)?._meta?.progressToken;
+    const token = progressTokenOf(params);
     let progress = 0;
     return eventReply((stream) => {
       const beat = () => {
@@ -166,11 +169,15 @@ export class McpEndpoint {
   }
 
   /** @param background whether the turn survives its client. @throws HttpError */
-  #begin(prompt: { readonly text: string; readonly threadId?: string | undefined }, background: boolean) {
+  #begin(
+    { text: input, threadId }: { readonly text: string; readonly threadId?: string | undefined },
+    background: boolean,
+  ) {
     const { responses } = this.#options;
-    const previous = prompt.threadId === undefined ? undefined : this.#latest(prompt.threadId);
-    const request = parseRequest({ input: prompt.text, background, previous_response_id: previous });
-    return responses.begin(request, unnamed);
+    const begin = (previous?: string) =>
+      responses.begin(parseRequest({ input, background, previous_response_id: previous }), unnamed);
+    // At once, all prompts but one would continue a copy of the conversation.
+    return threadId === undefined ? begin() : this.#beginnings.run(threadId, async () => begin(this.#latest(threadId)));
   }
 
   #latest(id: string): string {
@@ -238,6 +245,12 @@ const aborted = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) resolve();
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
+
+/** Token for reports of progress. Another value than a text or a number is ignored: it may be too deep to write. */
+function progressTokenOf(params: unknown): string | number | undefined {
+  const token = (params as { _meta?: { progressToken?: unknown } } | undefined)?._meta?.progressToken;
+  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
+}
 
 /** Waits for the end of a turn on behalf of its client. When `signal` aborts, `Api.OnDisconnect` applies. */
 async function watched(turn: ChatTurn, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 /** The agent as an MCP server over Streamable HTTP: official clients of both generations, tasks, refusals. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client as NewerClient, StreamableHTTPClientTransport as NewerTransport } from '@modelcontextprotocol/client';
 import { CreateTaskResultV2Schema, GetTaskResultV2Schema } from '@modelcontextprotocol/ext-tasks/core/v2';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -172,6 +173,45 @@ t.test('a slow answer reports progress', async (t) => {
     },
   });
   t.match(resultOf(result), { answer: 'late' });
+});
+
+t.test('a progress token that is neither text nor number is ignored, however deep it is', async (t) => {
+  const middle = gate();
+  const running = await chat(t, script([middle, say('late')]), { ...secured, timing: { heartbeatMs: 5 } });
+  const token = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+  const args = '{"text":"a"}';
+  const params = `{"name":"prompt_agent","arguments":${args},"_meta":{"progressToken":${token}}}`;
+  const answered = post(running, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`);
+  await middle.reached;
+  t.equal((await post(running, { jsonrpc: '2.0', id: 2, method: 'ping' })).status, 200);
+  middle.open();
+  const { status, text } = await answered;
+  t.equal(status, 200);
+  t.notMatch(text, /notifications/);
+  t.match(text, /late/);
+  t.strictSame(running.bugs, []);
+  t.notMatch(running.log.join(''), /bug/);
+});
+
+t.test('prompts of one conversation at once continue it one after the other', async (t) => {
+  const provider = script(say('one'), say('two'), say('three'), say('four'));
+  const running = await chat(t, provider, secured);
+  const client = await olderClient(t, running);
+  const prompt = async (args: object) =>
+    resultOf(await client.callTool({ name: 'prompt_agent', arguments: { ...args } }));
+  const { threadId } = await prompt({ text: 'a' });
+  // The model is described late, as after a start: all requests are there by then.
+  const describe = running.runtime.describe.bind(running.runtime);
+  running.runtime.describe = async () => {
+    await sleep(50);
+    return describe();
+  };
+  const answers = await Promise.all(['b', 'c', 'd'].map((text) => prompt({ text, threadId })));
+  t.strictSame(
+    answers.map((each) => each.threadId),
+    [threadId, threadId, threadId],
+  );
+  t.equal(provider.requests[3]?.messages.length, 8, 'the last one has all others before it');
 });
 
 t.test('requests without the key, from other origins or with mismatched headers are refused', async (t) => {
