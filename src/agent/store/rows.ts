@@ -40,8 +40,9 @@ export const folded = (text: string): string => text.toUpperCase();
 /** Adds the functions that our statements call and SQLite lacks. */
 export function addFunctions(sqlite: DatabaseSync): void {
   sqlite.function('folded', { deterministic: true }, (text) => folded(String(text)));
+  // A message of images alone has no text.
   sqlite.function('hasWords', { deterministic: true }, (text, match) =>
-    hasWords(String(text), String(match)) ? 1 : 0,
+    text !== null && hasWords(String(text), String(match)) ? 1 : 0,
   );
 }
 

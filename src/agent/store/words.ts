@@ -4,11 +4,14 @@ export function matchOf(text: string): string | null {
   return words.length === 0 ? null : words.map((word) => `"${word}"*`).join(' ');
 }
 
+/** Words as the index divides and folds them: it leaves out diacritics, and other marks, such as vowel signs, end a word. */
 const wordsOf = (text: string): readonly string[] =>
   text
     .normalize('NFD')
-    .replace(/\p{M}/gu, '')
+    .replace(/[\u0300-\u036f]/g, '')
+    .normalize('NFC')
     .toLowerCase()
+    .replaceAll('ς', 'σ')
     .match(/[\p{L}\p{N}]+/gu) ?? [];
 
 /** Matches a text in the same way as the index. @param match query from `matchOf` */

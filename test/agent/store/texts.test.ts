@@ -65,6 +65,47 @@ t.test('texts of ended turns are found before and after they are indexed, also b
   t.same(traces.texts('nich absent', 10), []);
 });
 
+t.test('a text is found by the same words before it is indexed and after, in every script', async (t) => {
+  const found: readonly (readonly [text: string, query: string, isFound: boolean])[] = [
+    ['नमस्ते दुनिया', 'नमस्ते', true],
+    ['สวัสดีครับ', 'สวัสดี', true],
+    ['οδοσήμανση', 'ΟΔΟΣ', true],
+    ['한국어 문서', '한국', true],
+    ['한국어 문서', '하', false],
+    ['Tiếng Việt', 'tieng viet', true],
+    ['İstanbul', 'istan', true],
+    ['cafe\u0301 au lait', 'café', true],
+  ];
+  const directory = temporaryDirectory(t);
+  const { threads, traces } = opened(t, directory);
+  for (const [number, [text]] of found.entries()) {
+    threads.putThread(thread(`thread_${number}`));
+    threads.putTurn(turn(`thread_${number}`, 1, { status: 'running' }));
+    threads.putItem(`thread_${number}`, said(1, 1, text));
+  }
+  const check = (when: string) => {
+    for (const [number, [text, query, isFound]] of found.entries()) {
+      const threads = traces.texts(query, 10).map(({ threadId }) => threadId);
+      t.equal(threads.includes(`thread_${number}`), isFound, `${query} in ${text}, ${when}`);
+    }
+  };
+  check('before');
+  for (const number of found.keys()) threads.putTurn(turn(`thread_${number}`, 1));
+  const reader = new DatabaseSync(join(directory, 'state.db'), { readOnly: true });
+  t.teardown(() => reader.close());
+  const due = () => reader.prepare('SELECT count(*) AS count FROM textsDue').get()?.['count'];
+  await eventually(() => due() === 0 || undefined, 'all turns are indexed');
+  check('after');
+});
+
+t.test('a message of images alone matches no word, also while its turn runs', async (t) => {
+  const { threads, traces } = opened(t);
+  threads.putThread(thread('thread_1'));
+  threads.putTurn(turn('thread_1', 1, { status: 'running' }));
+  threads.putItem('thread_1', { ...said(1, 1, ''), input: [{ type: 'image', url: 'data:image/png;base64,AAAA' }] });
+  t.same(traces.texts('null', 10), []);
+});
+
 t.test('a migration indexes the texts of an earlier version', async (t) => {
   const file = join(temporaryDirectory(t), 'old.db');
   const sqlite = new DatabaseSync(file);
