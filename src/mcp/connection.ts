@@ -11,7 +11,7 @@ import {
   version,
 } from '../protocol/index.ts';
 import { childEnvironment, markerVariable } from '../supervise/index.ts';
-import { Elicitations, longestMs } from './elicitations.ts';
+import { type CallLimit, Elicitations, longestMs } from './elicitations.ts';
 import { type FailureCode, failureOf, isBrokenPipe, McpFailure } from './failure.ts';
 import { openHttpLink } from './http-link.ts';
 import {
@@ -71,6 +71,8 @@ export interface CallOptions extends TaskCallOptions {
   readonly elicit: (form: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
   /** Handle of the call's task, which an earlier connection started. */
   readonly task?: string | undefined;
+  /** Time that earlier connections have left; default: the limit of the settings. */
+  readonly limit?: CallLimit | undefined;
 }
 
 /** Capabilities of this client. */

@@ -5,6 +5,11 @@ import { McpFailure } from './failure.ts';
 /** Time limit that the library gets for a call; the limit in the server's settings ends the call sooner. */
 export const longestMs = 2 ** 31 - 1;
 
+/** Time left of a call, over all connections that it is made on. Milliseconds. */
+export interface CallLimit {
+  leftMs: number;
+}
+
 interface Call {
   readonly elicit: (form: QuestionForm, withdrawn: AbortSignal) => Promise<QuestionAnswer>;
   readonly pause: () => () => void;
@@ -25,24 +30,28 @@ export class Elicitations {
 
   /** Runs a call within its time limit. Rejects with `REQUEST_TIMEOUT` at its end, or as `work` does. */
   async during<T>(
-    { signal, elicit }: Pick<Call, 'elicit'> & { readonly signal: AbortSignal },
+    {
+      signal,
+      elicit,
+      limit = { leftMs: this.#timeoutMs },
+    }: Pick<Call, 'elicit'> & { readonly signal: AbortSignal; readonly limit?: CallLimit | undefined },
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const late = new AbortController();
     let timer: NodeJS.Timeout | undefined;
-    let leftMs = this.#timeoutMs;
     let since = 0;
     let questions = 0;
     const run = () => {
       since = performance.now();
-      timer = setTimeout(() => late.abort(new CallTimeout()), leftMs);
+      timer = setTimeout(() => late.abort(new CallTimeout()), limit.leftMs);
+    };
+    const stop = () => {
+      clearTimeout(timer);
+      limit.leftMs = Math.max(1, limit.leftMs - (performance.now() - since));
     };
     const pause = () => {
       questions += 1;
-      if (questions === 1) {
-        clearTimeout(timer);
-        leftMs = Math.max(1, leftMs - (performance.now() - since));
-      }
+      if (questions === 1) stop();
       return () => {
         questions -= 1;
         if (questions === 0 && this.#calls.has(call)) run();
@@ -57,7 +66,7 @@ export class Elicitations {
       throw late.signal.aborted ? late.signal.reason : error;
     } finally {
       this.#calls.delete(call);
-      clearTimeout(timer);
+      if (questions === 0) stop();
     }
   }
 

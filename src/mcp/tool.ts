@@ -98,6 +98,7 @@ async function run(tool: ServerTool, args: Arguments, context: ToolContext, host
       remote?.save(handle);
     },
     isLeft: remote?.isLeft,
+    limit: { leftMs: host.toolTimeoutSec * 1_000 },
     onProgress: ({ progress, total, message }) => {
       onOutput(`${progress}${total === undefined ? '' : `/${total}`}${message ? ` ${plainText(message)}` : ''}\n`);
     },

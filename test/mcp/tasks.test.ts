@@ -236,4 +236,26 @@ t.test('2026: a task survives its connection and the agent server, and is lost w
   });
 });
 
+t.test('2026: the time limit of a call holds for a task on all its connections together', async (t) => {
+  const server = await ModernServer.start(t, 0, true);
+  const mcp = room(t, { small: http(server.url, { toolTimeoutSec: 2 }) }, { restartPolicy: quick });
+  mcp.servers.start();
+  await inState(mcp, 'small', 'ready');
+  const { port, brain } = server;
+  const receive = brain.receive.bind(brain);
+  let polls = 0;
+  // The server goes away and comes back before each connection has used the limit.
+  brain.receive = (message, send) => {
+    receive(message, send);
+    if (message.method !== 'tasks/get') return;
+    polls += 1;
+    if (polls % 20 === 0) void server.stop().then(() => server.listen(port));
+  };
+  t.match(await call(mcp, '__research', {}), {
+    isError: true,
+    text: /did not answer within 2 s and was cancelled/,
+  });
+  t.ok(polls > 20, 'the task was polled on several connections');
+});
+
 nothingLeft();
