@@ -45,7 +45,7 @@ function createReader(mask: Mask, now: () => number): FactReader {
           facts['…'] = `${names.length - index} more`;
           break;
         }
-        const shown = cut(name, limits.nameChars);
+        const shown = shownName(name);
         const fact = factOf(reader, context, name, Math.min(left, limits.factChars));
         facts[shown] = fact;
         left -= shown.length + (typeof fact === 'string' ? fact.length : 0);
@@ -60,7 +60,7 @@ function createReader(mask: Mask, now: () => number): FactReader {
       if (typeof context !== 'object' || context === null) {
         return fact === soleFact ? reader.textOf(context, soleFact, limits.wholeChars) : null;
       }
-      const name = reader.namesOf(context, '')?.find((each) => cut(each, limits.nameChars) === fact);
+      const name = reader.namesOf(context, '')?.find((each) => shownName(each) === fact);
       if (name === undefined) return null;
       const read = reader.property(context, name, name);
       return 'text' in read ? read.text : reader.textOf(read.value, name, limits.wholeChars);
@@ -68,13 +68,21 @@ function createReader(mask: Mask, now: () => number): FactReader {
   };
 }
 
+/** Names that the format of records refuses. */
+const refusedNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+const shownName = (name: string): string => (refusedNames.has(name) ? `"${name}"` : cut(name, limits.nameChars));
+
+/** Numbers that JSON has. */
+const isPlainNumber = (value: unknown): value is number => Number.isFinite(value) && !Object.is(value, -0);
+
 /** Keeps the type of a fact if a record can contain it; otherwise returns its text. */
 function factOf(reader: ValueReader, context: object, name: string, chars: number): Projection[string] {
   const read = reader.property(context, name, name);
   if ('text' in read) return read.text;
   const { value } = read;
   if (typeof value === 'string') return value.length > chars ? `${value.slice(0, chars - 1)}…` : value;
-  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return value;
+  if (isPlainNumber(value) || typeof value === 'boolean' || value === null) return value;
   const time = timeOf(value);
   return time ?? reader.textOf(value, name, chars);
 }
@@ -82,7 +90,7 @@ function factOf(reader: ValueReader, context: object, name: string, chars: numbe
 /** Copies a date; undefined for other values and for unreadable dates. */
 function timeOf(value: unknown): Date | undefined {
   try {
-    const at = value instanceof Date ? value.getTime() : Number.NaN;
+    const at = value instanceof Date ? Date.prototype.getTime.call(value) : Number.NaN;
     return Number.isNaN(at) ? undefined : new Date(at);
   } catch {
     return undefined;

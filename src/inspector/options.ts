@@ -12,7 +12,7 @@ export interface InspectedValue {
 export interface InspectorOptions {
   /**
    * Returns the value that the page shows in place of `value`. If the function throws, the value is masked. Default: masks texts
-   * under names such as `password`, `token` or `apiKey`.
+   * under names such as `password`, `token` or `apiKey`, also in lists and objects.
    */
   readonly mask?: (inspected: InspectedValue) => unknown;
   /** Called for an internal error of the inspector, which never affects the program. Default: ignores errors. */

@@ -23,9 +23,9 @@ const mostSlow = 1_000;
 /** Names whose values the default mask treats as secrets. */
 const secretName = /pass(?:word|phrase|wd)|secret|token|api[-_]?key|private[-_]?key|authorization|cookie|credential/i;
 
-/** Default mask: hides texts under names of secrets. */
-export const maskByName: Mask = ({ key, value }) =>
-  typeof value === 'string' && secretName.test(key) ? masked : value;
+/** Default mask: hides texts under names of secrets, also in lists and objects. */
+export const maskByName: Mask = ({ path, value }) =>
+  typeof value === 'string' && secretName.test(path) ? masked : value;
 
 /**
  * Converts any value to text within limits. Runs no getter of the program and changes nothing. Reads only names and descriptors
@@ -153,14 +153,14 @@ export class ValueReader {
 
   #collection(value: Map<unknown, unknown> | Set<unknown>, path: string, depth: number): void {
     const name = value instanceof Map ? 'Map' : 'Set';
-    const size = value.size;
+    const size = sizeOf(value);
     if (size === 0 || this.#isFull(depth)) {
       this.#put(`${name}(${size})`);
       return;
     }
     this.#put(`${name}(${size}) {`);
     let index = 0;
-    for (const entry of value instanceof Map ? value.entries() : value.values()) {
+    for (const entry of entriesOf(value)) {
       if (index > 0) this.#put(', ');
       if (this.#isFull(depth, index)) {
         this.#put('…}');
@@ -222,6 +222,14 @@ export class ValueReader {
   }
 }
 
+/** Size and entries by the built-in functions: a class of the program may have others. */
+const sizeOf = (value: Map<unknown, unknown> | Set<unknown>): number =>
+  Number(
+    Object.getOwnPropertyDescriptor(value instanceof Map ? Map.prototype : Set.prototype, 'size')?.get?.call(value),
+  );
+const entriesOf = (value: Map<unknown, unknown> | Set<unknown>): Iterable<unknown> =>
+  value instanceof Map ? Map.prototype.entries.call(value) : Set.prototype.values.call(value);
+
 export const cut = (text: string, chars: number): string => (text.length > chars ? `${text.slice(0, chars)}…` : text);
 
 /** Larger BigInts are not converted to digits, which would exceed the time limit of a snapshot. */
@@ -233,10 +241,13 @@ const bigintText = (value: bigint): string =>
 /** Value of an own property that is not a getter. */
 const plainProperty = (value: object, key: string): unknown => Object.getOwnPropertyDescriptor(value, key)?.value;
 
-function nameOf(value: object): string {
-  const name = plainProperty(value, 'name');
-  return typeof name === 'string' ? cut(name, 60) : '';
+/** Text of an own property; empty for other values, whose conversion is code of the program. */
+function plainText(value: object, key: string, chars: number): string {
+  const text = plainProperty(value, key);
+  return typeof text === 'string' ? cut(text, chars) : '';
 }
+
+const nameOf = (value: object): string => plainText(value, 'name', 60);
 
 /** Name of an object's class; empty for a plain object. */
 function classOf(value: object): string {
@@ -250,16 +261,18 @@ function classOf(value: object): string {
 /** Text of an object whose value is not in its properties; undefined for other objects. */
 function specialText(value: object): string | undefined {
   if (typeof Node === 'function' && value instanceof Node) return `<${value.nodeName.toLowerCase()}>`;
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+  if (value instanceof Date) {
+    const at = Date.prototype.getTime.call(value);
+    return Number.isNaN(at) ? 'Invalid Date' : new Date(at).toISOString();
+  }
   if (value instanceof RegExp) return cut(RegExp.prototype.toString.call(value), textChars);
-  if (value instanceof Error)
-    return `${classOf(value) || 'Error'}: ${cut(String(plainProperty(value, 'message')), textChars)}`;
+  if (value instanceof Error) return `${classOf(value) || 'Error'}: ${plainText(value, 'message', textChars)}`;
   if (ArrayBuffer.isView(value)) return `${classOf(value)}(${value.byteLength} bytes)`;
   if (value instanceof ArrayBuffer) return `ArrayBuffer(${value.byteLength} bytes)`;
   if (value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet) return classOf(value);
   const session = plainProperty(value, 'sessionId');
   if (typeof session === 'string' && typeof plainProperty(value, 'send') === 'function') {
-    return `actor ${cut(String(plainProperty(value, 'id')), 60)}`;
+    return `actor ${plainText(value, 'id', 60)}`;
   }
   return undefined;
 }

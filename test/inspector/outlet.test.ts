@@ -1,6 +1,7 @@
 import superjson from 'superjson';
 import t from 'tap';
 import { createActor, createMachine } from 'xstate';
+import { wireOf } from '../../src/inspect/index.ts';
 import { limits } from '../../src/inspector/limits.ts';
 import { createOutlet } from '../../src/inspector/outlet.ts';
 import { createWatch } from '../../src/inspector/watch.ts';
@@ -117,6 +118,30 @@ t.test('a fact is read from the current context, and invalid requests are refuse
     await t.rejects(outlet.ask(question), TypeError);
   for (let viewer = 0; viewer < 3 * limits.viewers; viewer += 1) await ask(null, `page ${viewer}`);
   t.match(await ask('lost', 'page 0'), { isReset: true }, 'pages beyond the limit start over');
+});
+
+t.test('names and numbers that superjson refuses do not keep the records from a page', async (t) => {
+  const clock = new HandClock();
+  const watch = createWatch({}, clock);
+  const outlet = createOutlet(watch, wireOf, clock);
+  const context = JSON.parse('{"__proto__": 1, "constructor": 2, "prototype": null}');
+  Object.assign(context, { constructor: new Date(0), none: Number.NaN, all: Number.POSITIVE_INFINITY, minus: -0 });
+  const machine = createMachine({ id: 'odd', context, initial: 'prototype', states: { prototype: {} } });
+  createActor(machine, { inspect: watch.inspect }).start();
+  const { records } = (await outlet.ask({ ask: 'records', viewer: 'page', after: null })) as InspectorRecords;
+  t.strictSame(
+    records.map(({ event }) => event),
+    ['machine', 'actor'],
+  );
+  t.match(superjson.parse(records[1]?.data ?? ''), {
+    states: ['prototype'],
+    projection: {
+      ...{ '"__proto__"': 1, '"constructor"': new Date(0), '"prototype"': null },
+      ...{ none: 'NaN', all: 'Infinity', minus: '0' },
+    },
+  });
+  const fact = await outlet.ask({ ask: 'fact', actor: '1', fact: '"constructor"' });
+  t.match(fact, { text: '1970-01-01T00:00:00.000Z' });
 });
 
 t.test('the end of the inspector answers waiting pages', async (t) => {

@@ -97,6 +97,55 @@ t.test('texts under names of secrets are masked at any depth, including in the w
   t.notMatch(whole(context, 'user'), /sk-1/);
 });
 
+t.test('texts in lists and objects under names of secrets are masked, too', async (t) => {
+  const context = {
+    passwords: ['hunter2'],
+    credentials: { user: { value: 'hunter2' } },
+    cookies: new Map([['sid', 'hunter2']]),
+    apiKeys: new Set(['hunter2']),
+    tokens: { input: 3 },
+  };
+  const facts = factsOf(context);
+  t.notMatch(JSON.stringify(facts), /hunter2/);
+  t.equal(facts['tokens'], '{input: 3}');
+  for (const name of Object.keys(context)) t.notMatch(whole(context, name), /hunter2/, name);
+});
+
+t.test('code of the classes of a program is not run', async (t) => {
+  let runs = 0;
+  const run = (): never => {
+    runs += 1;
+    throw new Error('no');
+  };
+  class Own extends Map<string, number> {
+    override get size(): number {
+      return run();
+    }
+    override entries = run;
+  }
+  class Names extends Set<string> {
+    override get size(): number {
+      return run();
+    }
+    override values = run;
+  }
+  class Moment extends Date {
+    override getTime = run;
+    override toISOString = run;
+  }
+  const fault = Object.assign(new Error('x'), { message: { toString: run } });
+  const own = new Own();
+  own.set('a', 1);
+  const list = [new Moment(0), fault];
+  t.match(factsOf({ own, names: new Names(['a']), at: new Moment(0), list }), {
+    own: 'Map(1) {"a" → 1}',
+    names: 'Set(1) {"a"}',
+    at: new Date(0),
+    list: '[1970-01-01T00:00:00.000Z, Error: ]',
+  });
+  t.equal(runs, 0);
+});
+
 t.test('the mask of a program receives the path, and a value for which it throws is masked', async (t) => {
   const { project, whole } = createFactReader(
     ({ path, value }) => {
