@@ -22,7 +22,7 @@ import {
   worktreesOf,
 } from '../agent/index.ts';
 import type { Automations } from '../automations/index.ts';
-import { type Config, homeDirectory, restartPolicyOf } from '../config/index.ts';
+import { agentSecretsIn, type Config, homeDirectory, restartPolicyOf } from '../config/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { Secrets } from '../log/index.ts';
 import { outsideEnvironment, ownIdentity } from '../supervise/index.ts';
@@ -37,7 +37,6 @@ import type { AgentViews } from './methods.ts';
 import { checkBudget, type ModelAccess, openModel, ownModel } from './model-access.ts';
 import { runtimeSettingsOf, worktreeRootsOf } from './runtime-settings.ts';
 import type { SandboxReport } from './sandbox-report.ts';
-import { isSecretName } from './secrets.ts';
 import { faultOf, openStorage, spendingOf } from './storage.ts';
 import { ThreadServers } from './thread-servers.ts';
 import { openTools, type ToolParts } from './tool-parts.ts';
@@ -127,9 +126,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   const { delegate, agents } = agentsOfWorkspace({ ...options, env }, tools.settings, protect, (threadId) =>
     threadServers.of(threadId),
   );
-  for (const [name, value] of Object.entries(config.Agent.Env)) {
-    if (isSecretName(name)) cleaner.protect(value);
-  }
+  for (const secret of agentSecretsIn(config)) cleaner.protect(secret);
   const parts = { env, cleaner, store, mcp, threadServers, tools, model, spending, checkpoints, delegate, agents };
   const runtime = new Runtime(runtimeOptionsOf(options, parts));
   void tools.adopt().catch(onBug);

@@ -3,6 +3,7 @@ import type { StoredThread } from '../agent/index.ts';
 import {
   type Config,
   extraToolNames,
+  generatedKeyFile,
   handOverMsOf,
   type LoadedConfig,
   settingPlaces,
@@ -31,7 +32,7 @@ import { type Methods, methodsOf } from './methods.ts';
 import { Observatory } from './observatory.ts';
 import { type FaceTools, faceToolsOf } from './offered-tools.ts';
 import { ProgramFile } from './program-file.ts';
-import { type GeneratedKey, generatedKey, generatedKeyFile, secretsOf } from './secrets.ts';
+import { type GeneratedKey, generatedKey, secretsOf } from './secrets.ts';
 import { listen, openServer } from './server.ts';
 import {
   type DashboardListener,

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
-import { type Config, ensureStateDirectory, secretsIn, workspaceStateDirectory } from '../config/index.ts';
+import { type Config, ensureStateDirectory, generatedKeyFile, secretsIn } from '../config/index.ts';
 import { createFileAtomic, FileRefusedError, readBoundedFile, writeFileAtomic } from '../lib/index.ts';
 import type { LaunchDocument } from '../protocol/index.ts';
 
@@ -16,9 +15,6 @@ export interface GeneratedKey {
 /** 32 random bytes in an alphabet that needs no escaping in a header or a shell. */
 const shape = /^[A-Za-z0-9_-]{43}$/;
 const makeKey = (): string => randomBytes(32).toString('base64url');
-
-export const generatedKeyFile = (home: string, workspacePath: string): string =>
-  join(workspaceStateDirectory(home, workspacePath), 'api.key');
 
 /**
  * Reads the generated key of a workspace, or makes it (0600). Servers that start at the same time get the same one. A file
@@ -70,6 +66,3 @@ export function secretsOf(config: Config, launch: LaunchDocument | undefined, to
     launch?.upstream?.apiKey ?? '',
   ].filter((secret) => secret !== '');
 }
-
-/** Whether the name of a variable suggests a secret value. */
-export const isSecretName = (name: string): boolean => /key|token|secret|password/i.test(name);

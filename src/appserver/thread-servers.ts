@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Tool } from '../agent/index.ts';
+import { isSecretName } from '../config/index.ts';
 import type { McpServers, McpServersOptions } from '../mcp/index.ts';
 import type { McpServerSettings, McpServerStatus } from '../protocol/index.ts';
-import { isSecretName } from './secrets.ts';
 
 type Settings = Readonly<Record<string, McpServerSettings>>;
 

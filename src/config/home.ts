@@ -57,3 +57,7 @@ export function workspaceKey(canonicalPath: string): string {
 export function workspaceStateDirectory(home: string, canonicalPath: string): string {
   return join(home, 'workspaces', workspaceKey(canonicalPath));
 }
+
+/** File of the generated key of a workspace's HTTP interfaces. */
+export const generatedKeyFile = (home: string, canonicalPath: string): string =>
+  join(workspaceStateDirectory(home, canonicalPath), 'api.key');

@@ -30,6 +30,7 @@ export {
   forksDirectories,
   forksDirectory,
   forksName,
+  generatedKeyFile,
   homeDirectory,
   userConfigFile,
   usualHome,
@@ -71,7 +72,7 @@ export { requestLines } from './request-lines.ts';
 export { apiApprovalPolicyOf, handOverMsOf, restartPolicyOf } from './restart-policy.ts';
 export { PermissionRule, type RuleDecision, ruleDecisions } from './rule-settings.ts';
 export { Config, extraToolNames, toolNames } from './schema.ts';
-export { secretsIn } from './secrets.ts';
+export { agentSecretsIn, isSecretName, secretsIn } from './secrets.ts';
 export { filesOfServer, loadsCode } from './server-files.ts';
 export { lineIn, settingPlaces } from './setting-places.ts';
 export { sensitivePathOf, sensitivePaths, settingsTable } from './settings-table.ts';

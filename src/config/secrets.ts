@@ -19,4 +19,11 @@ export const secretsIn = (config: Config): string[] =>
     config.Notifications.Ntfy.Token,
   ].filter((secret) => secret !== '');
 
+/** Whether the name of a variable suggests a secret value. */
+export const isSecretName = (name: string): boolean => /key|token|secret|password/i.test(name);
+
+/** Secrets in the environment of an external agent, which needs them itself. */
+export const agentSecretsIn = ({ Agent }: Config): string[] =>
+  Object.entries(Agent.Env).flatMap(([name, value]) => (isSecretName(name) ? [value] : []));
+
 const passwordIn = (url: string): string => (URL.canParse(url) ? decodeURIComponent(new URL(url).password) : '');

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type Config, secretsIn, workspaceStateDirectory } from '../config/index.ts';
+import { agentSecretsIn, type Config, generatedKeyFile, secretsIn, workspaceStateDirectory } from '../config/index.ts';
+import { readBoundedFile } from '../lib/index.ts';
 import { Secrets } from '../log/index.ts';
 import type { FileDiff } from '../protocol/index.ts';
 import type { ReaderFacts } from './conversations.ts';
@@ -16,7 +17,9 @@ export interface StoredChangesOptions {
 export function readChanges({ home, workspacePath, config, secrets }: StoredChangesOptions): ReaderFacts['diff'] {
   const directory = join(workspaceStateDirectory(home, workspacePath), 'checkpoints');
   const cleaner = new Secrets();
-  for (const secret of [...secretsIn(config), ...secrets]) if (secret !== '') cleaner.protect(secret);
+  const key = keyOf(home, workspacePath);
+  const all = [...secretsIn(config), ...agentSecretsIn(config), ...secrets, key];
+  for (const secret of all) if (secret !== '') cleaner.protect(secret);
   let last: Promise<unknown> = Promise.resolve();
   return (thread, { threadId, turnId, format }) => {
     const root = thread.config?.workspaceOverride ?? workspacePath;
@@ -30,4 +33,14 @@ export function readChanges({ home, workspacePath, config, secrets }: StoredChan
     last = reading.catch(() => undefined);
     return reading;
   };
+}
+
+/** Generated key of the workspace's HTTP interfaces; empty without one. */
+function keyOf(home: string, workspacePath: string): string {
+  try {
+    return readBoundedFile(generatedKeyFile(home, workspacePath), { maxBytes: 1_024 })?.trim() ?? '';
+  } catch {
+    // The agent server replaces such a file.
+    return '';
+  }
 }

@@ -36,6 +36,8 @@ export interface ViewerOptions {
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly config: Config;
+  /** Further secrets that no text may show. */
+  readonly secrets?: readonly string[];
   readonly tokens: () => DashboardTokens;
   readonly address: { readonly host: string; readonly port: number };
   /** Rather another port than none. */
@@ -106,7 +108,12 @@ export async function openViewer(options: ViewerOptions): Promise<Viewer> {
         agent: options.agent ?? null,
         readOnly,
         onBug: (error) => logger.bug(error),
-        diff: readChanges({ home, workspacePath, config, secrets: [tokens.current, ...tokens.earlier] }),
+        diff: readChanges({
+          home,
+          workspacePath,
+          config,
+          secrets: [tokens.current, ...tokens.earlier, ...(options.secrets ?? [])],
+        }),
       }),
     },
     true,

@@ -10,9 +10,11 @@ import { eventually, killIfThere, makeWorkspace, startTestHub, temporaryDirector
 import { axe, overflowsAt } from '../ui/scene.ts';
 
 const home = temporaryDirectory(t);
-writeFileSync(join(home, 'config.json'), JSON.stringify({ Permissions: { DefaultApprovalPolicy: 'autoApprove' } }), {
-  mode: 0o600,
-});
+const settings = {
+  Permissions: { DefaultApprovalPolicy: 'autoApprove' },
+  DashBoard: { Password: 'password-of-the-page' },
+};
+writeFileSync(join(home, 'config.json'), JSON.stringify(settings), { mode: 0o600 });
 const first = await startTestHub(t, { home });
 const workspace = makeWorkspace(
   t,
@@ -61,7 +63,11 @@ const crashes = (page: Page) => page.getByRole('table', { name: 'Crashes' }).loc
 const client = await AppServerClient.connect((await first.record(workspace)).endpoints['appServerWebSocket'] ?? '');
 const thread = await startThread(client, { workspacePath: workspace });
 for await (const _event of await startTurn(client, thread, 'a question that stays'));
-for await (const _event of await startTurn(client, thread, 'write "a line that stays" to kept.txt'));
+for await (const _event of await startTurn(
+  client,
+  thread,
+  'write "a line that stays, password-of-the-page" to kept.txt',
+));
 client.close();
 await killAll(first);
 
@@ -87,6 +93,11 @@ t.test('regression: the page of a workspace that gave up shows its report first,
   t.equal(await page.locator('.composer').count(), 0, 'regression: no message can be written there');
   await page.getByRole('tab', { name: 'Changes' }).click();
   await page.locator('.file-change', { hasText: 'kept.txt' }).getByText('a line that stays').first().waitFor();
+  t.notMatch(
+    await page.locator('.file-change', { hasText: 'kept.txt' }).textContent(),
+    /password-of-the-page/,
+    'regression: secrets of the settings are taken out, as by a running agent server',
+  );
   t.equal(await page.getByRole('button', { name: /^(?:Keep|Revert|Undo)/ }).count(), 0, 'no button changes files');
   t.same(await axe(page), []);
   await page.getByRole('tab', { name: 'Trace' }).click();

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { isAtRest } from '../../../machines/index.ts';
-import { Config, loadConfig } from '../../config/index.ts';
+import { Config, loadConfig, secretsIn } from '../../config/index.ts';
 import type { Viewer } from '../../dashboard/index.ts';
 import { hostAndPort } from '../../lib/index.ts';
 import { dashboardToken, watchedDashboardTokens } from '../../supervise/index.ts';
@@ -69,10 +69,12 @@ export class Readers {
   async #view({ path, facts }: Workspace): Promise<Viewer> {
     const { home, environment, logger } = this.#options;
     const { openViewer } = await import('../../dashboard/index.ts');
+    const config = this.#configOf(path);
     return openViewer({
       ...{ workspacePath: path, home, env: environment, logger },
       // Only the Hub sends requests to the reader.
-      config: { ...this.#configOf(path), DashBoard: defaultConfig.DashBoard },
+      config: { ...config, DashBoard: defaultConfig.DashBoard },
+      secrets: secretsIn(config),
       tokens: watchedDashboardTokens(home, path),
       address: { host, port: 0 },
       takesAnyPort: false,
