@@ -142,7 +142,7 @@ export function hubApiDocument(): string {
     ...routes.filter(({ isForPage }) => isForPage).map(({ method, path }) => `- \`${method} ${path}\``),
     '',
     'With it, `ensure` and `restart` refuse an `apiProxy` (403 `scopeMissing`): a sidecar may be any program of the user. `ensure`',
-    'refuses a `place`, too. Answers and event streams show `***` instead of the tokens of other servers. It ends neither the Hub nor issues tokens. Below',
+    'refuses a `place`, too. Answers and event streams show `***` instead of the tokens of other servers. The page token can neither stop the Hub nor issue tokens. Below',
     '`/w/{workspaceId}/` the Hub forwards requests and WebSockets of the page to the agent server of the workspace.',
     '',
     '## Token of a host',
