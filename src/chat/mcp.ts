@@ -267,7 +267,9 @@ function parse<S extends v.GenericSchema>(schema: S, args: unknown): v.InferOutp
   const parsed = v.safeParse(schema, args);
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
-  throw new Error(`${v.getDotPath(issue) ?? 'arguments'} must be ${issue.expected ?? 'another value'}.`);
+  const isMember = issue.type === 'strict_object' && issue.path !== undefined;
+  const words = isMember ? (issue.received === 'undefined' ? 'given' : 'left out') : issue.message;
+  throw new Error(`${v.getDotPath(issue) ?? 'arguments'} must be ${words}.`);
 }
 
 /** Headers must match the body, because proxies route by them (2026-07-28, section *Standard request headers*). */

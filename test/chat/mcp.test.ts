@@ -246,7 +246,14 @@ t.test('invalid calls, foreign conversations and turns above the limit change no
   const { thread } = running.runtime.threads.start({ identity: { channelName: 'test' } });
   const call = (name: string, args: object) => client.callTool({ name, arguments: { ...args } });
   t.match(await call('prompt_agent', {}), { isError: true, content: [{ text: /^text must be/ }] });
-  t.match(await call('prompt_agent', { text: 'a', waitSeconds: -1 }), { isError: true });
+  for (const [args, words] of [
+    [{}, 'text must be given.'],
+    [{ text: '' }, 'text must be a text.'],
+    [{ text: 'a', waitSeconds: -1 }, 'waitSeconds must be at least 0.'],
+    [{ text: 'a', waitSeconds: 601 }, 'waitSeconds must be at most 600.'],
+    [{ text: 'a', other: 1 }, 'other must be left out.'],
+  ] as const)
+    t.match(await call('prompt_agent', args), { isError: true, content: [{ text: words }] });
   for (const threadId of [thread.id, 'unknown']) {
     t.match(await call('prompt_agent', { text: 'a', threadId }), { isError: true, content: [{ text: /no conv/ }] });
     t.match(await call('read_conversation', { threadId }), { isError: true });
