@@ -75,7 +75,13 @@ t.test(
     });
     t.match(await oratorio('version'), { text: '9.1.0\n' });
     t.match(await json('hub', 'status'), { hubVersion: '9.1.0' });
-    t.match(await oratorio('self-update', '--from', made.directory), { code: 7, text: /older than 9\.1\.0/ });
+    const older = await oratorio('self-update', '--from', made.directory);
+    t.match(older, { code: 7, text: /older than 9\.1\.0/ });
+    t.match(
+      older.text,
+      `self-update --from ${made.directory} --allow-older`,
+      'regression: the hint reads the same release',
+    );
     t.match(await oratorio('self-update', '--check', '--from', later.directory), {
       code: 0,
       text: /9\.1\.0 is up to date/,

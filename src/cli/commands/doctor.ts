@@ -33,7 +33,7 @@ function linesOf({ status, id, saw, where, next }: Finding, { output }: CommandC
   const { green, yellow, red, dim } = output.colors;
   const sign = { ok: green('✔'), warn: yellow('!'), fail: red('✖'), skip: dim('-') }[status];
   return [
-    `${sign} ${id.padEnd(16)} ${inLine(saw)}`,
+    `${sign} ${id.padEnd(18)} ${inLine(saw)}`,
     ...(where === null || status === 'ok' ? [] : [dim(`    in   ${inLine(where)}`)]),
     ...(next === null || status === 'ok' ? [] : [`    ${dim('next')} ${inLine(next)}`]),
   ];

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs';
 import { packageRoot } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError } from '../errors.ts';
+import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import {
   compareVersions,
@@ -22,24 +22,20 @@ export async function run(context: CommandContext): Promise<number> {
   const { output, options, signal } = context;
   const root = realpathSync(packageRoot());
   const installation = own(installationAt(root));
-  const directory = releaseAddress(addressFrom(context) ?? installation.source ?? released);
+  const from = addressFrom(context);
+  const directory = releaseAddress(from ?? installation.source ?? released);
   const found = await findRelease(directory, root, signal);
   const order = compareVersions(found.version, version);
+  const command = `oratorio self-update${from === undefined ? '' : ` --from ${quoted(from)}`}`;
   const facts = { installed: version, found: found.version, isSigned: found.isSigned };
   if (options['check'] === true) {
-    output.line(order > 0 ? `Oratorio ${found.version} is there: oratorio self-update` : newest(found.version, order));
+    output.line(order > 0 ? `Oratorio ${found.version} is there: ${command}` : newest(found.version, order));
     if (output.json) output.document({ ...facts, isNewer: order > 0 });
     return exitCodes.ok.code;
   }
   if (order < 0 && options['allow-older'] !== true) {
     const problem = `The release has Oratorio ${found.version}, which is older than ${version}.`;
-    throw new CliError(
-      'precondition',
-      problem,
-      'To install it: oratorio self-update --allow-older',
-      'olderRelease',
-      facts,
-    );
+    throw new CliError('precondition', problem, `To install it: ${command} --allow-older`, 'olderRelease', facts);
   }
   const isReplaced = order !== 0 && (await installRelease(context, installation, directory, found));
   if (output.json) output.document({ ...facts, isUpdated: order !== 0, isHubReplaced: isReplaced });
