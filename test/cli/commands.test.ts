@@ -120,6 +120,7 @@ t.test('the program and each command print their help', async (t) => {
     for (const option of command.options) t.match(text, `--${option.name}`);
   }
   t.match(await start(home, ['hub', 'stop', '--help']).ended, { code: 0, stdout: /\$ oratorio hub stop --detach/ });
+  t.match(await start(home, ['hosts', '--help']).ended, { code: 0, stdout: /Subcommands\n +hosts add +Add a machine/ });
 });
 
 t.test('docs/cli.md equals the document generated from the command table', async (t) => {
