@@ -66,7 +66,7 @@ onPage(
     workspace.send({ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 });
     await page.locator('[data-count="running"]', { hasText: /^2× / }).waitFor({ state: 'attached' });
     t.equal(await page.locator('[data-count="exited"]').count(), 0, 'a state never entered shows no count');
-    await page.keyboard.press('h');
+    await page.keyboard.press('Shift+H');
     const heat = await page
       .locator('.node.heat[data-state="stopped"], .node.heat[data-state="running"]')
       .first()
@@ -561,7 +561,7 @@ onPage(
       part = '.tabs, [role=tabpanel]';
     }
     await page.emulateMedia({ colorScheme: 'light' });
-    await page.keyboard.press('h');
+    await page.keyboard.press('Shift+H');
     await page.keyboard.press('[');
     await page.locator('.banner').waitFor();
     await page.locator('summary', { hasText: 'Export' }).click();

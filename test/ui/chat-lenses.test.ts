@@ -56,6 +56,8 @@ scene(
     await page.getByRole('img', { name: /^Statechart turn\. Active: / }).waitFor();
     await page.locator('.edge.last').first().waitFor();
     t.match(await panel(page, 'Chart').locator('.about.state').textContent(), /running ?tools/i);
+    await page.keyboard.press('h');
+    await panel(page, 'Chart').waitFor({ state: 'detached' });
     await tab(page, 'Raw').click();
     await shows(
       t,

@@ -227,7 +227,7 @@ function useChartCommands(store: Store, { zoom, fit, pan, toggleAll, toggleList 
     chart('panRight', 'Pan the chart left', ['d'], () => pan(-80, 0)),
     chart('panUp', 'Pan the chart down', ['w'], () => pan(0, 80)),
     chart('panDown', 'Pan the chart up', ['s'], () => pan(0, -80)),
-    chart('heat', 'Colour states by the time spent in them', ['h'], () => store.toggleHeat()),
+    chart('heat', 'Colour states by the time spent in them', ['Shift+H'], () => store.toggleHeat()),
   ]);
 }
 
@@ -270,7 +270,7 @@ function Tools({ store, isFitted, fit, isAll, toggleAll, isListed, toggleList, z
       <button
         type="button"
         aria-pressed={store.showsHeat.value}
-        title="Colour by time (h)"
+        title="Colour by time (Shift+H)"
         onClick={() => store.toggleHeat()}
       >
         Heat
