@@ -41,14 +41,15 @@ export function typeOf(shape: Shape): string {
   return shape.type ?? 'any';
 }
 
-/** One row for each field, those of nested objects with their path. */
+/** One row for each field, those of nested objects with their path: `Hosts.<name>.Ssh`. */
 export function fieldRows(shape: Shape, prefix = ''): string[] {
   return Object.entries(shape.properties ?? {}).flatMap(([name, field]) => {
     const path = `${prefix}${name}`;
     const optional = shape.required?.includes(name) ? '' : 'optional';
     const fallback = field.default === undefined ? '' : `, default \`${JSON.stringify(field.default)}\``;
     const row = `| \`${path}\` | ${typeOf(field)} | ${optional}${fallback} | ${cell(field.description ?? '')} |`;
-    return field.properties ? [row, ...fieldRows(field, `${path}.`)] : [row];
+    const each = typeof field.additionalProperties === 'object' ? field.additionalProperties : {};
+    return [row, ...fieldRows(field, `${path}.`), ...fieldRows(each, `${path}.<name>.`)];
   });
 }
 

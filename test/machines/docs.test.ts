@@ -1,5 +1,6 @@
 import t from 'tap';
 import { catalogue } from '../../machines/index.ts';
+import { configDocument } from '../../scripts/config-docs.ts';
 import { hubApiDocument } from '../../scripts/hub-api-docs.ts';
 import { headerOf, machineDocuments } from '../../scripts/machine-docs.ts';
 import { hubRoutes } from '../../src/hub/route-table.ts';
@@ -108,6 +109,12 @@ t.test('the Hub API document has every route, error and event, and its links res
   );
   for (const [, anchor = ''] of document.matchAll(/\]\(#([^)]+)\)/g)) t.ok(anchors.has(anchor), anchor);
   t.notMatch(document, /undefined|\[object/);
+});
+
+t.test('the page of settings has the fields of settings by name', async (t) => {
+  const text = await configDocument();
+  for (const path of ['Hosts.<name>.Ssh', 'Providers.<name>.EndPoint', 'Container.AllowRoot'])
+    t.match(text, `| \`${path}\` |`);
 });
 
 t.test('two generations of the documents are equal', async (t) => {
