@@ -62,9 +62,9 @@ onPage(
   'states show their visits and times, and are coloured by them',
   async (t, { page, workspace }) => {
     await page.locator('.chart').waitFor();
-    await shows(t, 'match', () => page.locator('[data-count="running"]').textContent(), /^1× /);
+    await shows(t, 'match', () => page.locator('[data-count="running"]').textContent(), /^1×/);
     workspace.send({ type: 'PROBE.PASSED', incarnation: 1, idleMs: 0 });
-    await page.locator('[data-count="running"]', { hasText: /^2× / }).waitFor({ state: 'attached' });
+    await page.locator('[data-count="running"]', { hasText: /^2×/ }).waitFor({ state: 'attached' });
     t.equal(await page.locator('[data-count="exited"]').count(), 0, 'a state never entered shows no count');
     await page.keyboard.press('Shift+H');
     const heat = await page

@@ -26,7 +26,7 @@ export async function run(context: CommandContext): Promise<number> {
   const directory = releaseAddress(from ?? installation.source ?? released);
   const found = await findRelease(directory, root, signal);
   const order = compareVersions(found.version, version);
-  const command = `oratorio self-update${from === undefined ? '' : ` --from ${quoted(from)}`}`;
+  const command = ['oratorio self-update', ...(from === undefined ? [] : ['--from', quoted(from)])].join(' ');
   const facts = { installed: version, found: found.version, isSigned: found.isSigned };
   if (options['check'] === true) {
     output.line(order > 0 ? `Oratorio ${found.version} is there: ${command}` : newest(found.version, order));
