@@ -201,7 +201,7 @@ export const hostMachine = setup({
       on: { 'HOST.RETRY': { target: 'connecting', actions: 'resetFailures' } },
       states: {
         hostKey: {
-          description: 'ssh does not know the host key of the machine, or knows a different one.',
+          description: 'The host key of the machine is not known to ssh, or differs from the known one.',
           meta: { kind: 'failed', lane: 'exception', order: 2 },
         },
         authentication: {

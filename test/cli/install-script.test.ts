@@ -108,5 +108,5 @@ t.test('a command of another program in the place of ours stays', async (t) => {
   const { home, install } = world(t);
   mkdirSync(join(home, '.local/bin'), { recursive: true });
   symlinkSync('/usr/bin/true', join(home, '.local/bin/oratorio'));
-  t.match(await install(), { code: 1, text: /is not of this script/ });
+  t.match(await install(), { code: 1, text: /was not installed by this script/ });
 });
