@@ -1,9 +1,7 @@
 import { defaults } from '../../protocol/index.ts';
 import type { Database } from './database.ts';
+import { PacedWork } from './paced-work.ts';
 import { isSearchable, itemsDue, textOf } from './texts.ts';
-
-/** Target duration of one step in milliseconds, during which other requests wait. */
-const stepMs = 10;
 
 /** Turns per statement. */
 const turnsAtOnce = 20;
@@ -18,33 +16,22 @@ const addTexts = `INSERT OR REPLACE INTO texts (rowid, text)
 /** Adds the texts of ended turns to the index, many turns per commit. Searches read texts that are not indexed yet from the items. */
 export class TextIndex {
   readonly #database: Database;
-  readonly #onFault: (error: unknown) => void;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #work: PacedWork;
 
   /** Starts with turns that an earlier process did not index. @param onFault called when a write fails */
   constructor(database: Database, onFault: (error: unknown) => void) {
     this.#database = database;
-    this.#onFault = onFault;
-    this.turnEnded();
+    const step = (until: number) => this.#isMoreAfter(until);
+    this.#work = new PacedWork({ database, pauseMs: defaults.agent.textIndexMs, step, onFault });
   }
 
   /** Schedules the indexing. After an exit or a failed write, the next start or the next call continues. */
   turnEnded(): void {
-    this.#timer ??= setTimeout(() => this.#step(), defaults.agent.textIndexMs).unref();
+    this.#work.start();
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #step(): void {
-    this.#timer = undefined;
-    try {
-      if (this.#database.isCheckpointing || this.#isMoreAfter(performance.now() + stepMs)) this.turnEnded();
-    } catch (error) {
-      this.#onFault(error);
-    }
+    this.#work.stop();
   }
 
   /** Indexes one batch. @returns whether more turns are due */
@@ -52,10 +39,11 @@ export class TextIndex {
     let turns = this.#ended;
     if (turns === noTurns) return false;
     this.#database.together(() => {
-      for (; turns !== noTurns && performance.now() < until; turns = this.#ended) {
+      do {
         this.#database.run(addTexts, turns);
         this.#database.run(`DELETE FROM textsDue WHERE ${areThese}`, turns);
-      }
+        turns = this.#ended;
+      } while (turns !== noTurns && performance.now() < until);
     });
     return turns !== noTurns;
   }

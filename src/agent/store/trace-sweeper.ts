@@ -1,9 +1,8 @@
 import { defaults } from '../../protocol/index.ts';
 import type { Database } from './database.ts';
+import { PacedWork } from './paced-work.ts';
 import type { TraceTable } from './trace-table.ts';
 
-/** Approximate time in milliseconds that others wait for one step: the step ends after it. */
-const stepMs = 10;
 const pagesBetweenLooks = 32;
 
 /**
@@ -13,53 +12,42 @@ const pagesBetweenLooks = 32;
 export class TraceSweeper {
   readonly #database: Database;
   readonly #table: TraceTable;
-  readonly #onFault: (error: unknown) => void;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #work: PacedWork;
   #isShrinking = false;
 
   /** Begins at once: an earlier process may have left some. @param onFault called when the disk refuses */
   constructor(database: Database, table: TraceTable, onFault: (error: unknown) => void) {
     this.#database = database;
     this.#table = table;
-    this.#onFault = onFault;
-    this.start();
+    const step = (until: number) => this.#sweep(until) || this.#shrink(until);
+    this.#work = new PacedWork({ database, pauseMs: defaults.agent.traceSweepPauseMs, step, onFault });
   }
 
   /** Starts to sweep. When the process ends or the disk refuses, the next start removes the rest. */
   start(): void {
-    this.#timer ??= setTimeout(() => this.#step(), defaults.agent.traceSweepPauseMs).unref();
+    this.#work.start();
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-  }
-
-  #step(): void {
-    this.#timer = undefined;
-    try {
-      if (this.#database.isCheckpointing || this.#sweep() || this.#shrink()) this.start();
-    } catch (error) {
-      this.#onFault(error);
-    }
+    this.#work.stop();
   }
 
   /** @returns whether there was anything */
-  #sweep(): boolean {
+  #sweep(until: number): boolean {
     if (!this.#table.hasRemains()) return false;
-    this.#forAMoment(() => this.#table.sweep(defaults.agent.traceSweepEvents));
+    this.#workUntil(until, () => this.#table.sweep(defaults.agent.traceSweepEvents));
     return true;
   }
 
   /** Some free pages are soon used again; many are not. @returns whether there are more */
-  #shrink(): boolean {
+  #shrink(until: number): boolean {
     if (!this.#database.canShrink) return false;
     const free = this.#database.freePages;
     if (free === 0 && this.#isShrinking) this.#database.truncateLog();
     this.#isShrinking = free > 0 && (this.#isShrinking || free >= defaults.tracing.vacuumPages);
     let left = this.#isShrinking ? Math.min(free, defaults.tracing.vacuumPages) : 0;
     if (left === 0) return false;
-    this.#forAMoment(() => {
+    this.#workUntil(until, () => {
       this.#database.vacuum(pagesBetweenLooks);
       left -= pagesBetweenLooks;
       return left > 0;
@@ -67,12 +55,10 @@ export class TraceSweeper {
     return true;
   }
 
-  /** Repeats `work` in one transaction until nothing is left or the time is over. @param work returns whether there is more */
-  #forAMoment(work: () => boolean): void {
-    const until = performance.now() + stepMs;
+  /** Repeats `work` in one transaction, until nothing is left or the time is over. @param work returns whether there is more */
+  #workUntil(until: number, work: () => boolean): void {
     this.#database.together(() => {
-      let isLeft = true;
-      while (isLeft && performance.now() < until) isLeft = work();
+      while (work() && performance.now() < until);
     });
   }
 }

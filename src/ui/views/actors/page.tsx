@@ -122,7 +122,7 @@ function Nobody({ store }: { readonly store: Store }) {
   if (id === endedId)
     return <p class="nobody">{store.counts.value.ended} actors ended recently. They are listed below.</p>;
   if (id !== null && byId.has(id)) return <p class="nobody">This actor did not exist yet at this moment.</p>;
-  if (id !== null && byId.size > 0) return <p class="nobody">There is no actor {id}, or it was removed.</p>;
+  if (id !== null && byId.size > 0) return <p class="nobody">Actor {id} does not exist, or it was removed.</p>;
   if (store.app.page.value?.kind !== 'workspace') return <p class="nobody">No actor is active.</p>;
   return (
     <Empty title="No turn runs in this workspace" command='oratorio chat "hello"'>
