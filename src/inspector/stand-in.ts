@@ -91,6 +91,7 @@ function createStandIn(kind: Kind): StandIn {
       const value = stateOf(status);
       const facts = Object.entries({ input, context, output }).filter(([, fact]) => fact !== undefined);
       const shown = { status, error, machine, value, context: Object.fromEntries(facts) };
+      // XState does not construct a snapshot without running the machine: these are the fields that the recorder reads.
       return { ...shown, _nodes: [root, root.states[value]] } as unknown as AnyMachineSnapshot;
     },
     stepTo({ status }, eventType) {
