@@ -3,6 +3,8 @@ export interface Counts {
   readonly failed: number;
 }
 export function countsOf(tap: string): Counts | undefined;
+export function failuresOf(tap: string): readonly string[];
+export function failureLines(name: string, tap: string): readonly string[];
 export function isWorthShowing(): (line: string) => boolean;
 
 export interface TestProcessResult {

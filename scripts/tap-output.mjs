@@ -1,6 +1,6 @@
 /** Reads and writes TAP. Plain JavaScript without dependencies, as `test.mjs` is. */
 
-const longFile = /^# (?:slow|costly): /;
+const summaryLine = /^# (?:slow|costly|failed): /;
 const longFiles = 10;
 const seconds = (milliseconds) => (milliseconds / 1000).toFixed(1);
 
@@ -16,8 +16,8 @@ export function countsOf(tap) {
 }
 
 /**
- * Filters TAP lines for a log: files as they end, every failure with its diagnostics, the slowest and the costliest files. Takes
- * each line in turn.
+ * Filters TAP lines for a log: files as they end, every failure with its diagnostics, and the lists at the end. Takes each line in
+ * turn.
  */
 export function isWorthShowing() {
   let inDiagnostics = false;
@@ -29,7 +29,7 @@ export function isWorthShowing() {
       return isFailure || indent === '';
     }
     if (/^\s*(# Subtest|\d+\.\.\d+)/.test(line)) inDiagnostics = false;
-    return inDiagnostics || longFile.test(line);
+    return inDiagnostics || summaryLine.test(line);
   };
 }
 
@@ -42,7 +42,27 @@ export function fileReport({ name, isGood, milliseconds, cpuSeconds, output, exi
   return `# Subtest: ${name}\n${body}${body.endsWith('\n') ? '' : '\n'}${verdict}\n${isGood ? '' : end}\n`;
 }
 
-/** Ends the TAP of a run: files by their time and by their processor time, the plan and the sum of all assertions. */
+/**
+ * Titles of the failures of a TAP stream, without the subtests that fail because of them. A log that is cut keeps its end, so the
+ * end of a run repeats them.
+ */
+export function failuresOf(tap) {
+  const failures = [];
+  let innerDepth = 0;
+  for (const [, { length: depth }, title] of tap.matchAll(/^( *)not ok \d+ - (?!.*# (?:todo|skip)\b)(.*?)(?: # time=.*)?$/gim)) {
+    if (depth >= innerDepth) failures.push(title);
+    innerDepth = depth;
+  }
+  return failures;
+}
+
+/** One line for each failure of a file; a file without a failed assertion is named alone. */
+export function failureLines(name, tap) {
+  const titles = failuresOf(tap);
+  return titles.length === 0 ? [`# failed: ${name}`] : titles.map((title) => `# failed: ${name} › ${title}`);
+}
+
+/** Ends the TAP of a run: files by their time and by their processor time, failures, the plan and the sum of all assertions. */
 export function summaryReport(results) {
   const slowest = results.toSorted((a, b) => b.milliseconds - a.milliseconds).slice(0, longFiles);
   const measured = results.filter(({ cpuSeconds }) => cpuSeconds !== undefined);
@@ -52,6 +72,7 @@ export function summaryReport(results) {
   return [
     ...slowest.map(({ name, milliseconds }) => `# slow: ${seconds(milliseconds).padStart(6)} s  ${name}`),
     ...costliest.map(({ name, cpuSeconds }) => `# costly: ${cpuSeconds.toFixed(1).padStart(4)} s of CPU  ${name}`),
+    ...results.filter(({ isGood }) => !isGood).flatMap(({ name, output }) => failureLines(name, output)),
     `1..${results.length}`,
     `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }`,
     '',

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isBuilt } from './stamp.mjs';
-import { countsOf, isWorthShowing } from './tap-output.mjs';
+import { countsOf, failureLines, isWorthShowing } from './tap-output.mjs';
 import { asBatch, inMemory, startRun } from './test-run.mjs';
 import { ensureDependencies, node22, root, toolEnvironment } from './toolchain.mjs';
 
@@ -75,12 +75,14 @@ async function runStack() {
     wordsBeforeTests,
   );
   let counts = { passed: 0, failed: 0 };
+  const lines = [];
   for await (const line of createInterface({ input: stackRun.child.stdout })) {
+    lines.push(line);
     const [, passed, failed] = /^(\d+) passed, (\d+) failed$/.exec(line) ?? [];
     if (passed === undefined) console.log(line);
     else counts = { passed: Number(passed), failed: Number(failed) };
   }
-  return { code: await stackRun.ended, ...counts };
+  return { code: await stackRun.ended, ...counts, tap: lines.join('\n') };
 }
 
 /** Ends the processes that must not be killed: the container engine's run cleans up, and an interrupted installation is broken. */
@@ -99,7 +101,7 @@ async function main() {
   // The story mostly waits, and its downloads run during the tests.
   const [{ code, tap }, stack, checkCode] = await Promise.all([
     buildCode === 0 ? runTests() : { code: 1, tap: '' },
-    buildCode === 0 && isWhole ? runStack() : { code: 0, passed: 0, failed: 0 },
+    buildCode === 0 && isWhole ? runStack() : { code: 0, passed: 0, failed: 0, tap: '' },
     checked,
   ]);
   if (run.isInterrupted()) return;
@@ -111,6 +113,7 @@ async function main() {
   if (buildCode !== 0) console.error('✖ The build failed: nothing was tested.');
   if (checkCode !== 0) console.error('✖ The checks failed (see above).');
   const isStackGood = stack.code === 0 || stack.code === notTested;
+  if (!isStackGood) console.log(failureLines('test/stack', stack.tap).join('\n'));
   const isGood = buildCode === 0 && checkCode === 0 && code === 0 && isStackGood && failed === 0 && passed > 0;
   process.exitCode = isGood ? 0 : 1;
   console.log(`${passed} passed, ${failed} failed`);

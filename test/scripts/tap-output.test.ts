@@ -1,5 +1,5 @@
 import t from 'tap';
-import { countsOf, fileReport, isWorthShowing, summaryReport } from '../../scripts/tap-output.mjs';
+import { countsOf, failuresOf, fileReport, isWorthShowing, summaryReport } from '../../scripts/tap-output.mjs';
 
 t.test('the counts are those of the last summary', async (t) => {
   t.strictSame(countsOf('ok 1\n# { total: 3, pass: 3 }\n'), { passed: 3, failed: 0 });
@@ -27,6 +27,7 @@ t.test('a log shows files and failures', async (t) => {
     'ok 2 - b.test.ts',
     '# slow:    1.0 s  a.test.ts',
     '# costly:  0.5 s of CPU  a.test.ts',
+    '# failed: a.test.ts › broken',
     '# cpu: 0.50',
   ];
   t.strictSame(lines.filter(isShown), [
@@ -38,7 +39,22 @@ t.test('a log shows files and failures', async (t) => {
     'ok 2 - b.test.ts',
     '# slow:    1.0 s  a.test.ts',
     '# costly:  0.5 s of CPU  a.test.ts',
+    '# failed: a.test.ts › broken',
   ]);
+});
+
+t.test('failures are named by the innermost title, without what is to do or skipped', async (t) => {
+  const tap = [
+    '    not ok 1 - later # TODO',
+    '        ok 1 - fine',
+    '        not ok 2 - inner # time=3ms',
+    '    not ok 2 - outer # time=5ms',
+    '    not ok 3 - second',
+    'not ok 1 - all # time=9ms',
+    'ok 2 - fine',
+    'not ok 3 - last',
+  ];
+  t.strictSame(failuresOf(tap.join('\n')), ['inner', 'second', 'last']);
 });
 
 const ended = { exitCode: 0, signal: null, isTimedOut: false };
@@ -64,7 +80,7 @@ t.test('the report of a file is its TAP as a subtest, with the end of the proces
   );
 });
 
-t.test('the report of a run sums the assertions and names ten files by time and by processor time', async (t) => {
+t.test('the report of a run sums the assertions and names ten files by time, ten by processor time and all failures', async (t) => {
   const results = Array.from({ length: 12 }, (_, n) => ({
     ...passed,
     name: `${n}.ts`,
@@ -72,11 +88,18 @@ t.test('the report of a run sums the assertions and names ten files by time and 
     cpuSeconds: 12 - n,
     output: '',
   }));
-  const failed = { ...passed, name: 'bad.ts', isGood: false, counts: { passed: 1, failed: 4 }, output: '' };
-  const lines = summaryReport([...results, failed]).split('\n');
+  const failed = { ...passed, name: 'bad.ts', isGood: false, counts: { passed: 1, failed: 4 }, output: '    not ok 1 - x\n' };
+  const dead = { ...passed, name: 'dead.ts', isGood: false, counts: { passed: 0, failed: 1 }, output: '' };
+  const lines = summaryReport([...results, failed, dead]).split('\n');
   t.equal(lines.filter((line) => line.startsWith('# slow: ')).length, 10);
   t.equal(lines[0], '# slow:   11.0 s  11.ts');
   t.equal(lines.filter((line) => line.startsWith('# costly: ')).length, 10);
   t.equal(lines[10], '# costly: 12.0 s of CPU  0.ts');
-  t.strictSame(lines.slice(-3), ['1..13', '# { total: 29, pass: 25, fail: 4 }', '']);
+  t.strictSame(lines.slice(-5), [
+    '# failed: bad.ts › x',
+    '# failed: dead.ts',
+    '1..14',
+    '# { total: 30, pass: 25, fail: 5 }',
+    '',
+  ]);
 });
