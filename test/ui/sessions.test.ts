@@ -67,18 +67,19 @@ scene(
       await page.locator('.peek h2', { hasText: 'Gamma' }).waitFor();
       await page.waitForURL(/peek=thread_c/);
       await page.keyboard.press('Escape');
-      await page.locator('.peek').waitFor({ state: 'detached' });
       await page.keyboard.press('Enter');
       await page.locator('h1', { hasText: 'Gamma' }).waitFor();
       await page.goBack();
       await row(page, 'Alpha').waitFor();
+      t.notMatch(page.url(), 'peek=', 'the closed peek stays closed');
+      t.equal(await page.locator('.peek').count(), 0);
     },
     'search, filters and a clicked value find sessions, and are in the address': async (t, { page, open }) => {
       await row(page, 'Alpha').waitFor();
       await page.keyboard.press('/');
       await page.keyboard.type('beta');
       await row(page, 'Alpha').waitFor({ state: 'detached' });
-      t.match(page.url(), 'q=beta');
+      await page.waitForURL(/q=beta/);
       await page.keyboard.press('Escape');
       await row(page, 'Alpha').waitFor();
       await page.getByRole('button', { name: 'With errors' }).click();
@@ -87,7 +88,7 @@ scene(
       await page.getByRole('button', { name: 'With errors' }).click();
       await row(page, 'Gamma').getByRole('button', { name: 'Running' }).click();
       await row(page, 'Alpha').waitFor({ state: 'detached' });
-      t.match(page.url(), 'status=running');
+      await page.waitForURL(/status=running/);
       await open('/sessions?status=failed&q=nobody');
       await page.getByText('No session matches').waitFor();
       await page.getByRole('button', { name: 'Show all sessions' }).click();

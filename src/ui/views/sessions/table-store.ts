@@ -98,14 +98,20 @@ export class SessionTable {
     this.reload();
   }
 
-  /** @param peek whether to look into it; undefined: as before */
+  /**
+   * A held key selects many sessions a second, so that the address follows later; it follows an opened or closed peek at once, for
+   * a user who goes on and comes back.
+   * @param peek whether to look into it; undefined: as before
+   */
   select(key: string | undefined, peek = this.isPeeking.peek()): void {
+    const wasPeeking = this.isPeeking.peek();
     batch(() => {
       this.selectedKey.value = key;
       this.isPeeking.value = peek && key !== undefined;
     });
     clearTimeout(this.#typing);
-    this.#typing = setTimeout(() => this.#remember(), typingMs);
+    if (this.isPeeking.peek() === wasPeeking) this.#typing = setTimeout(() => this.#remember(), typingMs);
+    else this.#remember();
   }
 
   #filters() {
