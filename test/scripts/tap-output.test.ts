@@ -43,7 +43,7 @@ t.test('a log shows files and failures', async (t) => {
   ]);
 });
 
-t.test('failures are named by the innermost title, without what is to do or skipped', async (t) => {
+t.test('failures are named by the innermost title, without tests to do or skipped', async (t) => {
   const tap = [
     '    not ok 1 - later # TODO',
     '        ok 1 - fine',
