@@ -49,7 +49,9 @@ export function fileReport({ name, isGood, milliseconds, cpuSeconds, output, exi
 export function failuresOf(tap) {
   const failures = [];
   let innerDepth = 0;
-  for (const [, { length: depth }, title] of tap.matchAll(/^( *)not ok \d+ - (?!.*# (?:todo|skip)\b)(.*?)(?: # time=.*)?$/gim)) {
+  for (const [, { length: depth }, title] of tap.matchAll(
+    /^( *)not ok \d+ - (?!.*# (?:todo|skip)\b)(.*?)(?: # time=.*)?$/gim,
+  )) {
     if (depth >= innerDepth) failures.push(title);
     innerDepth = depth;
   }

@@ -80,26 +80,35 @@ t.test('the report of a file is its TAP as a subtest, with the end of the proces
   );
 });
 
-t.test('the report of a run sums the assertions and names ten files by time, ten by processor time and all failures', async (t) => {
-  const results = Array.from({ length: 12 }, (_, n) => ({
-    ...passed,
-    name: `${n}.ts`,
-    milliseconds: n * 1_000,
-    cpuSeconds: 12 - n,
-    output: '',
-  }));
-  const failed = { ...passed, name: 'bad.ts', isGood: false, counts: { passed: 1, failed: 4 }, output: '    not ok 1 - x\n' };
-  const dead = { ...passed, name: 'dead.ts', isGood: false, counts: { passed: 0, failed: 1 }, output: '' };
-  const lines = summaryReport([...results, failed, dead]).split('\n');
-  t.equal(lines.filter((line) => line.startsWith('# slow: ')).length, 10);
-  t.equal(lines[0], '# slow:   11.0 s  11.ts');
-  t.equal(lines.filter((line) => line.startsWith('# costly: ')).length, 10);
-  t.equal(lines[10], '# costly: 12.0 s of CPU  0.ts');
-  t.strictSame(lines.slice(-5), [
-    '# failed: bad.ts › x',
-    '# failed: dead.ts',
-    '1..14',
-    '# { total: 30, pass: 25, fail: 5 }',
-    '',
-  ]);
-});
+t.test(
+  'the report of a run sums the assertions and names ten files by time, ten by processor time and all failures',
+  async (t) => {
+    const results = Array.from({ length: 12 }, (_, n) => ({
+      ...passed,
+      name: `${n}.ts`,
+      milliseconds: n * 1_000,
+      cpuSeconds: 12 - n,
+      output: '',
+    }));
+    const failed = {
+      ...passed,
+      name: 'bad.ts',
+      isGood: false,
+      counts: { passed: 1, failed: 4 },
+      output: '    not ok 1 - x\n',
+    };
+    const dead = { ...passed, name: 'dead.ts', isGood: false, counts: { passed: 0, failed: 1 }, output: '' };
+    const lines = summaryReport([...results, failed, dead]).split('\n');
+    t.equal(lines.filter((line) => line.startsWith('# slow: ')).length, 10);
+    t.equal(lines[0], '# slow:   11.0 s  11.ts');
+    t.equal(lines.filter((line) => line.startsWith('# costly: ')).length, 10);
+    t.equal(lines[10], '# costly: 12.0 s of CPU  0.ts');
+    t.strictSame(lines.slice(-5), [
+      '# failed: bad.ts › x',
+      '# failed: dead.ts',
+      '1..14',
+      '# { total: 30, pass: 25, fail: 5 }',
+      '',
+    ]);
+  },
+);

@@ -99,8 +99,8 @@ export class SessionTable {
   }
 
   /**
-   * A held key selects many sessions a second, so that the address follows later; it follows an opened or closed peek at once, for
-   * a user who goes on and comes back.
+   * A held key selects many sessions a second, so the address follows after a pause. It follows an opened or closed peek at once:
+   * the user may leave the list and come back.
    * @param peek whether to look into it; undefined: as before
    */
   select(key: string | undefined, peek = this.isPeeking.peek()): void {
