@@ -12,15 +12,20 @@ import { configDocument } from './config-docs.ts';
 import { deployFiles } from './deploy-files.ts';
 import { renewDrawings, staleDrawings } from './drawings.ts';
 import { hubApiDocument } from './hub-api-docs.ts';
-import { machineDocuments } from './machine-docs.ts';
+import { machineDocuments, machinePictures } from './machine-docs.ts';
 import { observabilityDocument } from './metrics-docs.ts';
 import { providerDocument } from './provider-docs.ts';
 import { reviewDocument } from './review-docs.ts';
 import { storeSchema } from './store-schema.ts';
 import { root } from './toolchain.mjs';
 
+const isCheck = process.argv.includes('--check');
+// Pictures in the documents are made from drawings.
+if (!isCheck) await renewDrawings();
+
 const documents = new Map([
   ...machineDocuments(),
+  ...(await machinePictures()),
   ...deployFiles(),
   ['docs/agents.md', agentDocument()],
   ['docs/architecture.md', architectureDocument()],
@@ -33,7 +38,7 @@ const documents = new Map([
   ['docs/review-backend.md', reviewDocument()],
   ['src/agent/store/schema.generated.json', storeSchema()],
 ]);
-const strays = globSync('docs/machines/*.md', { cwd: root })
+const strays = globSync('docs/machines/*', { cwd: root })
   .map((file) => file.split(sep).join('/'))
   .filter((file) => !documents.has(file));
 
@@ -63,15 +68,14 @@ function check(): boolean {
   return problems.length === 0;
 }
 
-async function write(): Promise<void> {
+function write(): void {
   for (const [file, text] of documents) {
     const path = join(root, file);
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, text);
   }
   for (const file of strays) rmSync(join(root, file));
-  await renewDrawings();
 }
 
-if (!process.argv.includes('--check')) await write();
+if (!isCheck) write();
 else if (!check()) process.exitCode = 1;

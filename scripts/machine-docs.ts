@@ -2,9 +2,18 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AnyStateMachine } from 'xstate';
 import { catalogue, hostStepMs, type MachineWords } from '../machines/index.ts';
-import { graphOf, type MachineGraph, matrixOf, mermaidOf, statesTableOf, tableOf } from '../src/inspect/index.ts';
+import {
+  graphOf,
+  type MachineGraph,
+  matrixOf,
+  mermaidOf,
+  statesTableOf,
+  svgOf,
+  tableOf,
+} from '../src/inspect/index.ts';
 import { conversationDefaults as chat, defaults } from '../src/protocol/index.ts';
-import { wordsFor } from './drawings.ts';
+import { drawnChart } from './charts.ts';
+import { currentDrawings, wordsFor } from './drawings.ts';
 import { root } from './toolchain.mjs';
 
 /** First comment of a file. */
@@ -157,6 +166,10 @@ function machineDocument(name: string, machine: AnyStateMachine): string {
     '',
     '## Chart',
     '',
+    `![States of ${name} and the transitions between them](${name}.svg)`,
+    '',
+    'Thick lines are the normal course. The text below has every event and guard.',
+    '',
     '```mermaid',
     mermaidOf(graph).trimEnd(),
     '```',
@@ -205,4 +218,18 @@ export function machineDocuments(): ReadonlyMap<string, string> {
     machineDocument(name, machine),
   ]);
   return new Map([['docs/machines/README.md', indexDocument()], ...documents]);
+}
+
+/**
+ * Picture of every machine as the page draws it, by its path in the repository; light or dark as the reader's system is. Leaves out
+ * machines whose drawings are stale.
+ */
+export async function machinePictures(): Promise<ReadonlyMap<string, string>> {
+  const pictures = await Promise.all(
+    Object.entries(catalogue).map(async ([name, machine]): Promise<[string, string][]> => {
+      const picture = currentDrawings(graphOf(name, machine))?.pictures.wide;
+      return picture ? [[`docs/machines/${name}.svg`, svgOf(await drawnChart(name, machine), { picture })]] : [];
+    }),
+  );
+  return new Map(pictures.flat());
 }

@@ -17,5 +17,7 @@ export {
   type SizeClass,
   sizeClasses,
 } from './picture.ts';
+export type { Box } from './places.ts';
+export { type Line, type Scene, sceneOf } from './scene.ts';
 export { pathOf, svgOf } from './svg.ts';
 export { actionWords, clauseWords, guardWords, noWords, type Words } from './words.ts';

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { catalogue } from '../../machines/index.ts';
+import { machinePictures } from '../../scripts/machine-docs.ts';
 import { chartOf, graphOf, loadCharts, mermaidOf, statesTableOf, svgOf, tableOf } from '../../src/inspect/index.ts';
 import { doorMachine } from './helpers.ts';
 
@@ -50,6 +51,25 @@ t.test('the SVG is stand-alone, without script, with active states marked and te
   const odd = { ...(await chartOf('door', doorMachine)), name: '<&">' };
   t.match(svgOf(odd), '&lt;&amp;&quot;&gt;');
 });
+
+t.test(
+  'the documents show every machine with all its states and a line for each pair that a transition joins',
+  async (t) => {
+    const pictures = await machinePictures();
+    for (const [name, machine] of Object.entries(catalogue)) {
+      const svg = pictures.get(`docs/machines/${name}.svg`) ?? '';
+      const { nodes, edges } = graphOf(name, machine);
+      const named = [...svg.matchAll(/<text class="name"[^>]*>([^<]*)</g)].map(([, label]) => label);
+      const states = nodes.filter(({ parent }) => parent !== null).map(({ label }) => label);
+      t.same(named.toSorted(), states.toSorted(), name);
+      const pairs = new Set(
+        edges.filter(({ internal }) => !internal).map(({ source, target }) => `${source}→${target}`),
+      );
+      t.equal(svg.match(/<path class="edge/g)?.length, pairs.size, name);
+      t.notMatch(svg, /NaN|undefined/);
+    }
+  },
+);
 
 t.test('loadCharts reads the charts of the build, or reports the command that draws them', async (t) => {
   try {

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { type Drawings, grid, noWords, type SizeClass, sizeClasses } from '../../../inspect/browser.ts';
+import { type Drawings, grid, noWords, type SizeClass, sceneOf, sizeClasses } from '../../../inspect/browser.ts';
 import { messageOf } from '../../../lib/browser.ts';
 import type { Chart } from '../../../protocol/index.ts';
 import { fullState } from '../../parts/tone.ts';
@@ -8,7 +8,6 @@ import { type Camera, fitChart, type Size, zoomAt } from './camera.ts';
 import { Drawing } from './drawing.tsx';
 import type { Actor } from './model.ts';
 import { PossibleList } from './possible.tsx';
-import { sceneOf } from './scene.ts';
 import { SimulationBanner, SimulationPanel } from './simulation/panel.tsx';
 import { copyOf } from './simulation/session.ts';
 import type { Store } from './store.ts';

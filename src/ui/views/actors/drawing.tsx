@@ -1,10 +1,19 @@
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
-import { boxLines, clauseWords, chartFont as font, pathOf, type Words } from '../../../inspect/browser.ts';
+import {
+  type Box,
+  boxLines,
+  clauseWords,
+  chartFont as font,
+  type Line,
+  pathOf,
+  type Scene,
+  type Words,
+} from '../../../inspect/browser.ts';
 import type { Chart, ChartEdge, ChartNode, StateStatistics } from '../../../protocol/index.ts';
 import { duration } from '../../parts/format.ts';
 import { lookOf } from '../../parts/tone.ts';
 import type { Actor } from './model.ts';
-import { type Box, type Line, placeWords, type Scene } from './scene.ts';
+import { placeWords } from './place-words.ts';
 import { edgeTitle } from './states.ts';
 import { heatOf, statisticsAt } from './statistics.ts';
 import type { Store } from './store.ts';
