@@ -7,8 +7,8 @@ import {
   type MachineGraph,
   matrixOf,
   mermaidOf,
+  pictureSvg,
   statesTableOf,
-  svgOf,
   tableOf,
 } from '../src/inspect/index.ts';
 import { conversationDefaults as chat, defaults } from '../src/protocol/index.ts';
@@ -228,7 +228,7 @@ export async function machinePictures(): Promise<ReadonlyMap<string, string>> {
   const pictures = await Promise.all(
     Object.entries(catalogue).map(async ([name, machine]): Promise<[string, string][]> => {
       const picture = currentDrawings(graphOf(name, machine))?.pictures.wide;
-      return picture ? [[`docs/machines/${name}.svg`, svgOf(await drawnChart(name, machine), { picture })]] : [];
+      return picture ? [[`docs/machines/${name}.svg`, pictureSvg(await drawnChart(name, machine), picture)]] : [];
     }),
   );
   return new Map(pictures.flat());

@@ -50,6 +50,7 @@ export {
   requireValid,
   resolveConfig,
   restrictionWarning,
+  usableConfig,
   userLayers,
   workspaceLayer,
 } from './load.ts';

@@ -59,6 +59,21 @@ export function loadConfig({ home, workspace, env }: LoadOptions): LoadedConfig 
   return settings === undefined ? { ...loaded, files: user.map(({ file }) => file) } : loaded;
 }
 
+/**
+ * Settings that can be used: without those of the workspace while they are unusable, and the defaults while the user's are too. The
+ * user's secrets stay known, so that they stay hidden.
+ */
+export function usableConfig({ workspace, ...user }: LoadOptions): Config {
+  for (const options of [{ ...user, workspace }, user]) {
+    try {
+      return loadConfig(options).config;
+    } catch {
+      // A start of the workspace reports the fault.
+    }
+  }
+  return v.parse(Config, {});
+}
+
 /** Reads the user's file; empty for a missing one. @throws ConfigError */
 export function userLayers(home: string): Layer[] {
   const settings = readUserSettings(home);

@@ -1,7 +1,7 @@
 import { closeSync, writeSync } from 'node:fs';
 import * as v from 'valibot';
 import type { AgentServerEmitted } from '../../machines/index.ts';
-import { loadConfig, secretsIn } from '../config/index.ts';
+import { secretsIn, usableConfig } from '../config/index.ts';
 import { makeDirectory, openToAppend, redact, visible } from '../lib/index.ts';
 import { createLogger, type Fields } from '../log/index.ts';
 import { maxExitText, type ServerExit } from '../protocol/index.ts';
@@ -55,7 +55,9 @@ export function recordExit(
   const began = Date.parse(facts.stored.lastStartedAt ?? '');
   const isSeen = pid !== null && facts.stderrFrom !== null;
   const livedMs = isSeen && began <= now ? now - began : null;
-  const secrets = [...facts.secrets, ...configuredSecrets(hub, facts)];
+  const { home, environment: env } = hub;
+  const settings = usableConfig({ home, workspace: facts.stored.canonicalWorkspacePath, env });
+  const secrets = [...facts.secrets, ...secretsIn(settings)];
   const bounded = (text: string) => redact(withoutTokens(text), secrets).slice(0, maxExitText).toWellFormed();
   // Read before the Hub adds its own line.
   facts.lastStderr = recentStderr(facts);
@@ -76,15 +78,6 @@ export function recordExit(
     lastLine: lastLine === null ? null : bounded(lastLine),
     log,
   });
-}
-
-/** Secrets in the settings of the workspace; empty if the settings have become unreadable since the start. */
-function configuredSecrets({ home, environment }: HubServices, { stored }: WorkspaceFacts): string[] {
-  try {
-    return secretsIn(loadConfig({ home, workspace: stored.canonicalWorkspacePath, env: environment }).config);
-  } catch {
-    return [];
-  }
 }
 
 const LogLine = v.pipe(v.string(), v.parseJson(), v.looseObject({ name: v.string(), msg: v.string() }));

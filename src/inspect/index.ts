@@ -11,6 +11,7 @@ export type { NumberedRecord, RecorderClock } from './journal.ts';
 export { matrixOf } from './matrix.ts';
 export { mermaidOf } from './mermaid.ts';
 export { pageFiles, pageRoutes } from './page.ts';
+export { pictureSvg } from './picture-svg.ts';
 export { projections } from './projections.ts';
 export { createRecorder } from './recorder.ts';
 export type { ForeignActors, Observation, Recorder, RecorderOptions, StandIn, StandInStep } from './recorder-types.ts';

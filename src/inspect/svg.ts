@@ -1,12 +1,10 @@
 import type { Chart, ChartEdge, ChartNode } from '../protocol/index.ts';
 import { boxLines, chartFont as font } from './measure.ts';
-import type { Picture } from './picture.ts';
 import type { Box } from './places.ts';
-import { type Line, type Scene, sceneOf } from './scene.ts';
 
 const escapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (character) => escapes[character] ?? '');
-const round = (value: number): string => String(Math.round(value * 10) / 10);
+export const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (character) => escapes[character] ?? '');
+export const round = (value: number): string => String(Math.round(value * 10) / 10);
 
 const style = `
   svg { color-scheme: light dark; background: #fff; }
@@ -19,11 +17,8 @@ const style = `
   .final > .box { stroke-width: 3; }
   .active > .box { stroke: #1d4b86; stroke-width: 2; fill: #e3edf9; }
   .edge { fill: none; stroke: #7b8794; }
-  .edge.spine { stroke: #4b5563; stroke-width: 2; }
-  .drawn .name { font: 11.5px ui-sans-serif, system-ui, sans-serif; }
   .halo { fill: #fff; fill-opacity: .85; }
   .arrow, .start { fill: #7b8794; }
-  .arrow.spine { fill: #4b5563; }
   @media (prefers-color-scheme: dark) {
     svg { background: #0f1216; }
     text { fill: #9aa7b4; }
@@ -34,35 +29,32 @@ const style = `
     .root > .box { stroke: #2b333d; }
     .active > .box { stroke: #8ab4f0; fill: #1c3252; }
     .edge { stroke: #76828f; }
-    .edge.spine { stroke: #aab4c0; }
     .halo { fill: #0f1216; }
     .arrow, .start { fill: #76828f; }
-    .arrow.spine { fill: #aab4c0; }
   }`;
 
 /**
  * A chart as a stand-alone SVG document: no script, no font or style from elsewhere, light or dark as the reader's
- * system is. `active` lists state ids to light up. With a `picture` it has the places and the few words of the page, otherwise
- * every word of every transition.
+ * system is. `active` lists state ids to light up.
  */
-export function svgOf(
-  chart: Chart,
-  options: { readonly active?: readonly string[]; readonly picture?: Picture | undefined } = {},
-): string {
-  const active = new Set(options.active);
-  const scene = sceneOf(chart, options.picture);
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${scene.width} ${scene.height}" width="${scene.width}" height="${scene.height}" role="img" aria-label="${escapeXml(`Statechart ${chart.name}: ${chart.description}`)}">`,
+export function svgOf(chart: Chart, options: { readonly active?: readonly string[] } = {}): string {
+  return svgDocument(chart, chart, wholeParts(chart, new Set(options.active)));
+}
+
+/** Document of a chart with these elements. */
+export const svgDocument = (
+  { name, description }: Chart,
+  { width, height }: Pick<Box, 'width' | 'height'>,
+  elements: readonly string[],
+): string =>
+  [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${escapeXml(`Statechart ${name}: ${description}`)}">`,
     `<style>${style}</style>`,
-    `<defs>${marker('arrow')}${marker('arrow spine')}</defs>`,
-    ...(scene.isWhole ? wholeParts(chart, active) : drawnParts(chart, scene, active)),
+    '<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path class="arrow" d="M0 .8 7.5 4 0 7.2z"/></marker></defs>',
+    ...elements,
     '</svg>',
     '',
   ].join('\n');
-}
-
-const marker = (classes: string): string =>
-  `<marker id="${classes.replace(' ', '-')}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" markerUnits="userSpaceOnUse" orient="auto"><path class="${classes}" d="M0 .8 7.5 4 0 7.2z"/></marker>`;
 
 function wholeParts(chart: Chart, active: ReadonlySet<string>): string[] {
   const lines = new Set<string>();
@@ -78,47 +70,15 @@ function wholeParts(chart: Chart, active: ReadonlySet<string>): string[] {
   ];
 }
 
-/** Frames, lines, then boxes: a line may end in a box, and crosses frames. */
-function drawnParts(chart: Chart, scene: Scene, active: ReadonlySet<string>): string[] {
-  const nodes = chart.nodes.map((node) => ({ node, drawn: drawnBox(node, scene, active) }));
-  const partsOf = (isFrame: boolean) =>
-    nodes.filter(({ node }) => scene.frames.has(node.id) === isFrame).map(({ drawn }) => drawn);
-  return [...partsOf(true), ...scene.lines.map((line) => drawnLine(line, scene)), ...partsOf(false)];
-}
+export const classesOf = (node: ChartNode, active?: ReadonlySet<string>): string =>
+  [node.kind, ...(node.parent === null ? ['root'] : []), ...(active?.has(node.id) ? ['active'] : [])].join(' ');
 
-function drawnLine({ points, edges, isSpine, source }: Line, { frames }: Scene): string {
-  const title = edges.map(({ label }) => label.replaceAll('\n', ' ')).join('\n');
-  const [start] = points;
-  const dot =
-    start && frames.has(source) ? `<circle class="start" cx="${round(start.x)}" cy="${round(start.y)}" r="2.6"/>` : '';
-  const kind = isSpine ? ['edge spine', 'arrow-spine'] : ['edge', 'arrow'];
-  return `<g><title>${escapeXml(title)}</title><path class="${kind[0]}" marker-end="url(#${kind[1]})" d="${pathOf(points, 5)}"/>${dot}</g>`;
-}
+export const titleOf = (node: ChartNode): string => `<title>${escapeXml(node.description || node.label)}</title>`;
 
-function drawnBox(node: ChartNode, { boxes, frames, names }: Scene, active: ReadonlySet<string>): string {
-  const at = boxes.get(node.id) ?? node;
-  const name = names.get(node.id);
-  const x = at.x + 6;
-  const parts = name
-    ? [rectOf('halo', name), textOf('name', name.x + 4, at.y + 4, node.label)]
-    : [
-        ...(node.initial ? [`<circle class="start" cx="${round(x + 3)}" cy="${round(at.y + 10)}" r="3"/>`] : []),
-        ...(frames.has(node.id) ? [] : [textOf('name', x + (node.initial ? 10 : 0), at.y + 14, node.label)]),
-      ];
-  return [`<g class="drawn ${classesOf(node, active)}">`, titleOf(node), rectOf('box', at, 6), ...parts, '</g>'].join(
-    '',
-  );
-}
-
-const classesOf = (node: ChartNode, active: ReadonlySet<string>): string =>
-  [node.kind, ...(node.parent === null ? ['root'] : []), ...(active.has(node.id) ? ['active'] : [])].join(' ');
-
-const titleOf = (node: ChartNode): string => `<title>${escapeXml(node.description || node.label)}</title>`;
-
-const textOf = (classes: string, x: number, y: number, text: string): string =>
+export const textOf = (classes: string, x: number, y: number, text: string): string =>
   `<text class="${classes}" x="${round(x)}" y="${round(y)}">${escapeXml(text)}</text>`;
 
-const rectOf = (classes: string, { x, y, width, height }: Box, radius = 3): string =>
+export const rectOf = (classes: string, { x, y, width, height }: Box, radius = 3): string =>
   `<rect class="${classes}" x="${round(x)}" y="${round(y)}" width="${round(width)}" height="${round(height)}" rx="${radius}"/>`;
 
 /** SVG path through the points of an edge, its corners rounded. Empty for no points. */

@@ -274,6 +274,14 @@ t.test('an https release is read only over redirects to https', async (t) => {
     await t.rejects(find(path), { code }, path);
 });
 
+t.test('regression: a directory without a release is named in the error', async (t) => {
+  const { context } = worldOf(t);
+  await t.rejects(findRelease(releaseAddress('/nowhere'), '/nonexistent', context.signal), {
+    code: 'unreachable',
+    message: 'There is no file /nowhere/SHA256SUMS.',
+  });
+});
+
 t.test('only https addresses without credentials, and directories, are accepted', (t) => {
   t.equal(releaseAddress('https://example.com/a').href, 'https://example.com/a/');
   t.equal(releaseAddress('/a b/c#d').href, `${pathToFileURL('/a b/c#d').href}/`);

@@ -10,8 +10,10 @@ import {
   loadConfig,
   referencedVariables,
   resolveConfig,
+  secretsIn,
   toolNames,
   trustWorkspace,
+  usableConfig,
 } from '../../src/config/index.ts';
 import { defaults } from '../../src/protocol/index.ts';
 
@@ -366,4 +368,11 @@ t.test('a push subject whose domain cannot exist on the Internet is refused', as
     t.notOk(v.safeParse(Config, { Notifications: { PushSubject: subject } }).success, subject);
   for (const subject of ['', 'mailto:me@mail.org', 'https://mail.co.uk/contact', 'mailto:a.b@local.dev'])
     t.ok(v.safeParse(Config, { Notifications: { PushSubject: subject } }).success, subject);
+});
+
+t.test('regression: unusable settings of a workspace leave the secrets of the user known', async (t) => {
+  const user = '{ "ApiKey": "key-of-the-user" }';
+  t.ok(secretsIn(usableConfig({ ...places(t, user, '{ broken'), env: {} })).includes('key-of-the-user'));
+  const both = usableConfig({ ...places(t, '{ broken', '{ "ApiKey": "key-of-the-workspace" }'), env: {} });
+  t.same(secretsIn(both), [], 'nothing can be read: the defaults');
 });

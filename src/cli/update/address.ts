@@ -83,7 +83,8 @@ async function* limited(download: Download): AsyncGenerator<Buffer> {
 async function open({ directory, name, signal }: Download): Promise<AsyncIterable<Buffer>> {
   if (directory.protocol === 'file:') {
     const path = join(fileURLToPath(directory), name);
-    if (!(await stat(path)).isFile()) throw failed(`${path} is not a file.`, 'unreachable');
+    const found = await stat(path).catch(() => undefined);
+    if (!found?.isFile()) throw failed(`There is no file ${path}.`, 'unreachable');
     return createReadStream(path, { signal });
   }
   let url = new URL(name, directory);

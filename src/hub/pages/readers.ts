@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { isAtRest } from '../../../machines/index.ts';
-import { Config, loadConfig, secretsIn } from '../../config/index.ts';
+import { Config, secretsIn, usableConfig } from '../../config/index.ts';
 import type { Viewer } from '../../dashboard/index.ts';
 import { hostAndPort } from '../../lib/index.ts';
 import { dashboardToken, watchedDashboardTokens } from '../../supervise/index.ts';
@@ -69,7 +69,7 @@ export class Readers {
   async #view({ path, facts }: Workspace): Promise<Viewer> {
     const { home, environment, logger } = this.#options;
     const { openViewer } = await import('../../dashboard/index.ts');
-    const config = this.#configOf(path);
+    const config = usableConfig({ home, workspace: path, env: environment });
     return openViewer({
       ...{ workspacePath: path, home, env: environment, logger },
       // Only the Hub sends requests to the reader.
@@ -81,16 +81,6 @@ export class Readers {
       isHistoryOptional: true,
       agent: facts.stored.report?.agent ?? null,
     });
-  }
-
-  /** Settings of the workspace; the defaults while they are unusable. */
-  #configOf(workspace: string): Config {
-    const { home, environment: env } = this.#options;
-    try {
-      return loadConfig({ home, workspace, env }).config;
-    } catch {
-      return defaultConfig;
-    }
   }
 
   async #end(workspace: Workspace): Promise<void> {
