@@ -14,6 +14,7 @@ import { hubMachine } from './hub.ts';
 import { inboxFeedMachine } from './inbox-feed.ts';
 import { inboxRequestMachine } from './inbox-request.ts';
 import { mcpServerMachine } from './mcp-server.ts';
+import { moveMachine } from './move.ts';
 import type { MachineName } from './names.ts';
 import { notificationChannelMachine } from './notification-channel.ts';
 import { pushSwitchMachine } from './push-switch.ts';
@@ -45,6 +46,7 @@ const machines: Readonly<Record<MachineName, AnyStateMachine>> = {
   'stack-change': stackChangeMachine,
   'webhook-ingress': webhookIngressMachine,
   host: hostMachine,
+  move: moveMachine,
   'inbox-feed': inboxFeedMachine,
   'inbox-request': inboxRequestMachine,
   'notification-channel': notificationChannelMachine,

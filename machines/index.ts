@@ -22,6 +22,7 @@ export * from './inbox-feed.ts';
 export * from './inbox-request.ts';
 export * from './mcp-server.ts';
 export type { Lane, StateKind, StateMeta } from './meta.ts';
+export * from './move.ts';
 export * from './names.ts';
 export * from './notification-channel.ts';
 export type { Places } from './places/types.ts';

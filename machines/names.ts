@@ -17,6 +17,7 @@ export const machineNames = [
   'stack-change',
   'webhook-ingress',
   'host',
+  'move',
   'inbox-feed',
   'inbox-request',
   'notification-channel',

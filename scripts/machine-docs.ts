@@ -87,6 +87,10 @@ const delayMeanings: Readonly<Record<string, readonly [meaning: string, length: 
     'A connection of the page that has not read the thread by then is given up.',
     milliseconds(chat.openDeadlineMs),
   ],
+  movePause: [
+    'Pause before both places of a move are asked again. It doubles with every failure; jitter shortens it by up to half.',
+    '250 to 30,000 ms',
+  ],
   hostPause: [
     'Pause before the next attempt to reach a host. It doubles with every failure; jitter shortens it by up to half.',
     '500 to 60,000 ms',

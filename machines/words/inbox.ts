@@ -22,6 +22,24 @@ export const host: MachineWords = {
   },
 };
 
+export const move: MachineWords = {
+  guards: {
+    hasArrived: 'the target has the conversation',
+    mustGoBack: 'a place refuses it, or the user cancelled it',
+    isRefused: 'the target refuses it',
+    isLost: 'the place does not answer',
+    isOffered: 'the target may have the parts',
+  },
+  actions: {
+    recordReason: 'note the reason',
+    recordCancel: 'note that it goes back',
+    recordRequest: 'note that the user cancelled it',
+    recordOffer: 'note that the target may have the parts',
+    resetFailures: 'forget earlier failures',
+    planAttempt: 'choose the pause before the next try',
+  },
+};
+
 export const inboxFeed: MachineWords = {
   guards: {},
   actions: {

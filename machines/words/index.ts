@@ -3,7 +3,7 @@
  * transitions only. A name without words fails `test/machines/words.test.ts`.
  */
 import type { MachineName } from '../names.ts';
-import { host, inboxFeed, inboxRequest, notificationChannel, pushSwitch } from './inbox.ts';
+import { host, inboxFeed, inboxRequest, move, notificationChannel, pushSwitch } from './inbox.ts';
 import { agentServer, apiProxy, backgroundProcess, externalAgent, hub, mcpServer, sidecarSlot } from './processes.ts';
 import { databaseOutage, reviewRun, stackChange, webhookIngress } from './review.ts';
 import type { MachineWords } from './types.ts';
@@ -39,6 +39,7 @@ export const machineWords: Readonly<Record<MachineName, MachineWords>> = {
   'stack-change': stackChange,
   'webhook-ingress': webhookIngress,
   host,
+  move,
   'inbox-feed': inboxFeed,
   'inbox-request': inboxRequest,
   'notification-channel': notificationChannel,
