@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { relative } from 'node:path';
 import { apply, clearStaging, stage } from './apply.ts';
+import { planArrival } from './arrival.ts';
 import { type BytePath, bytePath, repositoryOf, shownPath } from './byte-path.ts';
 import { ContentReader } from './content-reader.ts';
 import { Contents } from './contents.ts';
@@ -8,6 +9,7 @@ import { Copies } from './copies.ts';
 import { copyTree } from './copy-tree.ts';
 import { CheckpointDatabase } from './database.ts';
 import { type KnownWork, markDeath } from './death.ts';
+import { type Departure, depart, headOf } from './departure.ts';
 import { type DiffRequest, diffOf, type TurnDiff } from './diff.ts';
 import type { RestoreOp } from './directories.ts';
 import { databaseIn, type EngineOptions, packsIn } from './engine-options.ts';
@@ -23,6 +25,7 @@ import { closedParents, findingsOf, planRestore, type RestorePlan } from './plan
 import { prune } from './prune.ts';
 import { Repositories } from './repositories.ts';
 import type {
+  ArrivalRequest,
   MarkRequest,
   MergeRequest,
   NestedRestore,
@@ -153,15 +156,40 @@ export class Engine {
         contents.discard();
         return { ...found, number: undefined };
       }
-      contents.flush();
-      this.#database.transaction(() => contents.commit());
-      contents.settle();
-      return this.#writeDown({ ops, ...found }, { thread, turns: [], conversation: [], beforeSeq });
+      return this.#writeDownWith({ ops, ...found }, thread, beforeSeq);
     } catch (error) {
       contents.discard();
       throw error;
     } finally {
       database.close();
+    }
+  }
+
+  /** Commit of the tree; null without one. */
+  head(): Promise<string | null> {
+    return headOf(this.#options.git);
+  }
+
+  /** Saves the current files, and writes the changed ones of a conversation to the file of a transfer. @throws CheckpointError */
+  async depart(thread: string, file: string): Promise<Departure> {
+    await this.#look();
+    return depart({ history: this.#history, contents: this.#contents, git: this.#options.git, thread, file });
+  }
+
+  /** Saves the current files, and plans, stages and writes down those of a transfer. Conflicts refuse it. @throws CheckpointError */
+  async prepareArrival({ thread, transfer: file, departed }: ArrivalRequest): Promise<PreparedRestore> {
+    const beforeSeq = await this.#takeBefore();
+    const contents = this.#contents;
+    try {
+      const git = this.#options.git;
+      const { ops, conflicts } = await planArrival({ history: this.#history, contents, git, file, departed });
+      const found = findingsOf({ conflicts, kept: [], notCovered: [] });
+      if (conflicts.length === 0) return this.#writeDownWith({ ops, ...found }, thread, beforeSeq);
+      contents.discard();
+      return { ...found, number: undefined };
+    } catch (error) {
+      contents.discard();
+      throw error;
     }
   }
 
@@ -330,6 +358,15 @@ export class Engine {
       seq = take('beforeRestore', []);
     });
     return seq;
+  }
+
+  /** Commits the new contents of a plan, then writes it down. */
+  #writeDownWith(plan: RestorePlan, thread: string, beforeSeq: number): PreparedRestore {
+    const contents = this.#contents;
+    contents.flush();
+    this.#database.transaction(() => contents.commit());
+    contents.settle();
+    return this.#writeDown(plan, { thread, turns: [], conversation: [], beforeSeq });
   }
 
   #writeDown(plan: RestorePlan, { thread, beforeSeq, ...written }: WrittenRestore): PreparedRestore {

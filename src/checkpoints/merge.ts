@@ -36,8 +36,8 @@ export interface MergeOptions {
   readonly history: History;
   readonly contents: Contents;
   readonly changes: readonly ForkChange[];
-  /** Contents of the fork. */
-  readonly theirs: ContentReader;
+  /** Contents of the fork; undefined: `contents` has them. */
+  readonly theirs: ContentReader | undefined;
   /** Contents of the state before the changes. */
   readonly bases: ContentReader;
   /** Environment of git; undefined: texts are not merged. */
@@ -143,7 +143,7 @@ export async function planMerge(options: MergeOptions): Promise<MergePlan> {
       else conflicts.push({ path: shownPath(path), change, by: 'user' });
       if (!force || have?.kind === 'skipped') continue;
     }
-    if (!merged && after?.kind === 'file') contents.putAll(theirs.read(after.hash ?? ''), after.size);
+    if (!merged && theirs && after?.kind === 'file') contents.putAll(theirs.read(after.hash ?? ''), after.size);
     ops.set(path, { path, have: have ?? null, want: merged ?? after ?? null });
   }
   conflicts.push(...fitDirectories({ history, ops, force, modeOf: () => undefined }));
@@ -168,7 +168,7 @@ async function mergedText({
 }: Versions): Promise<PathEntry | undefined> {
   const versions = [have, before, after];
   const isText = versions.every((each) => each?.kind === 'file' && each.size <= maxMergeBytes);
-  if (!isText || !have || !before || !after || !environment) return undefined;
+  if (!isText || !have || !before || !after || !theirs || !environment) return undefined;
   const whole = (store: ContentReader, { hash }: PathEntry) => Buffer.concat([...store.read(hash ?? '')]);
   const texts = [whole(contents, have), whole(bases, before), whole(theirs, after)];
   const merged = await mergeFile(texts, environment);

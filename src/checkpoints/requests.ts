@@ -28,6 +28,15 @@ export interface MergeRequest {
   readonly force: boolean;
 }
 
+/** Files of a conversation that arrives from another machine. */
+export interface ArrivalRequest {
+  readonly thread: string;
+  /** File of the transfer. */
+  readonly transfer: string;
+  /** Mark at which the conversation left this tree; undefined: it was never here. */
+  readonly departed: number | undefined;
+}
+
 /** A planned restore, staged and written down if it has no conflicts. Its operations stay with the engine. */
 export interface PreparedRestore extends RestoreFindings {
   /** Undefined: refused because of its conflicts. */

@@ -6,7 +6,7 @@ import type { KnownWork } from './death.ts';
 import { CheckpointError } from './errors.ts';
 import { type Owner, ownerKey } from './owner.ts';
 import type { RestoreFindings } from './plan.ts';
-import type { MarkRequest, MergeRequest, RestoreOutcome, RestoreRequest } from './requests.ts';
+import type { ArrivalRequest, MarkRequest, MergeRequest, RestoreOutcome, RestoreRequest } from './requests.ts';
 
 export interface TreeCheckpointsOptions {
   readonly place: TreePlace;
@@ -29,7 +29,7 @@ export type RestoreResult =
 
 type Payload =
   | { readonly kind: 'mark'; readonly mark: MarkRequest }
-  | { readonly kind: 'restore'; readonly restore: RestoreRequest | MergeRequest }
+  | { readonly kind: 'restore'; readonly restore: RestoreRequest | MergeRequest | ArrivalRequest }
   | { readonly kind: 'task'; readonly task: () => Promise<unknown> };
 
 interface Pending {
@@ -84,8 +84,8 @@ export class TreeCheckpoints {
     await this.#request(mark.edge, { kind: 'mark', mark });
   }
 
-  /** Restores files, or brings the changes of a fork in. @throws CheckpointError */
-  async restore(restore: RestoreRequest | MergeRequest): Promise<RestoreResult> {
+  /** Restores files, or brings the changes of a fork or of a conversation from another machine in. @throws CheckpointError */
+  async restore(restore: RestoreRequest | MergeRequest | ArrivalRequest): Promise<RestoreResult> {
     return (await this.#request('restore', { kind: 'restore', restore })) as RestoreResult;
   }
 
@@ -169,7 +169,7 @@ export class TreeCheckpoints {
 
   async #plan(work: CheckpointWork): Promise<{ readonly isRefused: boolean }> {
     const [pending, { restore }] = this.#restoreOf(work);
-    const prepared = await ('fork' in restore ? this.#call('prepareMerge', restore) : this.#call('prepare', restore));
+    const prepared = await this.#prepare(restore);
     if (prepared.number === undefined) {
       const { number: _, ...found } = prepared;
       pending.result = { kind: 'refused', ...found } satisfies RestoreResult;
@@ -177,6 +177,11 @@ export class TreeCheckpoints {
     }
     this.#restore = { number: prepared.number, left: [] };
     return { isRefused: false };
+  }
+
+  #prepare(restore: RestoreRequest | MergeRequest | ArrivalRequest) {
+    if ('fork' in restore) return this.#call('prepareMerge', restore);
+    return 'transfer' in restore ? this.#call('prepareArrival', restore) : this.#call('prepare', restore);
   }
 
   async #apply(): Promise<void> {
@@ -187,7 +192,7 @@ export class TreeCheckpoints {
   async #conclude(work: CheckpointWork): Promise<void> {
     const [pending, { restore }] = this.#restoreOf(work);
     const { number, left } = this.#running;
-    if (!('fork' in restore)) this.#options.rollback(restore.thread, restore.conversation);
+    if ('conversation' in restore) this.#options.rollback(restore.thread, restore.conversation);
     const outcome = await this.#call('conclude', number, left);
     pending.result = { kind: 'restored', ...outcome } satisfies RestoreResult;
     this.#restore = undefined;

@@ -6,6 +6,7 @@ import { makeDirectory, readBoundedFile, writeFileAtomic } from '../lib/index.ts
 import { ActivityNotes } from './activity.ts';
 import type { Engines } from './calls.ts';
 import type { KnownWork } from './death.ts';
+import type { Departure } from './departure.ts';
 import type { TurnDiff } from './diff.ts';
 import { EngineThread } from './engine-thread.ts';
 import { type CheckpointLimits, smallTreeEntries } from './limits.ts';
@@ -214,6 +215,21 @@ export class WorkspaceCheckpoints {
   ): Promise<RestoreResult> {
     const changes = await this.#tree(fork.workspacePath).ask('forkChanges', fork.threadId);
     return this.#tree(into.workspacePath).restore({ thread: into.threadId, fork: changes, force });
+  }
+
+  /** Commit of a tree; null without one. @throws CheckpointError */
+  head(workspacePath: string): Promise<string | null> {
+    return this.#tree(workspacePath).ask('head');
+  }
+
+  /** Writes the changed files of a conversation to the file of a transfer. @throws CheckpointError */
+  depart(threadId: string, workspacePath: string, file: string): Promise<Departure> {
+    return this.#tree(workspacePath).ask('depart', threadId, file);
+  }
+
+  /** Brings the files of a transfer into a tree, as one restore. @throws CheckpointError */
+  arrive(threadId: string, workspacePath: string, transfer: string, departed?: number): Promise<RestoreResult> {
+    return this.#tree(workspacePath).restore({ thread: threadId, transfer, departed });
   }
 
   /** Forgets the checkpoints of a deleted thread. @throws CheckpointError */

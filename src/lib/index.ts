@@ -66,6 +66,7 @@ export {
   TextStreamRedactor,
 } from './redaction.ts';
 export { Ring, type RingOptions } from './ring.ts';
+export { SequentialFile } from './sequential-file.ts';
 export { shellWord } from './shell.ts';
 export { type SseFields, sseFrame } from './sse-frame.ts';
 export { plainText, TextTail } from './text-tail.ts';
