@@ -15,6 +15,7 @@ export type AgentErrorName = Extract<
   | 'workspaceLost'
   | 'restoreConflict'
   | 'checkpointFailed'
+  | 'moveRefused'
   | 'agentUnavailable'
   | 'approvalNotFound'
   | 'approvalTimeout'

@@ -219,6 +219,7 @@ function runtimeOptionsOf(
       openFork: withHiddenForks(forksOf(programs)),
     }),
     checkpoints,
+    moveDirectory: join(options.stateDirectory, 'moves'),
     worktreeRoots: worktreeRootsOf(workspacePath, config),
     store: store.threads,
     traces: config.Tracing.Enabled ? store.traces : undefined,

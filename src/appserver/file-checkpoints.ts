@@ -96,6 +96,18 @@ export class LazyCheckpoints implements FileCheckpoints {
     return (await this.#load()).copyTo(...request);
   }
 
+  async head(...request: Parameters<FileCheckpoints['head']>): ReturnType<FileCheckpoints['head']> {
+    return (await this.#load()).head(...request);
+  }
+
+  async depart(...request: Parameters<FileCheckpoints['depart']>): ReturnType<FileCheckpoints['depart']> {
+    return (await this.#load()).depart(...request);
+  }
+
+  async arrive(...request: Parameters<FileCheckpoints['arrive']>): ReturnType<FileCheckpoints['arrive']> {
+    return (await this.#load()).arrive(...request);
+  }
+
   async forget(threadId: string): Promise<void> {
     if (existsSync(this.#options.directory)) await (await this.#load()).forget(threadId);
   }

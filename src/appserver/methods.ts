@@ -166,6 +166,7 @@ function threadMethods(runtime: Runtime, servers: ThreadServers): Some<'initiali
     'thread/config/update': ({ threadId, config }) => ({
       result: { config: runtime.threads.updateConfig(threadId, config) },
     }),
+    'thread/move': async (step) => ({ result: await runtime.moves.step(step) }),
     'thread/compact': async ({ threadId }) => {
       await runtime.threads.compact(threadId);
       return { result: {} };

@@ -10,6 +10,7 @@ import { defaults } from './defaults.ts';
 import { LibraryProblem, PromptCommandInfo, SkillInfo } from './library.ts';
 import { McpServerConfig, McpServerName, McpServerSettings, McpServerStatus, McpTestResult } from './mcp.ts';
 import { ModelPrice } from './models.ts';
+import { MoveStep, MoveStepResult } from './moves.ts';
 import { QuestionAnswer, questionStates } from './questions.ts';
 import {
   Identity,
@@ -221,6 +222,12 @@ export const rpcMethods = {
       force: v.optional(v.boolean(), false),
     }),
     result: RestoredFiles,
+  },
+  'thread/move': {
+    summary:
+      'One step of the move of a conversation between machines, for the Hub, which leads it: `oratorio move`. The conversation is at the source until `commit` at the target; a step may be repeated.',
+    params: MoveStep,
+    result: MoveStepResult,
   },
   'checkpoint/list': {
     summary:

@@ -58,6 +58,10 @@ export const hubErrors = {
     status: 502,
     when: 'The agent server of a workspace page broke off, or gave an answer that is not passed on.',
   },
+  moveRefused: {
+    status: 409,
+    when: 'A conversation cannot move as things are; the message has the reason and the next step. It stays at its place.',
+  },
   hostUnknown: { status: 404, when: 'No host has this name; `oratorio hosts` lists the hosts.' },
   hostUnreachable: {
     status: 503,

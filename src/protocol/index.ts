@@ -27,6 +27,7 @@ export * from './launch.ts';
 export * from './library.ts';
 export * from './mcp.ts';
 export * from './models.ts';
+export * from './moves.ts';
 export * from './push.ts';
 export * from './questions.ts';
 export * from './review.ts';

@@ -58,6 +58,11 @@ export const rpcErrors = {
     message: 'Checkpoint failed',
     when: 'The files could not be saved or restored, or checkpoints are switched off; `data` says why.',
   },
+  moveRefused: {
+    code: -32094,
+    message: 'Move refused',
+    when: 'The conversation cannot move as things are, or has moved to another place; the message has the reason and the next step. Nothing was changed.',
+  },
   agentUnavailable: {
     code: -32086,
     message: 'Agent unavailable',

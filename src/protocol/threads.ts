@@ -359,6 +359,17 @@ export const QueuedInput = v.object({
 });
 export type QueuedInput = v.InferOutput<typeof QueuedInput>;
 
+/** Move of a conversation between machines. */
+export const ThreadMove = v.object({
+  id: v.pipe(id, v.maxLength(100)),
+  state: v.picklist(['leaving', 'left', 'arrived']),
+  /** Place it goes to, or came from. */
+  place: v.pipe(v.string(), v.maxLength(4_200)),
+  /** Mark of the checkpoints at its departure. */
+  departed: v.optional(v.number()),
+});
+export type ThreadMove = v.InferOutput<typeof ThreadMove>;
+
 const summary = {
   id,
   workspacePath: v.string(),
@@ -376,6 +387,10 @@ const summary = {
   parentThreadId: v.optional(id),
   /** Set on a fork: the conversation that it was copied from. */
   forkedFromThreadId: v.optional(id),
+  move: v.pipe(
+    v.optional(ThreadMove),
+    v.description('Last move between machines. `leaving` and `left`: no turn starts here; it continues at `place`.'),
+  ),
   createdAt: time,
   lastActiveAt: time,
 };

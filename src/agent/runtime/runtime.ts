@@ -8,6 +8,7 @@ import {
   recoverTurns,
   ThreadCatalog,
   ThreadFiles,
+  ThreadMoves,
   ThreadRegistry,
   ThreadTools,
   TurnControl,
@@ -29,6 +30,7 @@ export class Runtime {
   readonly threads: ThreadCatalog;
   readonly turns: TurnControl;
   readonly files: ThreadFiles;
+  readonly moves: ThreadMoves;
   readonly #services: RuntimeServices;
   readonly #registry: ThreadRegistry;
   readonly #tools: ThreadTools;
@@ -44,6 +46,7 @@ export class Runtime {
     this.threads = new ThreadCatalog(services, registry, tools, running);
     this.turns = new TurnControl(services, registry, running);
     this.files = new ThreadFiles(services, registry, running, this.threads);
+    this.moves = new ThreadMoves(services, registry, running);
     this.#services = services;
     this.#registry = registry;
     this.#tools = tools;

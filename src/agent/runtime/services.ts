@@ -118,6 +118,8 @@ export interface RuntimeServices {
   readonly library?: Library | undefined;
   /** Absent: files are not saved, and cannot be restored. */
   readonly checkpoints?: FileCheckpoints | undefined;
+  /** Private directory for conversations that move. Absent: none can move. */
+  readonly moveDirectory?: string | undefined;
   /** Absent: sub-agents have no worktrees of their own. */
   readonly openWorktree?: OpenWorktree | undefined;
   /** Absent: forks have no directories of their own. */

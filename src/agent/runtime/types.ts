@@ -117,6 +117,20 @@ export interface FileCheckpoints {
     end: { readonly threadId: string; readonly turnId: string } | undefined,
   ): Promise<unknown>;
   forget(threadId: string): Promise<void>;
+  /** Commit of a tree; null without one. */
+  head(workspacePath: string): Promise<string | null>;
+  /** Writes the changed files of a conversation to a file, for its move to another machine. */
+  depart(threadId: string, workspacePath: string, file: string): Promise<DepartedFiles>;
+  /** Brings the files of such a file into a tree. @param departed mark at which the conversation left this tree */
+  arrive(threadId: string, workspacePath: string, file: string, departed: number | undefined): Promise<FileRestore>;
+}
+
+/** Files of a conversation that moves. */
+export interface DepartedFiles {
+  readonly head: string | null;
+  /** Mark of the files as they left. */
+  readonly seq: number;
+  readonly entries: number;
 }
 
 export interface ForkThread {

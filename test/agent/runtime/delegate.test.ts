@@ -37,6 +37,7 @@ t.test('the agent starts while the files of the workspace are saved, and works w
       working: () => () => {},
       ...{ restore: unused, list: unused, turnsFrom: unused, diff: unused, merge: unused, forget: unused },
       ...{ announceCopy: unused, keepCopy: unused, removeCopy: unused, copyTo: unused },
+      ...{ head: unused, depart: unused, arrive: unused },
     },
   });
   const { thread } = runtime.threads.start({});

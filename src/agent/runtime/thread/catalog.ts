@@ -16,7 +16,7 @@ import type { RuntimeServices } from '../services.ts';
 import type { DynamicTools, ListThreads, ReadThread, StartedThread, StartThread } from '../types.ts';
 import { compactThread } from './compact.ts';
 import { recordRace } from './fork.ts';
-import type { ThreadRegistry } from './registry.ts';
+import { requireHere, type ThreadRegistry } from './registry.ts';
 import type { ThreadTools } from './tools.ts';
 import type { Turns } from './turns.ts';
 import { requireSamePlace, withRealPath } from './worktree.ts';
@@ -234,6 +234,7 @@ export class ThreadCatalog {
   /** @throws AgentError turnInProgress */
   #idleThread(threadId: string): StoredThread {
     const thread = this.#registry.get(threadId);
+    requireHere(thread);
     if (this.#turns.of(threadId)) throw new AgentError('turnInProgress', { threadId });
     return thread;
   }

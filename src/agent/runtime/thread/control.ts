@@ -13,7 +13,7 @@ import type { RuntimeServices } from '../services.ts';
 import type { MadeDecision, TurnPlace } from '../turn/index.ts';
 import type { RunningTurn, StartedTurn, TurnOptions } from '../types.ts';
 import { InputQueue, type MessageMarks } from './input-queue.ts';
-import type { ThreadRegistry } from './registry.ts';
+import { requireHere, type ThreadRegistry } from './registry.ts';
 import type { Turns } from './turns.ts';
 import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
 
@@ -42,7 +42,7 @@ export class TurnControl {
     return this.#turns.resumedCount;
   }
 
-  /** @throws AgentError threadNotFound, threadNotActive, turnInProgress, overloaded, storageFailed, workspaceLost */
+  /** @throws AgentError threadNotFound, threadNotActive, moveRefused, turnInProgress, overloaded, storageFailed, workspaceLost */
   start(
     threadId: string,
     input: readonly InputPart[],
@@ -52,6 +52,7 @@ export class TurnControl {
     const { workspace, worktreeRoots } = this.#services;
     const thread = this.#registry.get(threadId);
     if (this.#isClosing) throw new AgentError('overloaded', { threadId }, 'the server is shutting down');
+    requireHere(thread);
     if (thread.status !== 'active') throw new AgentError('threadNotActive', { threadId, status: thread.status });
     requireWorkspace(workspace);
     // The directory may be missing, or a link, since the last turn.

@@ -19,7 +19,7 @@ import type { RuntimeServices } from '../services.ts';
 import type { FileCheckpoints, FileRestore, ForkThread, StartedThread, TurnWork } from '../types.ts';
 import type { ThreadCatalog } from './catalog.ts';
 import { forkThread, inheritedBy, recordApplied, recordTakenBack, requireAgent } from './fork.ts';
-import type { ThreadRegistry } from './registry.ts';
+import { requireHere, type ThreadRegistry } from './registry.ts';
 import type { Turns } from './turns.ts';
 import { requireWorkspace } from './worktree.ts';
 
@@ -224,7 +224,9 @@ export class ThreadFiles {
   }
 
   /** @throws AgentError turnInProgress, with the thread that runs a turn in these files; workspaceLost */
-  #requireIdle({ id }: StoredThread, workspacePath: string): void {
+  #requireIdle(thread: StoredThread, workspacePath: string): void {
+    const { id } = thread;
+    requireHere(thread);
     requireWorkspace(this.#services.workspace);
     const running = this.#turns.of(id) ? id : this.#turns.runningIn(workspacePath);
     if (running !== undefined) throw new AgentError('turnInProgress', { threadId: running });

@@ -38,7 +38,7 @@ export function forkThread(options: ForkOptions): {
     throw new AgentError('turnNotFound', { threadId: original.id, turnId: atTurnId });
   const turns = all.slice(0, end + 1).filter(({ status }) => !isRunningStatus(status));
   const now = timestamp();
-  const { model: itsModel, ...rest } = original;
+  const { model: itsModel, move: _, ...rest } = original;
   const model = config ? config.model : itsModel;
   const thread: StoredThread = {
     ...rest,

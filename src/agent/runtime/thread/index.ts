@@ -2,6 +2,7 @@
 export { ThreadCatalog } from './catalog.ts';
 export { TurnControl } from './control.ts';
 export { ThreadFiles } from './files.ts';
+export { ThreadMoves } from './moves.ts';
 export { endCrashedTraces, recoverTurns } from './recovery.ts';
 export { ThreadRegistry } from './registry.ts';
 export { ThreadTools } from './tools.ts';

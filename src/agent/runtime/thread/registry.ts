@@ -71,9 +71,11 @@ export class ThreadRegistry {
     }
   }
 
-  /** @throws AgentError threadNotFound */
+  /** @throws AgentError threadNotFound, moveRefused */
   update(threadId: string, change: Partial<StoredThread>): void {
-    this.storeOf(threadId).putThread({ ...this.get(threadId), ...change });
+    const thread = this.get(threadId);
+    if (!('move' in change)) requireHere(thread);
+    this.storeOf(threadId).putThread({ ...thread, ...change });
   }
 
   /** Records when a thread was last active, unless it was deleted. */
@@ -92,6 +94,16 @@ export class ThreadRegistry {
       if (!this.durable.store.thread(id)) return id;
     }
   }
+}
+
+/** @throws AgentError moveRefused for a conversation that moves or has moved to another place */
+export function requireHere({ id, move }: StoredThread): void {
+  if (move === undefined || move.state === 'arrived') return;
+  const detail =
+    move.state === 'left'
+      ? `it has moved to ${move.place}. Continue there: oratorio chat --workspace ${move.place}`
+      : `it is on its way to ${move.place}. Wait for the end of the move: oratorio move --list`;
+  throw new AgentError('moveRefused', { threadId: id, place: move.place, state: move.state }, detail);
 }
 
 /** Six of them, for ids that people may read out. */
