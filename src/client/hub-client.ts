@@ -6,12 +6,17 @@ import {
   type DelegatedRequest,
   defaults,
   type EnsureInput,
+  FleetThreadList,
   type HostInput,
   type HubEventData,
   type HubEventKind,
   hubEventKinds,
   type InboxAnswer,
   InspectionRecord,
+  type MoveInput,
+  MoveRecord,
+  type MoveStepInput,
+  MoveStepResult,
   type NotificationInput,
   NotificationResponse,
   type RestartInput,
@@ -347,6 +352,51 @@ export class HubClient {
   ): Promise<InboxDecisionAnswer> {
     const path = ['/v1/fleet/inbox', ...[host, workspaceId, requestId].map(encodeURIComponent)].join('/');
     return this.#post(path, answer, InboxDecisionAnswer, signal, false);
+  }
+
+  /**
+   * Lists the conversations of this machine and of all connected hosts, the most recently active first.
+   *
+   * @example const { threads, missing } = await hub.fleetThreads({ q: 'tests' });
+   */
+  fleetThreads({ q, signal }: CallOptions & { readonly q?: string } = {}): Promise<FleetThreadList> {
+    return this.#get({ path: '/v1/fleet/threads', query: { q }, signal }, FleetThreadList);
+  }
+
+  /**
+   * Starts the move of a conversation to another machine. It continues without this client.
+   *
+   * @example const { moveId } = await hub.move({ threadId, from, to: { host: 'build', workspacePath: '/srv/site' } });
+   */
+  move(input: MoveInput, { signal }: CallOptions = {}): Promise<MoveRecord> {
+    return this.#post('/v1/moves', input, MoveRecord, signal, false);
+  }
+
+  /**
+   * Lists the moves that this Hub leads, and the last ended ones.
+   *
+   * @example for (const { threadId, state } of await hub.moves()) console.log(threadId, state);
+   */
+  moves({ signal }: CallOptions = {}): Promise<MoveRecord[]> {
+    return this.#get({ path: '/v1/moves', signal }, v.array(MoveRecord));
+  }
+
+  /**
+   * Goes back with a move, unless the target already has the conversation.
+   *
+   * @example await hub.cancelMove(moveId);
+   */
+  cancelMove(moveId: string, { signal }: CallOptions = {}): Promise<MoveRecord> {
+    return this.#post(`/v1/moves/${encodeURIComponent(moveId)}/cancel`, {}, MoveRecord, signal, false);
+  }
+
+  /**
+   * Runs one step of a move at a workspace of this Hub, for the Hub that leads the move.
+   *
+   * @example const { state } = await hub.moveStep({ workspacePath, step: 'state', moveId, threadId });
+   */
+  moveStep(step: MoveStepInput, { signal }: CallOptions = {}): Promise<MoveStepResult> {
+    return this.#post('/v1/moves/steps', step, MoveStepResult, signal, false);
   }
 
   /**

@@ -14,6 +14,7 @@ import { createEvents, type HubEvents } from './events.ts';
 import type { HubServices } from './facts.ts';
 import { DecisionLog, Inbox, inboxFollower } from './inbox/index.ts';
 import type { Inspection } from './inspection.ts';
+import { Moves } from './moves/index.ts';
 import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
 import { normaliseNotification } from './notifications.ts';
 import { configuredPolicy, policyOf } from './policy.ts';
@@ -51,6 +52,7 @@ export interface ClaimedHub {
   readonly push: WebPush;
   readonly tokens: ScopedTokens;
   readonly fleet: Fleet;
+  readonly moves: Moves;
   readonly inspection: Inspection;
   readonly telemetry: HubTelemetry;
   readonly registry: Registry;
@@ -140,12 +142,14 @@ export function createClaimedHub(
       telemetry.observe(actor, 'agent-server', path);
     },
   });
+  const moves = new Moves({ statePath, registry, fleet, logger, seed, observe: inspection.observeMove });
   const hub: ClaimedHub = {
     ...{
       lock,
       credentials,
       events,
       fleet,
+      moves,
       inbox,
       decisions,
       notices,
@@ -204,6 +208,7 @@ export function ownedFiles({ credentials, store, tokens, push, apiBaseUrl, servi
 
 /** Ends streams after their last event, withdraws the address if it is still ours, and releases the lock last. */
 export async function closeHub(hub: ClaimedHub): Promise<void> {
+  hub.moves.close();
   hub.registry.releaseAll();
   const hosts = hub.fleet.close();
   hub.events.end();

@@ -134,7 +134,8 @@ async function listen(
   { home, config, version, logger }: HubOptions,
   control: Pick<Parameters<typeof openServer>[0], 'status' | 'isStopping' | 'shutdown'>,
 ): Promise<void> {
-  const { token, credentials, registry, events, fleet, inbox, decisions, push, tokens, inspection, telemetry } = hub;
+  const { token, credentials, registry, events, fleet, moves, inbox, decisions, push, tokens, inspection, telemetry } =
+    hub;
   hub.recoveries = restoreKnown(hub, logger);
   hub.server = await openServer({
     ...{
@@ -144,6 +145,7 @@ async function listen(
       registry,
       events,
       fleet,
+      moves,
       inbox,
       decisions,
       push,
@@ -164,6 +166,7 @@ async function listen(
   hub.address = addressOf(hub, version);
   await hub.address.publish();
   fleet.open(hostsOf(config));
+  moves.open();
 }
 
 function statusOf(

@@ -24,6 +24,8 @@ export interface Inspection {
   observeInboxRequest(actor: AnyActorRef, path: string, requestId: string, title: string): void;
   /** Watches the connection to another machine. Called before the actor starts. */
   observeHost(actor: AnyActorRef, name: string): void;
+  /** Watches the move of a conversation. Called before the actor starts. */
+  observeMove(actor: AnyActorRef, threadId: string): void;
   /** One way to notify the user. Called before it starts. */
   observeChannel(actor: AnyActorRef, name: string): void;
   /** A WebSocket for Stately's tools. */
@@ -64,6 +66,8 @@ export function createInspection(logger: Logger): Inspection {
       hosts += 1;
       recorder.observe(actor, { id: `hosts/${hosts}`, parent: hubId, machine: 'host', title: `Host: ${name}` });
     },
+    observeMove: (actor, threadId) =>
+      recorder.observe(actor, { id: actor.id, parent: hubId, machine: 'move', title: `Move of ${threadId}` }),
     observeChannel: (actor, name) => {
       channels += 1;
       recorder.observe(actor, {

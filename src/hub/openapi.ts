@@ -206,6 +206,15 @@ const requestExamples: Readonly<Record<keyof typeof hubRequestSchemas, unknown>>
   TrustAnswer: { workspacePath: '/home/me/project', revision: 'Yk1…' },
   HostInput: { name: 'build', ssh: 'ssh://me@build-box' },
   HostActionInput: {},
+  MoveInput: {
+    threadId: 'thread_20260101_abc123',
+    from: { host: null, workspacePath: '/home/me/project' },
+    to: { host: 'build', workspacePath: '/srv/project' },
+  },
+  MoveStepInput: {
+    ...{ workspacePath: '/srv/project', step: 'state', moveId: 'move_5f3a91c2d4e6b708' },
+    threadId: 'thread_20260101_abc123',
+  },
   NotificationRequest: { title: 'Turn completed', body: 'All tests pass.', kind: 'turnCompleted', severity: 'success' },
   ApiProxyRequest: {
     enabled: true,

@@ -12,6 +12,7 @@ import { hubErrorBody } from './errors.ts';
 import type { HubEvents } from './events.ts';
 import type { DecisionLog, Inbox } from './inbox/index.ts';
 import type { Inspection } from './inspection.ts';
+import type { Moves } from './moves/index.ts';
 import type { WebPush } from './notices/index.ts';
 import { normaliseNotification } from './notifications.ts';
 import { createTargets, hostTarget, Readers, workspacePages } from './pages/index.ts';
@@ -37,6 +38,7 @@ export interface ServerOptions {
   readonly events: HubEvents;
   readonly inbox: Inbox;
   readonly fleet: Fleet;
+  readonly moves: Moves;
   readonly decisions: DecisionLog;
   readonly push: WebPush;
   readonly inspection: Inspection;
@@ -84,6 +86,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     auth,
     hostAuth,
     fleet,
+    moves: options.moves,
     notifierAuth: notifierAuth(ownerAuth, options.credentials),
     prove: hubProver(options.token, pageToken, options.tokens, {
       bound: () => server.bound,

@@ -5,10 +5,10 @@ import { hubError } from '../errors.ts';
 import type { Inbox } from '../inbox/index.ts';
 import { onHost } from '../pages/index.ts';
 import type { Registry } from '../registry.ts';
+import { onRemote } from '../remote.ts';
 import { hubRoutes } from '../route-table.ts';
 import type { ThreadLists } from '../threads.ts';
 import type { Bind } from './bind.ts';
-import { onRemote } from './remote.ts';
 
 export interface FleetRoutesOptions {
   readonly fleet: Fleet;

@@ -6,9 +6,9 @@ import type { Logger } from '../../log/index.ts';
 import { HostActionInput, HostInput, hostActions } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import { onHost } from '../pages/index.ts';
+import { onRemote } from '../remote.ts';
 import { hubRoutes } from '../route-table.ts';
 import type { Bind } from './bind.ts';
-import { onRemote } from './remote.ts';
 import { refusing } from './workspaces.ts';
 
 export interface HostRoutesOptions {

@@ -15,6 +15,7 @@ import { type HostRoutesOptions, hostRoutes } from './hosts.ts';
 import { type InboxRoutesOptions, inboxRoutes } from './inbox.ts';
 import { exitsRoute, logRoute } from './logs.ts';
 import { type ModelRoutesOptions, modelRoutes } from './model.ts';
+import { type MoveRoutesOptions, moveRoutes } from './moves.ts';
 import { type PageRoutesOptions, pageApiRoutes } from './page.ts';
 import { type PushRoutesOptions, pushRoutes } from './push.ts';
 import { type ThreadRoutesOptions, threadRoutes } from './threads.ts';
@@ -28,6 +29,7 @@ export interface RoutesOptions
     DelegatedRoutesOptions,
     HostRoutesOptions,
     FleetRoutesOptions,
+    MoveRoutesOptions,
     ModelRoutesOptions,
     WorkspaceRoutesOptions {
   readonly registry: Registry;
@@ -133,6 +135,7 @@ export function bindRoutes(options: RoutesOptions): AnyRoute[] {
     ...threadRoutes(bind, options),
     ...hostRoutes(bind, options),
     ...fleetRoutes(bind, options, lastEventId),
+    ...moveRoutes(bind, options),
     ...delegatedRoutes(bind, options),
     bind(hubRoutes.streamEvents, (context) => sse(eventsFor(options, context), lastEventId(context))),
     bind(hubRoutes.recentEvents, ({ query }) => json(200, recentEvents(options, query.get('path'), query.get('kind')))),

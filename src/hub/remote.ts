@@ -1,9 +1,9 @@
-import { HubRequestError } from '../../client/index.ts';
-import { clean } from '../../hosts/index.ts';
-import { HttpError } from '../../http/index.ts';
-import { messageOf } from '../../lib/index.ts';
-import { hubErrors } from '../../protocol/index.ts';
-import { hubError } from '../errors.ts';
+import { HubRequestError } from '../client/index.ts';
+import { clean } from '../hosts/index.ts';
+import { HttpError } from '../http/index.ts';
+import { messageOf } from '../lib/index.ts';
+import { hubErrors } from '../protocol/index.ts';
+import { hubError } from './errors.ts';
 
 /** Error codes of a remote Hub that are passed to the client. Its 401 is left out: it concerns the token of this Hub. */
 const passed: ReadonlySet<string> = new Set(
