@@ -9,7 +9,7 @@ const verbs = new Set(
   (
     'Accept Add Allow Agree Answer Approve Build Apply Ask Attach Begin Cancel Change Check Choose Clone Complete Connect Copy Continue Create Decline Delete ' +
     'Disable Enable End Export Fail Filter Finish Focus Follow Generate Give Grant Hide Import Include Initialise Install Keep ' +
-    'Leave Let Limit List Listen Log Make Merge Name Open Overwrite Pass Post Print Prompt Publish Pull Read Recreate Remove Rename Repeat Replace Request Require ' +
+    'Leave Let Limit List Listen Log Make Merge Move Name Open Overwrite Pass Post Print Prompt Publish Pull Read Recreate Remove Rename Repeat Replace Request Require ' +
     'Report Reset Restart Restore Restrict Resume Return Revoke Review Rotate Run Save Schedule Send Serve Set Show Skip Speak ' +
     'Start Stop Store Switch Take Talk Trust Turn Undo Update Upgrade Use Verify Wait Watch Write'
   ).split(' '),
