@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { compileCacheDirectory } from '../src/hub/compile-cache.ts';
+import { PortAllocator } from '../src/supervise/index.ts';
 import { startAgentServer } from './agent-server.ts';
 import {
   type Benchmark,
@@ -9,6 +10,7 @@ import {
   cpuMs,
   median,
   pssKiB,
+  quantile,
   type Result,
   rssKiB,
   type StartOptions,
@@ -144,25 +146,84 @@ function idle(count: number, seconds: number): Promise<Idle> {
   });
 }
 
-/** Writes the state that an earlier Hub leaves of `count` workspaces at rest. */
-function leaveKnown(place: Place, count: number): void {
-  const appServers = Array.from({ length: count }, (_, index) => {
+/** Writes the state that an earlier Hub leaves of workspaces at rest. @param more further fields of each */
+function leaveKnown(place: Place, each: readonly object[]): string[] {
+  const appServers = each.map((more, index) => {
     const path = place.workspace(`known-${index}`);
     const at = new Date().toISOString();
     const history = { exitCode: 0, lastError: null, lastStartedAt: at, lastExitedAt: at };
-    return { workspacePath: path, canonicalWorkspacePath: path, server: null, proxy: null, ...history };
+    return { workspacePath: path, canonicalWorkspacePath: path, server: null, proxy: null, ...history, ...more };
   });
   const directory = join(place.home, 'hub');
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const content = { version: 1, updatedAt: new Date().toISOString(), appServers };
   writeFileSync(join(directory, 'appservers.json'), JSON.stringify(content), { mode: 0o600 });
+  return appServers.map(({ workspacePath }) => workspacePath);
+}
+
+interface Sleepers {
+  readonly asleep: number;
+  readonly hubRssMiB: number;
+  readonly serversPssMiB: number;
+  /** Milliseconds of the chat that wakes each workspace, and of the next one. */
+  readonly wakingMs: readonly number[];
+  readonly chatMs: readonly number[];
+  readonly lost: number;
+}
+
+/** One chat request, to the end of its answer. Resolves with the status; 0: no answer. */
+const chat = (port: number): Promise<number> =>
+  new Promise((resolve) => {
+    const headers = { 'content-type': 'application/json', connection: 'close' };
+    request(
+      { host: '127.0.0.1', port, agent: false, method: 'POST', path: '/v1/chat/completions', headers },
+      (answer) => answer.resume().once('close', () => resolve(answer.complete ? (answer.statusCode ?? 0) : 0)),
+    )
+      .once('error', () => resolve(0))
+      .end(JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: 'say hello' }] }));
+  });
+
+/** Most workspaces sleep, some are awake; then one chat wakes each. A workspace is stopped again outside of the measurement. */
+async function sleepers(asleep: number, awake: number): Promise<Sleepers> {
+  const place = makePlace();
+  try {
+    mkdirSync(place.home, { recursive: true, mode: 0o700 });
+    writeFileSync(join(place.home, 'config.json'), JSON.stringify({ Provider: 'demo', Api: { Enabled: true } }));
+    const ports = new PortAllocator();
+    const apis: number[] = [];
+    for (let index = 0; index < asleep; index += 1) apis.push(await ports.allocate());
+    const paths = leaveKnown(
+      place,
+      apis.map((api) => ({ asleep: { api } })),
+    );
+    const hub = await startHub(place);
+    const crowd = await ensureMany(hub, place, awake);
+    if (crowd.failures.length > 0) throw new Error(crowd.failures[0]);
+    await wait(5_000);
+    const found = JSON.parse((await hub.request('GET', '/v1/status')).text).asleep;
+    const serversPssMiB = mib(children(hub.pid).reduce((sum, pid) => sum + pssKiB(pid), 0));
+    const hubRssMiB = mib(rssKiB(hub.pid));
+    const statuses: number[] = [];
+    const wakingMs: number[] = [];
+    const chatMs: number[] = [];
+    for (const [index, port] of apis.entries()) {
+      wakingMs.push(await timed(async () => statuses.push(await chat(port))));
+      chatMs.push(await timed(async () => statuses.push(await chat(port))));
+      await hub.request('POST', '/v1/appservers/stop', { workspacePath: paths[index] });
+    }
+    await hub.stop();
+    const lost = statuses.filter((status) => status !== 200).length;
+    return { asleep: found, hubRssMiB, serversPssMiB, wakingMs, chatMs, lost };
+  } finally {
+    place.remove();
+  }
 }
 
 /** Start time and resident memory of a Hub that knows `known` workspaces. */
 async function start(known: number): Promise<{ startMs: number; rssKiB: number }> {
   const place = makePlace();
   try {
-    if (known > 0) leaveKnown(place, known);
+    if (known > 0) leaveKnown(place, Array<object>(known).fill({}));
     const hub = await startHub(place);
     if (known > 0) {
       const { text } = await hub.request('GET', '/v1/appservers');
@@ -205,6 +266,9 @@ async function run(context: Context): Promise<Result> {
   const ratio = median(colds.map(({ ensure, bare }) => ensure / bare));
   const resting = await idle(quick ? 20 : 100, quick ? 3 : 10);
   const crowd = await withHub((hub, place) => ensureMany(hub, place, quick ? 20 : 200));
+  const [sleeping, awake] = quick ? [18, 2] : [450, 50];
+  const slept = await sleepers(sleeping, awake);
+  const wakingMs = slept.wakingMs.map((ms, index) => ms - (slept.chatMs[index] ?? 0));
   const table: Table = {
     title: 'Life of Hub and agent servers',
     columns: ['', 'median'],
@@ -227,6 +291,11 @@ async function run(context: Context): Promise<Result> {
       [`${crowd.asked} workspaces ensured at once: seconds`, crowd.seconds],
       [`${crowd.asked} workspaces ensured at once: running`, crowd.running],
       [`${crowd.asked} workspaces ensured at once: processes`, crowd.processes],
+      [`${sleeping} workspaces asleep, ${awake} awake: Hub, resident, MiB`, slept.hubRssMiB],
+      [`${sleeping} workspaces asleep, ${awake} awake: agent servers, PSS, MiB`, slept.serversPssMiB],
+      ['chat that wakes a workspace, to the end of its answer, ms', median(slept.wakingMs)],
+      ['chat that wakes a workspace, the slowest of a hundred, ms', quantile(slept.wakingMs, 0.99)],
+      ['of it: added by the waking, ms', median(wakingMs)],
     ],
   };
   return {
@@ -239,6 +308,9 @@ async function run(context: Context): Promise<Result> {
       { what: 'distinct agent servers among them', measured: crowd.distinct, atLeast: crowd.asked },
       { what: 'processes started for them', measured: crowd.processes, atMost: crowd.asked },
       { what: 'Hub start to first status', measured: started.startMs, atMost: 250, unit: ' ms' },
+      { what: 'asleep', measured: slept.asleep, atLeast: sleeping },
+      { what: 'requests lost while each workspace was woken', measured: slept.lost, atMost: 0 },
+      { what: 'added by the waking', measured: median(wakingMs), atMost: 150, unit: ' ms' },
       {
         what: `Hub resident with ${quick ? 20 : 100} running workspaces`,
         measured: resting.hubRssMiB,

@@ -76,11 +76,13 @@ export const countsAsFailure = (context: AgentServerContext): boolean =>
 
 /** Why a server without work is stopped now; null: it runs on. */
 export function idleStopOf(
-  { ownership, policy }: AgentServerContext,
+  { ownership, policy, slot, hasPlace }: AgentServerContext,
   { idleMs, isRestartDue = false }: { readonly idleMs: number; readonly isRestartDue?: boolean },
 ): 'idle' | 'restart' | null {
   if (ownership === 'external') return null;
-  if (policy.idleStopMs > 0 && idleMs >= policy.idleStopMs) return 'idle';
+  // A request for a sidecar ends with its server, and a container takes too long to start.
+  const maySleep = policy.idleStopMs > 0 && slot.state === 'none' && !hasPlace;
+  if (maySleep && idleMs >= policy.idleStopMs) return 'idle';
   return isRestartDue ? 'restart' : null;
 }
 
@@ -101,8 +103,10 @@ export function deferredRequest(
 /** Order for the turns of a server that is being stopped. One that does not answer gets no time for its turns. */
 export function handOverOf({ stopReason, endsTurns, policy }: AgentServerContext): HandOverOrder {
   const isUnhealthy = stopReason === 'unhealthy';
+  // A turn that begins while an idle server is being stopped wakes the workspace again.
+  const isContinued = isUnhealthy || stopReason === 'restart' || stopReason === 'idle';
   return {
-    reason: isUnhealthy || stopReason === 'restart' ? 'restart' : 'stop',
+    reason: isContinued ? 'restart' : 'stop',
     withinMs: endsTurns || isUnhealthy ? 0 : policy.handOverMs,
     endsTurns,
   };

@@ -23,8 +23,15 @@ export const isAdopting = (snapshot: AgentServerSnapshot): boolean =>
 /** True from a request for a start until the server is ready or its failed process has ended. An adoption is a start, too. */
 export const isStarting = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('starting');
 
+/** True when the server was stopped because it was idle: a request for it starts it again. */
+export const isAsleep = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('asleep');
+
 /** True when the Hub supervises no process of the workspace and has no failure to report. */
-export const isStopped = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopped');
+export const isStopped = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopped') || isAsleep(snapshot);
+
+/** True when a request for the server must wait: it sleeps, falls asleep or starts. */
+export const isWakeable = (snapshot: AgentServerSnapshot): boolean =>
+  isAsleep(snapshot) || isStarting(snapshot) || (isStopping(snapshot) && snapshot.context.stopReason === 'idle');
 
 /** True when the last request was to stop the server. */
 export const isStoppedByUser = (snapshot: AgentServerSnapshot): boolean =>

@@ -36,6 +36,7 @@ import type {
   PrepareInput,
   Readiness,
   StopReason,
+  SupervisionPolicy,
 } from './agent-server-types.ts';
 import type { OfWorkspace, ProcessCommand, ProcessFailure, ProcessInput } from './process-events.ts';
 import { addFailure, exceedsFailureLimit } from './restart-policy.ts';
@@ -72,7 +73,7 @@ export const agentServerSetup = setup({
     readiness: fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(() =>
       Promise.reject(new Error('not provided')),
     ),
-    liveness: fromCallback<{ readonly type: string }, OfWorkspace>(() => {}),
+    liveness: fromCallback<{ readonly type: string }, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(() => {}),
   },
   delays: {
     startDeadline: ({ context }) => context.policy.startDeadlineMs,
@@ -104,6 +105,7 @@ export const agentServerSetup = setup({
     hasSidecar: ({ context }) => context.slot.state !== 'none',
     leavesNothing: (_, { kind }: ProcessFailure) => startsNothing.has(kind),
     startFollowsStop: ({ context: { stopReason } }) => stopReason === 'restart' || stopReason === 'unhealthy',
+    isIdleStop: ({ context }) => context.stopReason === 'idle',
     recoveryExceedsFailureLimit: ({ context }) =>
       context.stopReason === 'unhealthy' && exceedsFailureLimit(context.failures, context.policy),
     mustNotRestart: ({ context }) => mustNotRestart(context),

@@ -15,7 +15,7 @@ export interface SupervisionPolicy extends ApiProxyPolicy {
   readonly startDeadlineMs: number;
   /** Time for the present step of each turn before a restart or a stop. It comes before `gracefulStopMs`. */
   readonly handOverMs: number;
-  /** Stop a server that has been idle this long; 0 means never. */
+  /** Puts a server to sleep that has been idle this long; 0 means never. */
   readonly idleStopMs: number;
 }
 
@@ -108,7 +108,7 @@ export type AgentServerEvent =
   | ({ readonly type: 'RESTART' } & SidecarChoice)
   | ({ readonly type: 'ADOPT'; readonly failures?: readonly number[] } & SidecarChoice)
   | ({ readonly type: 'RESTORE' } & EarlierFailure)
-  | { readonly type: 'STOP'; readonly reason: 'user' | 'hub'; readonly endsTurns?: boolean }
+  | { readonly type: 'STOP'; readonly reason: 'user' | 'hub' | 'idle'; readonly endsTurns?: boolean }
   | {
       readonly type: 'PROBE.PASSED';
       readonly incarnation: number;

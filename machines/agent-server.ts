@@ -1,6 +1,6 @@
 /**
- * One workspace's agent server. The top-level states are the six of specification §3; anything finer is a child
- * state. Every workspace runs this machine as a root actor of its own, so one workspace's fault stays its own.
+ * One workspace's agent server. The top-level states are the six of specification §3, and `asleep`, which the API shows as `stopped`;
+ * anything finer is a child state. Every workspace runs this machine as a root actor of its own, so one workspace's fault stays its own.
  *
  * Detailed operation
  * 1. `ENSURE` leads from rest to `starting`. The `prepare` actor finds the owner of the workspace lock and reserves ports.
@@ -16,7 +16,9 @@
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
  * 7. A server in a separate place, such as a container, is started once the place is ready. The state stays when a place stops
  *    answering: the server may still run, so nothing restarts it, and its grace period starts over until the place answers.
- * 8. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
+ * 8. A managed server without work for longer than the policy allows is stopped and `asleep`: the Hub starts it again with the first
+ *    request for it. A server with a sidecar or in a separate place does not sleep.
+ * 9. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
  *    between the end of the process and the end of its group is applied when the group is empty.
  */
 import { not } from 'xstate';
@@ -88,6 +90,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
       meta: { kind: 'rests', lane: 'spine', order: 0 },
       tags: ['settled'],
       entry: 'resetToStopped',
+      always: { guard: 'isIdleStop', target: 'asleep' },
       on: {
         ADOPT: { target: 'starting', actions: ['selectSidecar', 'restoreFailures', 'forbidStart'] },
         RESTORE: {
@@ -247,6 +250,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
         },
       },
     },
+    asleep: {
+      description: 'It was idle for too long; the first request starts it again. Nothing runs.',
+      meta: { kind: 'rests', lane: 'spine', order: 6 },
+      tags: ['settled'],
+    },
     running: {
       description: 'Ready and answering.',
       meta: { kind: 'serves', lane: 'spine', order: 5 },
@@ -255,7 +263,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
       invoke: {
         id: 'liveness',
         src: 'liveness',
-        input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
+        input: ({ context }) => ({
+          workspacePath: context.workspacePath,
+          incarnation: context.incarnation,
+          idleStopMs: context.policy.idleStopMs,
+        }),
       },
       on: {
         ENSURE: [
@@ -286,7 +298,11 @@ export const agentServerMachine = agentServerSetup.createMachine({
       invoke: {
         id: 'liveness',
         src: 'liveness',
-        input: ({ context }) => ({ workspacePath: context.workspacePath, incarnation: context.incarnation }),
+        input: ({ context }) => ({
+          workspacePath: context.workspacePath,
+          incarnation: context.incarnation,
+          idleStopMs: context.policy.idleStopMs,
+        }),
       },
       after: {
         unhealthyGrace: [

@@ -61,6 +61,7 @@ export const agentServer: MachineWords = {
     isThisProcess: 'it is about this process',
     endsUnasked: 'nothing stopped this process',
     isIdleStopDue: 'it is idle for too long, or idle with a replaced program',
+    isIdleStop: 'it was stopped because it was idle',
     startFollowsStop: 'a restart was asked for, or it is to recover',
     isEnding: 'the process is ending already',
     reachesFailureThreshold: 'too many answers are missing in a row',

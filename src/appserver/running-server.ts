@@ -147,7 +147,8 @@ export class RunningServer implements AppServer {
     const { runtime, mcp, threadServers, automations, library, paths } = this.#assembly;
     runtime.feed.join(this.#active.hear);
     this.#inbox = new Inbox(runtime, { examine: () => this.#examine(), report: () => this.#health.report() });
-    this.#activity = new Activity(() => runtime.turns.count > 0 || automations.isExpecting);
+    // A client that is connected is about to ask, and a command that runs on needs its server.
+    this.#activity = new Activity(() => this.#assembly.isBusy() || automations.isExpecting || this.#hasClients());
     this.#connection = {
       methods: this.#introduced(
         methodsOf(
@@ -270,6 +271,8 @@ export class RunningServer implements AppServer {
     this.#authority = hostAndPort(await this.#listen(this.#server));
     if (launch?.listen === 'unix') this.#relay = await this.#openRelay();
     this.#isServing = true;
+    // The request that wakes a workspace comes after the address is published.
+    this.#activity.note();
     this.#health.start();
     this.#publish();
     this.#assembly.runtime.resume();
@@ -345,6 +348,15 @@ export class RunningServer implements AppServer {
     );
   }
 
+  /** Whether a client has a lasting connection: a WebSocket, or a stream of the dashboard. The Hub reads a stream of the other listener. */
+  #hasClients(): boolean {
+    const ofServices = this.#services?.stats() ?? [];
+    return (
+      (this.#server?.stats().webSockets ?? 0) > 0 ||
+      ofServices.some(({ webSockets, sseReaders }) => webSockets > 0 || sseReaders > 0)
+    );
+  }
+
   /** Open connections of all listeners of this process. */
   #stats(): ReturnType<HttpServer['stats']>[] {
     return [...(this.#services?.stats() ?? []), ...(this.#server ? [this.#server.stats()] : [])];
@@ -388,7 +400,8 @@ export class RunningServer implements AppServer {
   async #listen(server: HttpServer) {
     const { host, port } = this.#address;
     try {
-      return await listen(server, { host, port }, this.#options.logger);
+      const { launch, logger } = this.#options;
+      return await listen(server, { host, port }, logger, launch?.sharesPorts);
     } catch (error) {
       throw new StartupError('system', `cannot listen on ${host}: ${(error as Error).message}`, { cause: error });
     }

@@ -100,10 +100,19 @@ function webSocket(token: string, options: Omit<ConnectionOptions, 'wire'>, isRe
   return route;
 }
 
-/** Listens on `wanted`, or on any free port of its host when that one is taken. The lock file has the actual port. */
-export async function listen(server: HttpServer, wanted: ListenAddress, logger: Logger): Promise<ListenAddress> {
+/**
+ * Listens on `wanted`, or on any free port of its host when that one is taken. The lock file has the actual port.
+ *
+ * @param sharesPort the Hub may listen there, too, see `LaunchDocument`
+ */
+export async function listen(
+  server: HttpServer,
+  wanted: ListenAddress,
+  logger: Logger,
+  sharesPort = false,
+): Promise<ListenAddress> {
   try {
-    return await server.listen(wanted);
+    return await server.listen(wanted, sharesPort);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (wanted.port === 0 || (code !== 'EADDRINUSE' && code !== 'EACCES')) throw error;

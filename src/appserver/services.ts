@@ -97,7 +97,7 @@ export async function openServices(options: ServicesOptions): Promise<Services> 
       const { server, dashboard } = await open(group, options);
       servers.push(server);
       if (dashboard) dashboards.push(dashboard);
-      const bound = await bind(server, group, options.logger);
+      const bound = await bind(server, group, options);
       for (const { name, path, address: wanted } of group) {
         endpoints[name] = `${httpBase(bound)}${path}`;
         if (wanted.port !== 0 && wanted.port !== bound.port) moved.push({ service: name, wanted, bound });
@@ -305,14 +305,18 @@ const portSettings: Readonly<Record<ServiceKey, string>> = {
   dashboard: 'DashBoard.Port',
 };
 
-async function bind(server: HttpServer, group: readonly Planned[], logger: Logger): Promise<ListenAddress> {
+async function bind(
+  server: HttpServer,
+  group: readonly Planned[],
+  { launch, logger }: Pick<ServicesOptions, 'launch' | 'logger'>,
+): Promise<ListenAddress> {
   const [first] = group;
   const address = addressOfGroup(group);
   if (!first || !address) throw new TypeError('a group of services has one at least');
   // A client that has a port finds nothing at another one: one such service is enough.
   const takesAnyPort = group.every((service) => service.takesAnyPort);
   try {
-    return await (takesAnyPort ? listen(server, address, logger) : server.listen(address));
+    return await (takesAnyPort ? listen(server, address, logger, launch?.sharesPorts) : server.listen(address));
   } catch (error) {
     const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
     const reason = isTaken ? 'the port is taken' : (error as Error).message;

@@ -436,7 +436,12 @@ const Supervision = v.object({
     'How long an unhealthy server may recover before it is restarted.',
   ),
   StartDeadlineMs: duration(supervise.startDeadlineMs, 100, 'A server that is not ready after this time is ended.'),
-  IdleStopMinutes: whole(0, 0, 35_791, 'A server without work for this long is stopped; 0 means never.'),
+  IdleStopMinutes: whole(
+    supervise.idleStopMinutes,
+    0,
+    35_791,
+    'A server without work for this long is asleep until the next request; 0 means never.',
+  ),
   PassEnvironment: v.pipe(
     v.optional(
       v.array(

@@ -211,12 +211,12 @@ export class NodeServer implements HttpServer {
     sockets.opened(peer, onBug);
   }
 
-  listen(address: ListenAddress): Promise<ListenAddress> {
+  listen(address: ListenAddress, reusePort = false): Promise<ListenAddress> {
     const { port } = address;
     const host = plainHost(address.host);
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
-      this.#server.listen({ host, port, exclusive: true }, () => {
+      this.#server.listen({ host, port, exclusive: true, reusePort }, () => {
         this.#server.off('error', reject);
         this.bound = { host, port: (this.#server.address() as AddressInfo).port };
         resolve(this.bound);

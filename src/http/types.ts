@@ -233,8 +233,11 @@ export interface HttpServer {
   readonly library: string;
   /** Where it listens, once it does. */
   readonly bound: ListenAddress | undefined;
-  /** Binds exclusively (never shares a port). Rejects with an Error whose `code` is EADDRINUSE, EACCES or EADDRNOTAVAIL. */
-  listen(address: ListenAddress): Promise<ListenAddress>;
+  /**
+   * Binds exclusively, or with `reusePort` beside another process of this user that does so, too (SO_REUSEPORT). Rejects with an Error
+   * whose `code` is EADDRINUSE, EACCES or EADDRNOTAVAIL.
+   */
+  listen(address: ListenAddress, reusePort?: boolean): Promise<ListenAddress>;
   /** Connections open now: all of them, SSE readers, WebSockets. */
   stats(): { connections: number; sseReaders: number; webSockets: number };
   /** Stops accepting, lets requests in flight finish for `graceMs`, ends SSE streams after their queued frames, then closes the rest. */

@@ -13,6 +13,7 @@ type Match = Resource | undefined;
 
 /** The value of LIBUS_LISTEN_EXCLUSIVE_PORT: without it two servers share a port (SO_REUSEPORT) and both "succeed". */
 const exclusivePort = 1;
+const sharedPort = 0;
 
 const registrations = [
   ['GET', 'get'],
@@ -178,7 +179,7 @@ export class UwsServer implements HttpServer {
     }
   }
 
-  async listen(address: ListenAddress): Promise<ListenAddress> {
+  async listen(address: ListenAddress, reusePort = false): Promise<ListenAddress> {
     const { port } = address;
     const host = plainHost(address.host);
     const token = await new Promise<us_listen_socket | false>((resolve) => {
@@ -189,7 +190,7 @@ export class UwsServer implements HttpServer {
         options: number,
         callback: (token: us_listen_socket | false) => void,
       ) => void;
-      listen.call(this.#app, host, port, exclusivePort, resolve);
+      listen.call(this.#app, host, port, reusePort ? sharedPort : exclusivePort, resolve);
     });
     if (token === false) throw await bindError(host, port);
     this.#listenSocket = token;

@@ -5,6 +5,7 @@ import type { HubEventData, HubEventKind, ProcessIdentity, ServiceName, ServiceS
 import type { PortAllocator } from '../supervise/index.ts';
 import type { FeedConnection } from './contact.ts';
 import type { Credentials } from './credentials.ts';
+import type { Doors } from './doors.ts';
 import type { ExitHistory } from './exit-history.ts';
 import type { Sidecar, SidecarRequests } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
@@ -58,8 +59,8 @@ export interface WorkspaceFacts {
   container: ContainerSettings | null;
   /** Names of environment variables the configuration refers to. */
   passEnvironment: readonly string[];
-  /** How often liveness is asked for, how long an answer may take, and how much idleness is reported (0: none). */
-  probe: { readonly intervalMs: number; readonly timeoutMs: number; readonly idleStopMs: number };
+  /** How often liveness is asked for, and how long an answer may take. */
+  probe: { readonly intervalMs: number; readonly timeoutMs: number };
   /** The connection that is open while its agent server serves. */
   readonly contact: FeedConnection;
   /** Requested sidecars with their keys. Which one applies is decided in the machine, by number. */
@@ -68,6 +69,8 @@ export interface WorkspaceFacts {
   sidecar: Sidecar | null;
   /** When the restart is due that the last `appserver.exited` announced, as ISO 8601; null when none follows. */
   nextAttemptAt: string | null;
+  /** Ports of the agent server while it sleeps, and connections that waited for its start; null: it has not slept. */
+  doors: Doors | null;
   /** Times of the latest facts of unfinished turns, see `unfinishedTurns`; null: not read since the last server ended. */
   turnsLeft: readonly number[] | null;
   lockOwner: LockOwner | null;

@@ -170,16 +170,18 @@ async function listen(
 }
 
 function statusOf(
-  { startedAt, apiBaseUrl, services }: ClaimedHub,
+  { startedAt, apiBaseUrl, services, registry }: ClaimedHub,
   { home, version, config, environment }: HubOptions,
 ): HubStatus {
   const { statePath } = services;
   const lost = lostList(home);
+  const { asleep } = registry;
   const hasEngine = engineSocket(config.Place.Container.Engine, environment) !== undefined;
   return {
     ...{ hubVersion: version, pid: process.pid, startedAt, statePath, apiBaseUrl },
     capabilities: { ...capabilities, ...(hasEngine && { places: ['container'] }) },
     ...(lost && { problems: [lost] }),
+    ...(asleep > 0 && { asleep }),
   };
 }
 

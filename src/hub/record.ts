@@ -4,6 +4,7 @@ import {
   type AgentServerSnapshot,
   endsSidecarRequest,
   isAtRest,
+  isStopped,
 } from '../../machines/index.ts';
 import { quotedPath } from '../config/index.ts';
 import { redact } from '../lib/index.ts';
@@ -77,7 +78,7 @@ function restOf(
 ): StoredWorkspace['rest'] {
   const { context } = snapshot;
   if (snapshot.matches('running')) return null;
-  if (snapshot.matches('stopped')) return context.stopReason === null ? known : null;
+  if (isStopped(snapshot)) return context.stopReason === null ? known : null;
   if (!snapshot.matches('exited') || snapshot.matches({ exited: 'backingOff' })) return known;
   const { failures, restartCount: restarts, policy, failureKind, lastError } = context;
   if (snapshot.matches({ exited: 'givenUp' })) {

@@ -47,9 +47,11 @@ export function restoreKnown(
       if (problem) logger.warn('a known workspace cannot be used', { workspacePath, lastError });
       // Only a user starts a server that was stopped or given up.
       const mayStart = !problem && !stored.stoppedByUser && stored.rest?.kind !== 'gaveUp';
+      const { asleep } = stored;
       const restored = registry.restore(problem ? { ...stored, lastError: problem.message, rest: problem } : stored);
       const isAdopted = await adoptServer(registry, restored, logger);
       if (!isAdopted) registry.restoreGivingUp(restored);
+      if (!isAdopted && !problem) registry.restoreSleep(restored, asleep);
       return { isAdopted, startable: mayStart && !isAdopted ? restored : null };
     } catch (error) {
       logger.error('a workspace could not be recovered', { workspacePath, error });

@@ -7,6 +7,7 @@ import {
   hasExternalProcess,
   hasUnprovenSidecar,
   isAdopting,
+  isAsleep,
   isAtRest,
   isDecided,
   isServing,
@@ -145,6 +146,11 @@ export class Registry {
     return this.#resolveKnown(path).canonical;
   }
 
+  /** Number of workspaces that sleep. */
+  get asleep(): number {
+    return [...this.workspaces.values()].filter(({ snapshot }) => isAsleep(snapshot())).length;
+  }
+
   /** Records of all known workspaces as this Hub supervises them. */
   list(): AppServerRecord[] {
     return [...this.workspaces.values()]
@@ -201,6 +207,13 @@ export class Registry {
       error,
       exitCode,
     });
+  }
+
+  /** Restores a workspace that slept under an earlier Hub. */
+  restoreSleep(workspace: Workspace, ports: StoredWorkspace['asleep']): void {
+    if (ports === null || !isStopped(workspace.snapshot())) return;
+    workspace.facts.stored.asleep = ports;
+    workspace.send({ type: 'STOP', reason: 'idle' });
   }
 
   /** Places of this machine, and the reason if a place cannot run an agent server now. */
@@ -304,6 +317,7 @@ export class Registry {
       lastStartedAt: null,
       lastExitedAt: null,
       rest: null,
+      asleep: null,
       stoppedByUser: false,
       report: null,
       configHash: null,
@@ -424,7 +438,7 @@ const enginesOf = ({ facts: { stored, container } }: Workspace): string[] =>
 
 /** Keeps the reason that a stopped workspace does not run. */
 const hasWork = (snapshot: AgentServerSnapshot): boolean =>
-  !isAtRest(snapshot) || snapshot.context.slot.state !== 'none';
+  !isAtRest(snapshot) || isAsleep(snapshot) || snapshot.context.slot.state !== 'none';
 
 async function stopForGood(workspace: Workspace): Promise<void> {
   workspace.send({ type: 'STOP', reason: 'hub' });

@@ -1,7 +1,14 @@
 import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { ApiProxyRequest, ContainerHandle, HealthReport, PlaceRequest, ProcessIdentity } from '../protocol/index.ts';
+import {
+  ApiProxyRequest,
+  ContainerHandle,
+  HealthReport,
+  PlaceRequest,
+  ProcessIdentity,
+  serviceNames,
+} from '../protocol/index.ts';
 import { damagedCopyPath, readJson, writeFileAtomicAsync } from '../supervise/index.ts';
 import type { OwnedFile } from './credentials.ts';
 
@@ -55,6 +62,11 @@ const StoredWorkspace = v.object({
   ),
   /** Failures that count for the restart policy, in milliseconds since the epoch; oldest first. */
   failures: v.optional(v.array(v.number()), []),
+  /** Ports of a workspace that sleeps, by service; null: it does not sleep. */
+  asleep: v.optional(
+    v.nullable(v.record(v.picklist(serviceNames), v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535)))),
+    null,
+  ),
   /** The user stopped the server: no Hub starts it without a request. */
   stoppedByUser: v.optional(v.boolean(), false),
   /** Last report of an agent server of this workspace. Pending approvals are not on disk. */

@@ -4,6 +4,7 @@ import {
   type AgentServerEvent,
   type AgentServerSnapshot,
   agentServerMachine,
+  isAsleep,
   isAtRest,
   isServing,
   isStoppedByUser,
@@ -27,6 +28,7 @@ import { endWaitingCommands } from './leftovers.ts';
 import { publishEvents, publishGivingUp, publishHealth } from './publish.ts';
 import { recordOf, storedFrom } from './record.ts';
 import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
+import { followSleep } from './sleep.ts';
 import type { StoredWorkspace } from './store.ts';
 import { unfinishedTurns } from './unfinished-turns.ts';
 import { createSettingsView, type WorkspaceSettings } from './workspace-settings.ts';
@@ -78,12 +80,12 @@ export function createFacts({ statePath, credentials, logger }: HubServices, sto
     probe: {
       intervalMs: defaults.supervise.probeIntervalMs,
       timeoutMs: defaults.supervise.probeTimeoutMs,
-      idleStopMs: 0,
     },
     contact: new FeedConnection(),
     sidecars: new SidecarRequests(),
     sidecar: null,
     nextAttemptAt: null,
+    doors: null,
     turnsLeft: null,
     lockOwner: null,
     external: null,
@@ -177,6 +179,9 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     facts.stored.failures = failures.map((at) => Math.round(epoch + at));
   }
 
+  const sleep = followSleep(hub, facts, () => {
+    if (isAsleep(actor.getSnapshot())) workspace.send({ type: 'ENSURE' });
+  });
   actor.subscribe({
     next(snapshot) {
       const wasGivenUp = facts.stored.rest?.kind === 'gaveUp';
@@ -184,6 +189,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
       if (!wasGivenUp) publishGivingUp(hub, facts.stored);
       noteFailures(snapshot);
       noteStop(snapshot);
+      sleep(snapshot);
       touch();
     },
     error: (error) => hub.logger.error('the supervisor of a workspace has failed', { workspacePath: path, error }),
@@ -233,7 +239,10 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     settings: () => takeSettings(settings.now()),
     settled: (until = () => true) => reached(actor, (snapshot) => snapshot.hasTag('settled') && until(snapshot)),
     over: (before) => reached(actor, (snapshot) => snapshot.hasTag('settled') || isSuperseded(snapshot, before)),
-    release: () => actor.stop(),
+    release() {
+      facts.doors?.close();
+      actor.stop();
+    },
   };
   return workspace;
 }

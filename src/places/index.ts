@@ -16,4 +16,11 @@ export { EngineApi, type EngineFacts } from './engine-api.ts';
 export { engineSocket } from './engine-socket.ts';
 export { LocalPlace } from './local-place.ts';
 export { type Place, type PlacedProcess, PlaceError, type PlaceProblem } from './place.ts';
-export { openRelayPorts, openRelaySockets, type Relay, type RelayedPort, relayDirectory } from './relay.ts';
+export {
+  joinSockets,
+  openRelayPorts,
+  openRelaySockets,
+  type Relay,
+  type RelayedPort,
+  relayDirectory,
+} from './relay.ts';

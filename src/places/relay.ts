@@ -46,7 +46,7 @@ function below<T>(directory: string, port: number, use: (path: string) => T): T 
 }
 
 /** Passes bytes both ways until both directions have ended, or the client does not close after the agent server. */
-function joinSockets(client: Socket, server: Socket): void {
+export function joinSockets(client: Socket, server: Socket): void {
   const pairs = [
     [client, server],
     [server, client],

@@ -36,6 +36,7 @@ export const defaults = {
     probeKeepMs: 8_000,
     /** How often an agent server reports its health on the connection that a Hub keeps to its inbox. */
     healthEventMs: 5_000,
+    idleStopMinutes: 30,
     /** Silence of that connection, with some slack, after which the server is probed at once. */
     contactSilenceMs: 7_000,
     probeTimeoutMs: 3_000,
@@ -76,6 +77,11 @@ export const defaults = {
     tunnelUpBytes: 8 * mebibyte,
     /** For the connection of a page's WebSocket to its agent server. */
     tunnelOpenMs: 10_000,
+    /** Longest wait of a request for the start of a sleeping workspace, and requests that wait for one workspace. */
+    wakeMs: 10_000,
+    wakeWaiting: 256,
+    /** A connection to a sleeping workspace that sends nothing for this long is closed. */
+    wakeSilenceMs: 10_000,
   },
   apiProxy: { readyDeadlineMs: 15_000, readyPollMs: 100, requestTimeoutMs: 3_000 },
   client: {

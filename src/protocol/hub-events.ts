@@ -62,7 +62,11 @@ export const hubEventKinds = {
     data: v.object({
       ...exit,
       hubStopping: v.optional(flag('True when it was stopped because the Hub is stopping.')),
-      reason: v.optional(text('Why it was stopped: user, idle, hub, restart or unhealthy.')),
+      reason: v.optional(
+        text(
+          'Why it was stopped: user, idle, hub, restart or unhealthy. After idle it is asleep: a request starts it.',
+        ),
+      ),
       nextAttemptAt: v.optional(textOrNull('When the supervisor will start it again; null when it will not.')),
     }),
   },

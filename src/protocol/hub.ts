@@ -55,6 +55,10 @@ export const HubStatus = v.object({
     v.optional(v.array(Problem)),
     v.description('Problems of the Hub itself, e.g. a damaged list of workspaces; absent without one.'),
   ),
+  asleep: v.pipe(
+    v.optional(v.number()),
+    v.description('Workspaces that sleep: the next request starts their agent server. Absent without one.'),
+  ),
 });
 export type HubStatus = v.InferOutput<typeof HubStatus>;
 
@@ -140,7 +144,7 @@ export const AppServerRecord = v.object({
   lastError: v.nullable(v.string()),
   recentStderr: v.pipe(v.nullable(v.string()), v.description('The tail of standard error, tokens removed.')),
   displayName: text('Last segment of the canonical path.'),
-  phase: text('The state with its child states, e.g. starting.probing.'),
+  phase: text('The state with its child states, e.g. starting.probing; asleep: stopped until the next request.'),
   adopted: v.pipe(v.boolean(), v.description('True when an earlier Hub started this process.')),
   incarnation: v.pipe(v.number(), v.description('How often this Hub has started the workspace.')),
   restartCount: v.pipe(v.number(), v.description('Automatic restarts in the current window of the restart policy.')),

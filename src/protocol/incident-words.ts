@@ -101,10 +101,12 @@ const stops: Readonly<Record<string, string>> = {
 const isDownBy = ({ code }: Pick<Problem, 'code'>): boolean =>
   ['exited', 'invalidConfig', 'workspaceLocked', 'workspaceGone'].includes(code);
 
-/** Report on a workspace that is down; null while its server runs, starts or ends. */
+/** Report on a workspace that is down; null while its server runs, starts, ends or sleeps. */
 export function incidentOf(facts: IncidentFacts): Incident | null {
   const { name, state, phase, problems, rest, failures, exits, places } = facts;
   if (state !== 'stopped' && state !== 'exited') return null;
+  // The next request starts it: unless it cannot, nothing is to be done.
+  if (phase === 'asleep' && !problems.some(isDownBy)) return null;
   if (phase === 'exited.backingOff') {
     const crashes = latestCrashes(exits, failures);
     const what = `${name} is down: ${endsClause(crashes)}.`;

@@ -33,6 +33,8 @@ export const LaunchDocument = v.object({
   environment: v.optional(v.record(v.string(), v.string())),
   /** `unix`: each listener also has a socket in the state directory of the workspace. */
   listen: v.optional(v.picklist(['tcp', 'unix'])),
+  /** The Hub listens at the ports of a workspace that wakes, until the agent server listens there, too. */
+  sharesPorts: v.optional(v.literal(true)),
   /** `container`: the place of the process confines its commands, too. */
   tools: v.optional(v.object({ sandbox: v.literal('container') })),
 });

@@ -23,6 +23,7 @@ const stateTones = {
   missing: 'danger',
   failed: 'danger',
   ended: 'neutral',
+  asleep: 'neutral',
   stopped: 'neutral',
 } as const;
 
@@ -85,6 +86,7 @@ function atRest(state: string, phase: string, exitCode: number | null, problems:
     if (word !== undefined) return word;
   }
   if (problems.some(({ code }) => code === 'exited')) return 'failed';
+  if (phase === 'asleep') return 'asleep';
   if (state !== 'exited') return 'stopped';
   return exitCode === 0 ? 'ended' : 'failed';
 }

@@ -83,7 +83,7 @@ t.test('specification 2.1: defaults', async (t) => {
     LivenessFailures: 3,
     UnhealthyGraceMs: 15_000,
     StartDeadlineMs: 30_000,
-    IdleStopMinutes: 0,
+    IdleStopMinutes: 30,
     PassEnvironment: [],
   });
 });

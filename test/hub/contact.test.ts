@@ -134,7 +134,8 @@ function probing(t: Test, answer: { error: string } | { idleMs: number }) {
   const reports: Report[] = [];
   const asked: (() => void)[] = [];
   const stop = probeRegularly({
-    facts: { probe: { intervalMs: 3_600_000, timeoutMs: 1_000, idleStopMs: 500 } },
+    facts: { probe: { intervalMs: 3_600_000, timeoutMs: 1_000 } },
+    idleStopMs: 500,
     incarnation: 1,
     ask: async () => {
       asked.shift()?.();

@@ -25,6 +25,7 @@ const known: StoredWorkspace = {
     configHash: null,
     failures: [],
     stoppedByUser: false,
+    asleep: null,
   },
 };
 

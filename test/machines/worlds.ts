@@ -108,7 +108,7 @@ export class Workspace {
     await flush();
   }
 
-  async stop(reason: 'user' | 'hub' = 'user'): Promise<void> {
+  async stop(reason: 'user' | 'hub' | 'idle' = 'user'): Promise<void> {
     this.send({ type: 'STOP', reason });
     await flush();
   }

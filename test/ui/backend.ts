@@ -61,9 +61,10 @@ export const workspaceMachine = agentServerMachine.provide({
       Readiness,
       { readonly workspacePath: string; readonly incarnation: number; readonly ownership: Ownership }
     >(never),
-    liveness: fromCallback<{ readonly type: string }, { readonly workspacePath: string; readonly incarnation: number }>(
-      () => {},
-    ),
+    liveness: fromCallback<
+      { readonly type: string },
+      { readonly workspacePath: string; readonly incarnation: number; readonly idleStopMs: number }
+    >(() => {}),
     sidecarSlot: sidecarSlotMachine.provide({
       actors: {
         apiProxy: apiProxyMachine.provide({

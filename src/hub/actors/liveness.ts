@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { type EventObject, fromCallback } from 'xstate';
-import type { OfWorkspace } from '../../../machines/index.ts';
+import type { OfWorkspace, SupervisionPolicy } from '../../../machines/index.ts';
 import { keepConnection, type LocalConnection, probeHttp } from '../../lib/index.ts';
 import { defaults, type FeedHealth } from '../../protocol/index.ts';
 import { isAlive, monotonicMs } from '../../supervise/index.ts';
@@ -79,6 +79,8 @@ type ProbeEvent =
 
 export interface Probing {
   readonly facts: Pick<WorkspaceFacts, 'probe'>;
+  /** Idleness from which on each answer is reported; 0 or absent: none is. */
+  readonly idleStopMs?: number;
   readonly incarnation: number;
   readonly ask: Ask;
   readonly report: (event: ProbeEvent) => void;
@@ -95,8 +97,8 @@ const { probeRetryMs, contactSilenceMs, probeKeepMs } = defaults.supervise;
  *
  * @returns a function that ends the probing
  */
-export function probeRegularly({ facts, incarnation, ask, report, contact }: Probing): () => void {
-  const { intervalMs, timeoutMs, idleStopMs } = facts.probe;
+export function probeRegularly({ facts, idleStopMs = 0, incarnation, ask, report, contact }: Probing): () => void {
+  const { intervalMs, timeoutMs } = facts.probe;
   const ending = new AbortController();
   const connection = keepConnection();
   let timer: NodeJS.Timeout;
@@ -175,10 +177,11 @@ export function probeRegularly({ facts, incarnation, ask, report, contact }: Pro
 
 /** The `liveness` actor of an agent server. */
 export function liveness(factsOf: FactsOf) {
-  return fromCallback<EventObject, OfWorkspace>(({ input, sendBack }) => {
+  return fromCallback<EventObject, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(({ input, sendBack }) => {
     const facts = factsOf(input.workspacePath);
     return probeRegularly({
       facts,
+      idleStopMs: input.idleStopMs,
       incarnation: input.incarnation,
       ask: (connection, signal) => ask(facts, connection, signal),
       report: sendBack,

@@ -12,6 +12,7 @@ import {
   withEngine,
 } from '../container.ts';
 import { createToken } from '../credentials.ts';
+import type { DoorPorts } from '../doors.ts';
 import type { HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { policyOf } from '../policy.ts';
@@ -75,16 +76,23 @@ function rememberedHealth({ stored, sidecar }: WorkspaceFacts, hash: string): Pi
 }
 
 /**
- * The dashboard gets the port it had: a page that is open finds the server again after a restart. Another program may have the
- * port by now; the server then takes another, as with every port.
+ * A server that wakes gets the ports at which the Hub listens for it. The dashboard always gets the port it had: a page that is open
+ * finds the server again after a restart. Another program may have the port by now; the server then takes another, as with every port.
  */
-function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts): number | undefined {
+function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts, doors: DoorPorts): number | undefined {
   const last = service === 'dashboard' ? endpoints[service] : undefined;
-  return last === undefined ? undefined : Number(new URL(last).port) || undefined;
+  return doors[service] ?? (last === undefined ? undefined : Number(new URL(last).port) || undefined);
+}
+
+/** Token of the address that clients of a server have which wakes; a new one for any other start. */
+function tokenFor(port: number | undefined, last: string | undefined): string {
+  const url = last === undefined ? undefined : new URL(last);
+  const token = port !== undefined && Number(url?.port) === port ? url?.searchParams.get('token') : undefined;
+  return token ?? createToken();
 }
 
 /**
- * Plans one start: ports for every enabled service, a fresh WebSocket token, and the launch document. Writes the
+ * Plans one start: ports for every enabled service, a WebSocket token, and the launch document. Writes the
  * secrets into `facts` and returns the rest.
  *
  * @throws StartError `invalidConfig`, `portUnavailable`, `placeUnavailable`
@@ -98,8 +106,9 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   // A Hub that ended during a start may have left a container that was created but never started.
   if (container) await endContainers(hub, container.engine, workspacePath);
   const hash = configHash(config);
-  const token = createToken();
-  const port = await allocatePort(hub);
+  const doors: DoorPorts = facts.doors && !facts.doors.isOver && !container ? await facts.doors.ports() : {};
+  const token = tokenFor(doors.appServerWebSocket, facts.endpoints['appServerWebSocket']);
+  const port = doors.appServerWebSocket ?? (await allocatePort(hub));
   const ports: { service: ServiceName; port: number }[] = [{ service: 'appServerWebSocket', port }];
   const endpoints: Record<string, string> = {
     appServerWebSocket: `ws://${hostAndPort({ host, port })}/ws?token=${token}`,
@@ -117,6 +126,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     services: { appServerWebSocket: { host, port, token } },
     ...(facts.sidecar && { upstream: { endpoint: facts.sidecar.endpoint, apiKey: facts.sidecar.apiKey } }),
     ...rememberedHealth(facts, hash),
+    ...(Object.keys(doors).length > 0 && { sharesPorts: true as const }),
     ...(container && carriedParts(loaded, passed, hub)),
   };
   for (const [service, { enabled, off, path }] of Object.entries(wantedServices(config))) {
@@ -125,7 +135,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
       services[name] = { state: 'disabled', url: null, reason: off };
       continue;
     }
-    const servicePort = keptPort(name, facts) ?? (await allocatePort(hub));
+    const servicePort = keptPort(name, facts, doors) ?? (await allocatePort(hub));
     const url = `${httpBase({ host, port: servicePort })}${path}`;
     ports.push({ service: name, port: servicePort });
     endpoints[name] = url;
@@ -143,7 +153,6 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   facts.probe = {
     intervalMs: config.Supervision.ProbeIntervalMs,
     timeoutMs: config.Supervision.ProbeTimeoutMs,
-    idleStopMs: config.Supervision.IdleStopMinutes * 60_000,
   };
   facts.passEnvironment = passed;
   return {

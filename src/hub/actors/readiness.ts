@@ -50,6 +50,8 @@ async function attempt(
   const lock = ownership === 'managed' ? publishedBy(facts, files) : null;
   const url = lock?.endpoints.appServerWebSocket ?? facts.endpoints['appServerWebSocket'];
   if (!url || (ownership === 'managed' && !lock)) return null;
+  // The server listens: while the Hub listens there too, the introduction could reach the Hub itself.
+  if (ownership === 'managed') await facts.doors?.passOn();
   const { version } = await introduce(url, 'oratorio-hub', probeTimeoutMs, signal);
   if (probeLock(files.mutexPath) !== 'held') return null;
   if (lock?.report) facts.stored.report = lock.report;

@@ -5,6 +5,7 @@ import { isAlive, watchedDashboardToken } from '../../supervise/index.ts';
 import { hubError } from '../errors.ts';
 import { phaseOf, publicState } from '../record.ts';
 import type { Registry } from '../registry.ts';
+import { awake } from '../wake.ts';
 import type { Workspace } from '../workspace.ts';
 
 /** Current address of a workspace's Dashboard, and the token that opens it. Never shown to a client. */
@@ -49,7 +50,7 @@ interface Proven {
 }
 
 /**
- * Finds the Dashboard behind `/w/<id>/`.
+ * Finds the Dashboard behind `/w/<id>/`. Starts the agent server of a sleeping workspace.
  *
  * @throws HttpError 404 `notFound` for an unknown id, or a workspace without a dashboard; 503 `workspaceUnavailable` with
  *   `Retry-After` and the state while its agent server does not serve
@@ -92,6 +93,7 @@ export function createTargets({
   return async function targetOf(id, signal) {
     const workspace = registry.byId(id);
     if (!workspace) throw hubError('notFound', 'There is no such workspace.');
+    await awake(workspace, signal);
     const reader = readers.targetOf(workspace);
     if (reader) return reader;
     const { endpoint, process } = serving(workspace);

@@ -99,9 +99,9 @@ class DelegatedActions {
         return { workspaceId: page?.split('/')[2] ?? null, displayName, state };
       }
       case 'prompt':
-        return this.#prompt(delegate, request);
+        return this.#prompt(delegate, request, context.signal);
       case 'read':
-        return this.#read(delegate, request);
+        return this.#read(delegate, request, context.signal);
       case 'requests':
         return inbox.list().filter(({ workspaceId }) => !delegate.ownWorkspaceIds.includes(workspaceId));
       case 'approve':
@@ -115,17 +115,21 @@ class DelegatedActions {
     return workspace;
   }
 
-  async #prompt(delegate: Delegate, request: Extract<DelegatedRequest, { do: 'prompt' }>) {
+  async #prompt(delegate: Delegate, request: Extract<DelegatedRequest, { do: 'prompt' }>, signal: AbortSignal) {
     const { workspaceId, text } = request;
-    return withServer(this.#workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
+    return withServer(this.#workspaceOf(workspaceId), signal, clientOf(delegate.name), async (server) => {
       const threadId = request.threadId ?? v.parse(StartedAnswer, await server.request('thread/start', {})).thread.id;
       await server.request('turn/enqueue', { threadId, input: [{ type: 'text', text }], sender: delegate.name });
       return { workspaceId, threadId };
     });
   }
 
-  async #read(delegate: Delegate, { workspaceId, threadId }: Extract<DelegatedRequest, { do: 'read' }>) {
-    return withServer(this.#workspaceOf(workspaceId), clientOf(delegate.name), async (server) => {
+  async #read(
+    delegate: Delegate,
+    { workspaceId, threadId }: Extract<DelegatedRequest, { do: 'read' }>,
+    signal: AbortSignal,
+  ) {
+    return withServer(this.#workspaceOf(workspaceId), signal, clientOf(delegate.name), async (server) => {
       if (threadId === undefined) {
         const { data } = v.parse(ThreadsAnswer, await server.request('thread/list', {}));
         return {

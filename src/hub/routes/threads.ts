@@ -45,7 +45,7 @@ export function threadRoutes(bind: Bind, { registry, threadLists, logger }: Thre
       throw hubError('invalidRequest', 'displayName or isArchived must be given.');
     const workspace = registry.byId(workspaceId);
     if (!workspace) throw hubError('notFound', 'There is no such workspace.');
-    await withServer(workspace, clients[caller], async (server) => {
+    await withServer(workspace, context.signal, clients[caller], async (server) => {
       if (displayName !== undefined) await server.request('thread/rename', { threadId, displayName });
       if (isArchived !== undefined)
         await server.request(isArchived ? 'thread/archive' : 'thread/unarchive', { threadId });

@@ -108,12 +108,14 @@ export class AgentServers {
     return url;
   }
 
-  /** @returns the address of each endpoint, by name @throws Error when the agent server does not run */
+  /** @returns the address of each endpoint, by name @throws Error when the agent server does not run and would not wake */
   async #inspect(workspacePath: string): Promise<Readonly<Record<string, string>>> {
     const hub = await this.#connectedHub(false);
     const signal = AbortSignal.timeout(this.#options.limits.requestMs);
-    const { state, lastError, endpoints } = await hub.byWorkspace(workspacePath, { signal });
-    if (state !== 'running') throw new Error(`it is ${state}${lastError ? `: ${lastError}` : ''}`);
+    const { state, phase, lastError, endpoints } = await hub.byWorkspace(workspacePath, { signal });
+    // A review wakes it.
+    if (state !== 'running' && phase !== 'asleep')
+      throw new Error(`it is ${state}${lastError ? `: ${lastError}` : ''}`);
     return endpoints;
   }
 

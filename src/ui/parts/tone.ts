@@ -37,6 +37,7 @@ const finished: Look = { tone: 'neutral', shape: 'square' };
 /** Looks by outermost state, for all machines: a state's name means the same in each. */
 const looks: Readonly<Record<string, Look>> = {
   stopped: rest,
+  asleep: rest,
   starting: moving,
   running: well,
   unhealthy: attention,

@@ -13,6 +13,7 @@ export interface ActFacts {
 export function actionsOn({ state, isRetrying = false }: ActFacts): readonly Action[] {
   switch (state) {
     case 'stopped':
+    case 'asleep':
       return ['ensure'];
     case 'exited':
       return isRetrying ? ['ensure', 'stop'] : ['ensure'];

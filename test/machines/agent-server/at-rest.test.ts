@@ -32,6 +32,54 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
+    takes: 'stopped always [isIdleStop] → asleep',
+    proves: 'A server without work is asleep when its processes have ended.',
+    world: withPolicy({ idleStopMs: 60_000 }),
+    given: to.fallingAsleep,
+    when: (world) => world.exited(0),
+    shows: (t, world) => {
+      t.equal(world.state, 'asleep');
+      t.match(world.emitted.at(-1), { type: 'appserver.exited', stopReason: 'idle', error: null });
+      isClean(t, world);
+    },
+  },
+  {
+    takes: 'stopped always [isIdleStop] → asleep',
+    proves: 'A workspace that slept under an earlier Hub sleeps again, and emits nothing.',
+    given: to.rest,
+    when: (world) => world.stop('idle'),
+    shows: (t, world) => {
+      t.equal(world.state, 'asleep');
+      t.same(world.emitted, []);
+      isClean(t, world);
+    },
+  },
+  {
+    takes: '(any) ENSURE [not hasProcess] → starting',
+    proves: 'A request wakes a server that sleeps.',
+    world: withPolicy({ idleStopMs: 60_000 }),
+    given: to.asleep,
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'starting.preparing');
+      t.equal(world.context.incarnation, 2);
+      t.equal(world.context.stopReason, null);
+    },
+  },
+  {
+    takes: '(any) STOP [not hasExternalServer] → stopping',
+    proves: 'A user stops a server that sleeps: no request starts it then.',
+    world: withPolicy({ idleStopMs: 60_000 }),
+    given: to.asleep,
+    when: (world) => world.stop(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopped');
+      t.equal(world.context.stopReason, 'user');
+      t.equal(world.emittedTypes.filter((type) => type === 'appserver.exited').length, 1);
+      isClean(t, world);
+    },
+  },
+  {
     takes: '(any) SLOT.CHANGED [changesSlot] → ∅',
     proves: 'A sidecar that was restarted automatically is recorded and emitted as running.',
     given: async (world) => {

@@ -10,6 +10,7 @@ t.test('a stop suspends turns, a restart names itself, and a server that does no
   t.same(of('user'), { reason: 'stop', withinMs: 7, endsTurns: false });
   t.same(of('hub'), { reason: 'stop', withinMs: 7, endsTurns: false });
   t.same(of('restart'), { reason: 'restart', withinMs: 7, endsTurns: false });
+  t.same(of('idle'), { reason: 'restart', withinMs: 7, endsTurns: false });
   t.same(of('unhealthy'), { reason: 'restart', withinMs: 0, endsTurns: false });
   t.same(of('user', true), { reason: 'stop', withinMs: 0, endsTurns: true });
 });

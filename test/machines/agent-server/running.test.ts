@@ -79,6 +79,22 @@ const walks: Walk<Workspace>[] = [
   },
   {
     takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
+    proves: 'A server with a sidecar does not sleep, because its sidecar would end.',
+    world: withPolicy({ idleStopMs: 60_000 }),
+    given: to.runningWithSidecar,
+    when: (world) => world.probePassed(60_000),
+    shows: (t, world) => t.equal(world.state, 'running'),
+  },
+  {
+    takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
+    proves: 'A server in a container does not sleep.',
+    world: withPolicy({ idleStopMs: 60_000 }),
+    given: to.runningInPlace,
+    when: (world) => world.probePassed(60_000),
+    shows: (t, world) => t.equal(world.state, 'running'),
+  },
+  {
+    takes: 'running PROBE.PASSED [isThisIncarnation] → ∅',
     proves: 'A passed probe resets the failed ones.',
     given: async (world) => {
       await world.run();

@@ -6,11 +6,13 @@ import {
   hasExternalProcess,
   hasUnprovenSidecar,
   isAdopting,
+  isAsleep,
   isDecided,
   isServing,
   isStarting,
   isStopped,
   isStopping,
+  isWakeable,
   sidecarsInUse,
 } from '../../../machines/index.ts';
 import { failure } from '../harness.ts';
@@ -41,6 +43,21 @@ const holding = (snapshot: Awaited<ReturnType<typeof after>>): string[] =>
 
 t.test('before a start no request is pending', async (t) => {
   t.same(holding(await after(to.rest)), ['isDecided', 'isStopped']);
+});
+
+t.test('a server that sleeps, falls asleep or starts can be waited for; a stopped one cannot', async (t) => {
+  const asleep = async (...steps: ((world: Workspace) => unknown)[]) => {
+    const world = new Workspace({ idleStopMs: 1 });
+    for (const step of steps) await step(world);
+    const snapshot = world.actor.getSnapshot();
+    return [isAsleep(snapshot), isStopped(snapshot), isWakeable(snapshot)];
+  };
+  t.same(await asleep(to.fallingAsleep), [false, false, true]);
+  t.same(await asleep(to.asleep), [true, true, true]);
+  t.same(await asleep(to.asleep, (world) => world.ensure()), [false, false, true]);
+  t.same(await asleep(to.asleep, (world) => world.stop()), [false, true, false]);
+  t.same(await asleep(to.terminating), [false, false, false]);
+  t.same(await asleep(to.running), [false, false, false]);
 });
 
 t.test('a start and an adoption are undecided', async (t) => {

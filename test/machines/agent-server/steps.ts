@@ -5,7 +5,7 @@ import { policy, Workspace } from '../worlds.ts';
 
 /** Which test file walks the transitions from which top-level states. Together they must be all of the machine. */
 export const sources = {
-  atRest: ['(any)', 'stopped', 'exited'],
+  atRest: ['(any)', 'stopped', 'asleep', 'exited'],
   starting: ['starting'],
   running: ['running', 'unhealthy'],
   stopping: ['stopping'],
@@ -72,6 +72,14 @@ export const to = {
   async killing(world: Workspace) {
     await to.terminating(world);
     await world.pass(policy.gracefulStopMs);
+  },
+  async fallingAsleep(world: Workspace) {
+    await world.run();
+    await world.probePassed(world.context.policy.idleStopMs);
+  },
+  async asleep(world: Workspace) {
+    await to.fallingAsleep(world);
+    await world.exited(0);
   },
   async stoppingSidecar(world: Workspace) {
     await to.runningWithSidecar(world);

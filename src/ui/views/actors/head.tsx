@@ -79,7 +79,7 @@ export function Head({ store, actor }: { readonly store: Store; readonly actor: 
 
 /** Whether an agent server has no process. */
 const isDownIn = ({ machine, states }: Actor): boolean =>
-  machine === 'agent-server' && ['stopped', 'exited'].includes(states[0] ?? '');
+  machine === 'agent-server' && ['stopped', 'asleep', 'exited'].includes(states[0] ?? '');
 
 function Actions({ store, actor }: { readonly store: Store; readonly actor: Actor }) {
   const asks = store.asksToStop.value;

@@ -24,6 +24,7 @@ import { type Shown, troubleOf, type Workspaces, workspacesOf } from './workspac
 const groups = [
   { key: 'trouble', label: 'Trouble', has: ({ look }: Shown) => look.tone === 'danger' || look.tone === 'warn' },
   { key: 'ready', label: 'Ready', has: ({ word }: Shown) => word === 'ready' },
+  { key: 'asleep', label: 'Asleep', has: ({ word }: Shown) => word === 'asleep' },
   { key: 'stopped', label: 'Stopped', has: ({ word }: Shown) => word === 'stopped' || word === 'ended' },
 ] as const;
 

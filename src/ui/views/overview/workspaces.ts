@@ -219,11 +219,17 @@ type Transition = Extract<InspectionRecord, { type: 'transition' }>;
 const text = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null);
 const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
+/** The state as the API has it: a workspace that sleeps is stopped. */
+function apiStateOf(states: readonly string[]): string {
+  const state = publicState(states);
+  return state === 'asleep' ? 'stopped' : state;
+}
+
 function fromProjection(path: string, states: readonly string[], projection: Actor['projection'], since: number) {
   return {
     path,
     states,
-    state: publicState(states),
+    state: apiStateOf(states),
     look: lookOf({ states, projection }),
     since,
     pid: number(projection['pid']),

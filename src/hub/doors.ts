@@ -1,0 +1,142 @@
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { peerUidOf } from '../http/index.ts';
+import { joinSockets } from '../places/index.ts';
+import { defaults, hubErrors, type ServiceName } from '../protocol/index.ts';
+
+const host = '127.0.0.1';
+const { wakeWaiting, wakeSilenceMs } = defaults.hub;
+
+/** Ports of a sleeping agent server, by service. */
+export type DoorPorts = Readonly<Partial<Record<ServiceName, number>>>;
+
+/**
+ * Listens at the ports of a sleeping agent server. The first bytes of a connection of this user wake the workspace; the connection waits,
+ * and is passed on when the server listens at the same ports. Linux only: elsewhere the user at the other end is unknown, and two
+ * processes cannot share a port.
+ */
+export class Doors {
+  readonly #open = new Map<ServiceName, Server>();
+  readonly #waiting = new Map<Socket, number>();
+  readonly #joined = new Set<Socket>();
+  readonly #opening: Promise<unknown>;
+  readonly #onKnock: () => void;
+  #isOver = false;
+
+  /** @param onKnock called for each connection that has sent something */
+  constructor(ports: DoorPorts, onKnock: () => void) {
+    this.#onKnock = onKnock;
+    const wanted = process.platform === 'linux' ? (Object.entries(ports) as [ServiceName, number][]) : [];
+    this.#opening = Promise.all(wanted.map(([service, port]) => this.#listen(service, port)));
+  }
+
+  /** Whether it neither listens nor passes anything on any more. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Ports at which it listens: not those that another program has taken. */
+  async ports(): Promise<DoorPorts> {
+    await this.#opening;
+    const open = [...this.#open].flatMap(([service, server]) => {
+      const address = server.address();
+      return typeof address === 'object' && address !== null ? [[service, address.port] as const] : [];
+    });
+    return Object.fromEntries(open);
+  }
+
+  /** The agent server listens at the same ports: new connections are its own, and the waiting ones are passed on. */
+  async passOn(): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    // After the poll phase no connection is left in the queue of a listener.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#stopListening();
+    for (const [socket, port] of this.#waiting) this.#join(socket, port);
+    this.#waiting.clear();
+  }
+
+  /** The agent server does not start: each waiting connection gets an HTTP error with the reason. */
+  refuse(reason: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#stopListening();
+    const message = `The agent server of this workspace was asleep and has not started: ${reason}`;
+    for (const socket of this.#waiting.keys()) answerRefusal(socket, message);
+    this.#waiting.clear();
+  }
+
+  /** Ends everything, connections included that were passed on. */
+  close(): void {
+    this.#isOver = true;
+    this.#stopListening();
+    for (const socket of [...this.#waiting.keys(), ...this.#joined]) socket.destroy();
+    this.#waiting.clear();
+  }
+
+  async #listen(service: ServiceName, port: number): Promise<void> {
+    const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (socket) => {
+      void this.#accept(socket, port);
+    });
+    await new Promise<void>((resolve) => {
+      // Another program has the port: the next start takes another one.
+      server.once('error', () => resolve());
+      server.listen({ host, port, exclusive: true, reusePort: true }, () => {
+        if (this.#isOver) server.close();
+        else this.#open.set(service, server);
+        resolve();
+      });
+    });
+    server.on('error', () => {}).unref();
+  }
+
+  async #accept(socket: Socket, port: number): Promise<void> {
+    socket.on('error', () => socket.destroy()).once('close', () => this.#waiting.delete(socket));
+    // The agent server would take a connection of another user for one of the Hub's own user.
+    if ((await peerUidOf(socket)) !== process.getuid?.()) return void socket.destroy();
+    if (socket.destroyed) return;
+    if (this.#isOver) return this.#join(socket, port);
+    if (this.#waiting.size >= wakeWaiting)
+      return answerRefusal(socket, 'Too many requests wait for the start of this workspace.');
+    this.#waiting.set(socket, port);
+    const timer = setTimeout(() => socket.destroy(), wakeSilenceMs).unref();
+    const stopWaiting = () => clearTimeout(timer);
+    socket.once('close', stopWaiting).once('readable', () => {
+      stopWaiting();
+      if (socket.readableLength === 0) socket.destroy();
+      else if (!this.#isOver) this.#onKnock();
+    });
+  }
+
+  #join(socket: Socket, port: number): void {
+    const inner = connect({ host, port, allowHalfOpen: true, noDelay: true });
+    for (const each of [socket, inner]) {
+      this.#joined.add(each);
+      each.unref().once('close', () => this.#joined.delete(each));
+    }
+    // The settings may no longer enable the service.
+    inner.once('error', () => {
+      if (inner.connecting || inner.pending) answerRefusal(socket, 'The agent server no longer serves this address.');
+    });
+    inner.once('connect', () => joinSockets(socket, inner));
+  }
+
+  #stopListening(): void {
+    for (const server of this.#open.values()) server.close();
+    this.#open.clear();
+  }
+}
+
+/** Answers in the forms of all faces: that of the Hub, and that of the chat API with `type` and `param`. */
+function answerRefusal(socket: Socket, message: string): void {
+  const code = 'workspaceUnavailable';
+  const body = JSON.stringify({ error: { code, message, type: 'server_error', param: null, details: {} } });
+  const head = [
+    `HTTP/1.1 ${hubErrors[code].status} Service Unavailable`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `retry-after: ${defaults.hub.retryAfterMs / 1_000}`,
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  setTimeout(() => socket.destroy(), defaults.hub.retryAfterMs).unref();
+}
