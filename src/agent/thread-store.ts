@@ -87,6 +87,8 @@ export interface ThreadStore {
 
   /** Inserts or replaces. */
   putThread(thread: StoredThread): void;
+  /** Records when a thread was last active, if it exists. */
+  touchThread(threadId: string, lastActiveAt: string): void;
   thread(threadId: string): StoredThread | undefined;
   /** Most recently active first. */
   threads(): readonly StoredThread[];

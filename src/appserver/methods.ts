@@ -32,6 +32,8 @@ import type { ThreadServers } from './thread-servers.ts';
 /** Answer to a request, and the work right after the answer was sent. */
 export interface Handled<M extends RpcMethod> {
   readonly result: RpcResult<M>;
+  /** The answer waits for it. */
+  readonly before?: Promise<void>;
   readonly after?: () => void;
 }
 
@@ -185,8 +187,8 @@ function turnMethods(
     'turn/start': ({ threadId, input, approvalPolicy, mode, unattended: isUnattended }, asker) => {
       const options = { approvalPolicy, mode, isUnattended };
       return withReferences({ runtime, mcp, threadId }, input, (resolved) => {
-        const { turn, begin } = runtime.turns.start(threadId, resolved, asker.hear, options);
-        return { result: { turn }, after: begin };
+        const { turn, stored, begin } = runtime.turns.startWithOthers(threadId, resolved, asker.hear, options);
+        return { result: { turn }, before: stored, after: begin };
       });
     },
     'turn/interrupt': ({ threadId, turnId }) => ({ result: {}, after: runtime.turns.interrupt(threadId, turnId) }),

@@ -12,6 +12,8 @@ import {
 /** Result of a request. */
 export interface Reply {
   readonly result: unknown;
+  /** Delays the answer; its error becomes the answer. For a moment only: the request is not among those in `answering`. */
+  readonly before?: Promise<void> | undefined;
   /** Work right after the answer was sent, or could not be. */
   readonly after?: (() => void) | undefined;
 }
@@ -217,8 +219,12 @@ export class Peer {
 
   #reply(answering: Answering, reply: Reply | undefined): void {
     if (this.#isWithdrawn(answering) || !reply) return;
-    this.#send({ id: answering.id, result: reply.result });
-    reply.after?.();
+    const send = () => {
+      this.#send({ id: answering.id, result: reply.result });
+      reply.after?.();
+    };
+    if (reply.before) void reply.before.then(send).catch((error: unknown) => this.#fail(answering, error));
+    else send();
   }
 
   #fail(answering: Answering, error: unknown): void {

@@ -34,6 +34,12 @@ export interface Journal {
    * @param onSaved called after the commit of the write
    */
   add(owner: JournalOwner, write: (() => void) | undefined, event: ThreadEvent | undefined, onSaved?: () => void): void;
+  /**
+   * Writes with the next commit, for a turn that is not running yet.
+   *
+   * @throws the error of the commit; nothing of it is stored
+   */
+  store(threadId: string, write: () => void): Promise<void>;
   /** Writes at once, so that a power cut does not lose it. Resolves after the commit; never resolves if the commit fails. */
   secure(owner: JournalOwner, write: () => void): Promise<void>;
   /** Resolves after the commit of the pending writes of this owner; never resolves if the commit fails. Undefined: no write is pending. */
@@ -70,6 +76,10 @@ export class VolatileJournal implements Journal {
     } catch (error) {
       this.#onBug(error);
     }
+  }
+
+  async store(_threadId: string, write: () => void): Promise<void> {
+    write();
   }
 
   async secure(_owner: JournalOwner, write: () => void): Promise<void> {
@@ -133,6 +143,12 @@ export class DurableJournal implements Journal {
     }
     this.#entries.push({ owner, write, event, onSaved });
     if (!this.#waiting) this.#scheduled ??= setImmediate(() => this.flush());
+  }
+
+  store(threadId: string, write: () => void): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.add({ threadId, asker: undefined, onStorageFault: reject }, write, undefined, resolve);
+    return promise;
   }
 
   secure(owner: JournalOwner, write: () => void): Promise<void> {

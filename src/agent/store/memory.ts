@@ -82,6 +82,11 @@ export class MemoryStore implements ThreadStore {
     this.#replace(thread.id, record);
   }
 
+  touchThread(threadId: string, lastActiveAt: string): void {
+    const thread = this.thread(threadId);
+    if (thread) this.#change(threadId).thread = { ...thread, lastActiveAt };
+  }
+
   thread(threadId: string): StoredThread | undefined {
     return this.#threads.get(threadId)?.thread;
   }

@@ -43,6 +43,14 @@ export class SqliteStore extends ThreadQueries implements ThreadStore {
     );
   }
 
+  touchThread(threadId: string, lastActiveAt: string): void {
+    this.#database.run(
+      `UPDATE threads SET lastActiveAt = ?2, json = json_set(json, '$.lastActiveAt', ?2) WHERE id = ?1`,
+      threadId,
+      lastActiveAt,
+    );
+  }
+
   deleteThread(threadId: string): void {
     this.#database.run('DELETE FROM threads WHERE id = ?', threadId);
   }

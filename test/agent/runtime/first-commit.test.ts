@@ -84,3 +84,56 @@ t.test('a turn whose first commit fails does not start', async (t) => {
   t.match(await ended, { status: 'completed', items: [{ type: 'userMessage' }, { type: 'agentMessage' }] });
   await runtime.close();
 });
+
+t.test('turns that start in one moment share a commit, and each is stored before its start is answered', async (t) => {
+  const { store } = stored(t);
+  const { runtime, bugs } = service(says('x'), { store });
+  const threadIds = [started(runtime), started(runtime), started(runtime)];
+  const transaction = store.transaction.bind(store);
+  let commits = 0;
+  store.transaction = (...given) => {
+    commits += 1;
+    transaction(...given);
+  };
+  const starts = threadIds.map((id) => runtime.turns.startWithOthers(id, prompt, undefined));
+  t.strictSame([commits, runtime.turns.count], [0, 3]);
+  await Promise.all(starts.map(({ stored }) => stored));
+  t.equal(commits, 1);
+  for (const id of threadIds) t.match(store.turns(id, { limit: 1 }), [{ items: [{ input: prompt }] }]);
+  for (const { begin } of starts) begin();
+  for (const { ended } of starts) t.match(await ended, { status: 'completed' });
+  await runtime.close();
+  t.strictSame(bugs, []);
+});
+
+t.test('a read in the moment of a start includes the turn', async (t) => {
+  const { store } = stored(t);
+  const { runtime } = service(says('x'), { store });
+  const threadId = started(runtime);
+  const { begin, ended } = runtime.turns.startWithOthers(threadId, prompt, undefined);
+  t.match(runtime.threads.read(threadId, { includeTurns: true }).turns, [{ id: 'turn_001', status: 'running' }]);
+  begin();
+  t.match(await ended, { status: 'completed' });
+  await runtime.close();
+});
+
+t.test('turns whose shared commit fails are refused, and their threads can be deleted and start again', async (t) => {
+  const { store } = stored(t);
+  const { runtime, bugs } = service(says('x'), { store });
+  const [first, second] = [started(runtime), started(runtime)];
+  const { transaction } = store;
+  store.transaction = () => {
+    throw new StorageError('diskFull', 'no room');
+  };
+  const starts = [first, second].map((id) => runtime.turns.startWithOthers(id, prompt, undefined));
+  const deleted = runtime.threads.delete(second);
+  for (const { stored } of starts) await t.rejects(stored, { name: 'AgentError', reason: 'storageFailed' });
+  store.transaction = transaction;
+  await deleted;
+  t.strictSame([runtime.turns.count, store.turns(first, { limit: 9 })], [0, []]);
+  const { begin, ended } = runtime.turns.start(first, prompt, undefined);
+  begin();
+  t.match(await ended, { id: 'turn_001', status: 'completed' });
+  await runtime.close();
+  t.strictSame(bugs, []);
+});

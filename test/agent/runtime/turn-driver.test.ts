@@ -153,3 +153,10 @@ t.test('a fault after the end is only reported', async (t) => {
   t.match(driver.state.end, { status: 'completed' });
   t.same(emitted, ['turn.ending', 'turn.ended']);
 });
+
+t.test('a driver that is stopped before its start does not start its machine', async (t) => {
+  const { driver, emitted, faults, signals } = driven(storeEnd);
+  driver.stop();
+  await driver.start();
+  t.strictSame([driver.saved, emitted, faults, signals], [undefined, [], [], []]);
+});

@@ -10,7 +10,7 @@ import { AgentError } from '../../errors.ts';
 import type { StoredThread } from '../../thread-store.ts';
 import type { Listener } from '../feed.ts';
 import type { RuntimeServices } from '../services.ts';
-import type { MadeDecision, TurnPlace } from '../turn/index.ts';
+import type { MadeDecision, TurnPlace, TurnRun } from '../turn/index.ts';
 import type { RunningTurn, StartedTurn, TurnOptions } from '../types.ts';
 import { InputQueue, type MessageMarks } from './input-queue.ts';
 import { requireHere, type ThreadRegistry } from './registry.ts';
@@ -49,6 +49,23 @@ export class TurnControl {
     asker: Listener | undefined,
     options?: TurnOptions,
   ): StartedTurn {
+    const { thread, resolved } = this.#admit(threadId, input, options);
+    return started(this.#turns.start(thread, resolved, asker, options));
+  }
+
+  /** Starts a turn whose row is stored with those of others. Call `begin` when `stored` has resolved. @throws as `start` */
+  startWithOthers(
+    threadId: string,
+    input: readonly InputPart[],
+    asker: Listener | undefined,
+    options?: TurnOptions,
+  ): StartedTurn & { readonly stored: Promise<void> } {
+    const { thread, resolved } = this.#admit(threadId, input, options);
+    const { run, stored } = this.#turns.startWithOthers(thread, resolved, asker, options);
+    return { ...started(run), stored };
+  }
+
+  #admit(threadId: string, input: readonly InputPart[], options: TurnOptions | undefined) {
     const { workspace, worktreeRoots } = this.#services;
     const thread = this.#registry.get(threadId);
     if (this.#isClosing) throw new AgentError('overloaded', { threadId }, 'the server is shutting down');
@@ -60,9 +77,7 @@ export class TurnControl {
     const path = this.#turns.pathOf(thread);
     if (path !== workspace?.path) requireWorkspace(workspace, path);
     // The chat API passes the texts of its callers on unchanged.
-    const resolved = options?.tools === undefined ? this.#resolve(thread, input) : input;
-    const run = this.#turns.start(thread, resolved, asker, options);
-    return { turn: run.snapshot(), begin: () => run.begin(), ended: run.ended };
+    return { thread, resolved: options?.tools === undefined ? this.#resolve(thread, input) : input };
   }
 
   /** Turns of an earlier process that continue when `Runtime.resume` is called. */
@@ -207,3 +222,9 @@ export class TurnControl {
     return new AgentError(isKnown ? 'turnNotRunning' : 'turnNotFound', { threadId, turnId });
   }
 }
+
+const started = (run: TurnRun): StartedTurn => ({
+  turn: run.snapshot(),
+  begin: () => run.begin(),
+  ended: run.ended,
+});

@@ -9,6 +9,8 @@ export type MessageMarks = Partial<Pick<QueuedInput, 'sender' | 'messageId'>>;
 
 /** Number of message ids to remember, because a client repeats a message within seconds after a lost answer. */
 const maxReceived = 1_000;
+/** Number of threads whose empty queue is remembered. */
+const maxEmpty = 10_000;
 
 /** Inputs that wait for the turn of their thread to complete: stored and bounded. Their clients are known to this process only. */
 export class InputQueue {
@@ -16,6 +18,8 @@ export class InputQueue {
   readonly #registry: ThreadRegistry;
   readonly #askers = new Map<string, Listener>();
   readonly #received = new Map<string, QueuedInput>();
+  /** Threads with an empty queue: each turn asks at its end. */
+  readonly #empty = new Set<string>();
 
   constructor(services: RuntimeServices, registry: ThreadRegistry) {
     this.#services = services;
@@ -23,7 +27,10 @@ export class InputQueue {
   }
 
   list(threadId: string): readonly QueuedInput[] {
-    return this.#registry.storeOf(threadId).queue(threadId);
+    if (this.#empty.has(threadId)) return [];
+    const queue = this.#registry.storeOf(threadId).queue(threadId);
+    if (queue.length === 0) this.#noteEmpty(threadId);
+    return queue;
   }
 
   /** Creates an input without queueing it. */
@@ -56,6 +63,7 @@ export class InputQueue {
     if (this.list(threadId).length >= limit) {
       throw new AgentError('overloaded', { threadId, limit }, 'the queue of the thread is full');
     }
+    this.#empty.delete(threadId);
     this.#registry.storeOf(threadId).putQueued(threadId, queued);
     if (asker) this.#askers.set(queued.id, asker);
   }
@@ -79,6 +87,11 @@ export class InputQueue {
     this.#registry.storeOf(threadId).deleteQueued(threadId, queuedInputId);
     this.#askers.delete(queuedInputId);
     return queued;
+  }
+
+  #noteEmpty(threadId: string): void {
+    if (this.#empty.size >= maxEmpty) this.#empty.clear();
+    this.#empty.add(threadId);
   }
 
   publish(threadId: string): void {

@@ -78,13 +78,6 @@ export class ThreadRegistry {
     this.storeOf(threadId).putThread({ ...thread, ...change });
   }
 
-  /** Records when a thread was last active, unless it was deleted. */
-  touch(threadId: string, lastActiveAt: string): void {
-    const store = this.storeOf(threadId);
-    const thread = store.thread(threadId);
-    if (thread) store.putThread({ ...thread, lastActiveAt });
-  }
-
   /** Checks no disk, because ids of unlisted threads are random and too long to collide. */
   newId(now: string, isUnlisted: boolean): string {
     const start = `thread_${now.slice(0, 10).replaceAll('-', '')}_`;

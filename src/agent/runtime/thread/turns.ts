@@ -162,7 +162,45 @@ export class Turns {
     options: TurnOptions = {},
     depth = 0,
   ): TurnRun {
-    const { settings } = this.#services;
+    const { running, write } = this.#made(thread, input, asker, options, depth);
+    inStore(thread.id, () => this.#registry.storeOf(thread.id).transaction(write));
+    this.#enter(running);
+    return running.run;
+  }
+
+  /**
+   * Starts a turn whose row is stored with the next commit: one commit for the starts of a moment costs far less than one for each.
+   *
+   * @returns the turn, which may begin when `stored` has resolved; that rejects with AgentError storageFailed
+   * @throws AgentError turnInProgress, storageFailed
+   */
+  startWithOthers(
+    thread: StoredThread,
+    input: readonly InputPart[],
+    asker: Listener | undefined,
+    options: TurnOptions = {},
+  ): { readonly run: TurnRun; readonly stored: Promise<void> } {
+    const { running, write } = this.#made(thread, input, asker, options, 0);
+    const { run } = running;
+    this.#enter(running);
+    const { journal } = this.#registry.storageOf(thread.id);
+    const stored = journal.store(thread.id, write).catch((error: unknown) => {
+      this.#leave(thread.id);
+      this.#reportIdle();
+      run.abandon();
+      throw startFailure(thread.id, error);
+    });
+    return { run, stored };
+  }
+
+  /** Makes a turn, and the function that stores it. @throws AgentError turnInProgress, storageFailed */
+  #made(
+    thread: StoredThread,
+    input: readonly InputPart[],
+    asker: Listener | undefined,
+    options: TurnOptions,
+    depth: number,
+  ): { readonly running: Omit<Running, 'release'>; readonly write: () => void } {
     const { id } = thread;
     if (this.#running.has(id) || this.#held.has(id)) throw new AgentError('turnInProgress', { threadId: id });
     const { store, journal } = this.#registry.storageOf(id);
@@ -176,19 +214,21 @@ export class Turns {
       options: this.#tools.hasClientTools(id) ? { ...options, hasDynamicTools: true } : options,
     });
     const { items: _, ...turn } = run.snapshot();
-    inStore(id, () =>
-      store.transaction(() => {
-        store.putTurn(turn);
-        store.putThread({ ...thread, lastActiveAt: turn.startedAt });
-        for (const item of run.firstItems) store.putItem(id, item);
-        run.putFacts();
-        options.alsoStore?.(turnId);
-      }),
-    );
-    const subagents = new Limit(settings.subAgent.maxConcurrency);
+    const write = () => {
+      store.putTurn(turn);
+      store.touchThread(id, turn.startedAt);
+      for (const item of run.firstItems) store.putItem(id, item);
+      run.putFacts();
+      options.alsoStore?.(turnId);
+    };
+    const subagents = new Limit(this.#services.settings.subAgent.maxConcurrency);
+    return { running: { run, thread, asker, options, depth, subagents }, write };
+  }
+
+  #enter(running: Omit<Running, 'release'>): void {
+    const { thread } = running;
     const release = this.#services.workspace?.hold(this.pathOf(thread));
-    this.#running.set(id, { run, thread, asker, options, depth, subagents, release });
-    return run;
+    this.#running.set(thread.id, { ...running, release });
   }
 
   /**
@@ -371,7 +411,6 @@ export class Turns {
       spawnSubagent: (order, call, signal) => this.#subagents.spawn(this.#running.get(id), order, call, signal),
       isSubagentLost: (subagent) => this.#isSubagentLost(subagent),
       onChange: (input) => this.#publishRuntime(id, input),
-      touch: (at) => this.#registry.touch(id, at),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
     };
   }
@@ -423,9 +462,7 @@ export class Turns {
 
   #ended(turn: Turn, isStored: boolean): void {
     if (!isStored) this.#pendingWrites.add(turn);
-    const running = this.#running.get(turn.threadId);
-    this.#running.delete(turn.threadId);
-    running?.release?.();
+    const running = this.#leave(turn.threadId);
     this.#publishRuntime(turn.threadId);
     // A turn that an earlier process began may end before it waits for its sub-agents.
     for (const child of this.#running.values()) {
@@ -433,6 +470,18 @@ export class Turns {
         child.run.interrupt('user');
     }
     if (running) this.#onEnd(running.thread, turn);
+    this.#reportIdle();
+  }
+
+  /** The thread has no turn any more. */
+  #leave(threadId: string): Running | undefined {
+    const running = this.#running.get(threadId);
+    this.#running.delete(threadId);
+    running?.release?.();
+    return running;
+  }
+
+  #reportIdle(): void {
     if (this.#running.size > 0) return;
     for (const resolve of this.#whenIdle) resolve();
     this.#whenIdle.clear();
@@ -448,10 +497,12 @@ function inStore(threadId: string, work: () => void): void {
   try {
     work();
   } catch (error) {
-    if (error instanceof StorageError) throw new AgentError('storageFailed', { threadId }, error.message);
-    throw error;
+    throw startFailure(threadId, error);
   }
 }
+
+const startFailure = (threadId: string, error: unknown): unknown =>
+  error instanceof StorageError ? new AgentError('storageFailed', { threadId }, error.message) : error;
 
 const lostCodes: readonly (string | undefined)[] = ['agentInterrupted', 'resumeFailed', 'resumedTooOften'];
 

@@ -52,6 +52,7 @@ export class TurnDriver {
   /** State of the turn after a fault of the machine. */
   #faultState: TurnState | undefined;
   #hasEnded = false;
+  #isStopped = false;
 
   constructor(options: TurnActorOptions) {
     this.#options = options;
@@ -75,6 +76,7 @@ export class TurnDriver {
   async start(): Promise<void> {
     try {
       startTurnActor ??= await loadTurnMachine();
+      if (this.#isStopped) return;
       const { onEmitted } = this.#options;
       this.#actor = startTurnActor({
         ...this.#options,
@@ -92,6 +94,7 @@ export class TurnDriver {
 
   /** Stops the turn without an end: the next process continues with it. */
   stop(): void {
+    this.#isStopped = true;
     this.#actor?.stop();
   }
 

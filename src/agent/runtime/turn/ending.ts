@@ -63,6 +63,11 @@ export class TurnEnding {
     }
   }
 
+  /** Ends a turn that never began, without an event. */
+  abandon(): void {
+    this.#ended.resolve(this.#options.record.snapshot());
+  }
+
   #save(): void {
     const { driver, record } = this.#options;
     const { end } = driver.state;

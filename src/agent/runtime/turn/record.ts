@@ -181,12 +181,12 @@ export class TurnRecord implements JournalOwner {
 
   /** Completes the items and writes the end of the turn. @param onSaved called after the commit */
   saveEnd(onSaved: () => void): void {
-    const { journal, store, touch } = this.#thread;
+    const { journal, store } = this.#thread;
     const completedAt = this.#complete();
     const write = () => {
       store.putTurn(this.#row());
       if (this.#facts) store.turnActors.delete(this.threadId, this.#turnId);
-      touch(completedAt);
+      store.touchThread(this.threadId, completedAt);
     };
     journal.add(this, write, undefined, onSaved);
   }

@@ -260,6 +260,11 @@ export class TurnRun implements TurnWork, RunningTurn {
     void this.#driver.start();
   }
 
+  /** The turn could not be stored, and never begins. */
+  abandon(): void {
+    this.#ending.abandon();
+  }
+
   /** Continues the files' checkpoint of a turn that an earlier process began. Call it before any turn works. */
   resumeFiles(): void {
     this.#files.resume(this.#expectedChanges);

@@ -42,8 +42,6 @@ export interface TurnThread {
   readonly isSubagentLost: (subagent: StartedSubagent) => boolean;
   /** Called when the turn starts, waits for approval, or resumes. @param input of a start */
   readonly onChange: (input?: readonly InputPart[]) => void;
-  /** Records when the thread was last active; part of the write at the end of the turn. */
-  readonly touch: (at: string) => void;
   /** Called once, after the turn's last event. `isStored`: its end is in the store. */
   readonly onEnd: (turn: Turn, isStored: boolean) => void;
 }
