@@ -94,21 +94,72 @@ function usageOf(usage: NonNullable<ResponseState['usage']>): object {
   };
 }
 
+/** Fields of the events of an item. */
+interface EventPlace {
+  readonly item_id: string;
+  readonly output_index: number;
+}
+
 /** An item whose end was not yielded yet. */
 interface OpenItem {
   readonly item: OutputItem;
   readonly place: number;
-  /** Fields of the events of an item. */
-  readonly at: { readonly item_id: string; readonly output_index: number };
+  readonly at: EventPlace;
+  /** Absent before its first piece. */
+  frame?: PieceFrame;
   sent: number;
 }
 
-const none: readonly never[] = [];
+const pieceEvents = {
+  message: (at: EventPlace) => ({
+    type: 'response.output_text.delta',
+    ...at,
+    content_index: 0,
+    delta: '',
+    logprobs: [],
+  }),
+  reasoning: (at: EventPlace) => ({
+    type: 'response.reasoning_summary_text.delta',
+    ...at,
+    summary_index: 0,
+    delta: '',
+  }),
+  function: (at: EventPlace) => ({ type: 'response.function_call_arguments.delta', ...at, delta: '' }),
+};
+
+/** Frame of the pieces of one item around their numbers and texts: only these are serialised for each piece. */
+class PieceFrame {
+  readonly #beforeNumber: string;
+  readonly #beforeText: string;
+  readonly #end: string;
+
+  constructor(event: Event) {
+    const [before = '', end = ''] = JSON.stringify(event).split('"delta":""');
+    const head = `{"type":"${event.type}",`;
+    this.#beforeNumber = `event: ${event.type}\ndata: ${head}"sequence_number":`;
+    this.#beforeText = `,${before.slice(head.length)}"delta":`;
+    this.#end = `${end}\n\n`;
+  }
+
+  with(sequenceNumber: number, text: string): string {
+    return `${this.#beforeNumber}${sequenceNumber}${this.#beforeText}${JSON.stringify(text)}${this.#end}`;
+  }
+}
+
+/** A piece of the text of an item. */
+interface Piece {
+  readonly type?: undefined;
+  readonly frame: PieceFrame;
+  readonly text: string;
+}
 
 const isCall = ({ kind }: OutputItem): boolean => kind === 'function' || kind === 'custom';
 
-/** Events of a response in order. Yields undefined while there is no further event. */
-export function* eventsOf(state: ResponseState): Generator<Event | undefined, void> {
+/**
+ * Events of a response in order. Yields undefined while there is no further event; `next` then takes the piece of text that was added
+ * since, if the caller has it.
+ */
+function* eventsOf(state: ResponseState): Generator<Event | Piece | undefined, void, string | undefined> {
   const { head, items, steps, activities } = state;
   const open = new Map<number, OpenItem>();
 
@@ -129,31 +180,17 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
     }
   }
 
-  function* grow(opened: OpenItem, length: number): Generator<Event> {
-    const delta = opened.item.text.slice(opened.sent, opened.sent + length);
-    opened.sent += length;
-    if (delta === '') return;
-    switch (opened.item.kind) {
-      case 'message':
-        yield {
-          type: 'response.output_text.delta',
-          item_id: opened.at.item_id,
-          output_index: opened.at.output_index,
-          content_index: 0,
-          delta,
-          logprobs: none,
-        };
-        return;
-      case 'reasoning':
-        yield { type: 'response.reasoning_summary_text.delta', ...opened.at, summary_index: 0, delta };
-        return;
-      case 'function':
-        yield { type: 'response.function_call_arguments.delta', ...opened.at, delta };
-        return;
-      case 'custom':
-        // The text is known once the arguments around it are complete.
-        return;
-    }
+  /** @param latest the last piece of text that was added; undefined: unknown */
+  function pieceOf(opened: OpenItem, length: number, latest: string | undefined): Piece | undefined {
+    const { item, at, sent } = opened;
+    const end = sent + length;
+    opened.sent = end;
+    // The text of a custom call is known once the arguments around it are complete.
+    if (length === 0 || item.kind === 'custom') return undefined;
+    opened.frame ??= new PieceFrame(pieceEvents[item.kind](at));
+    // A slice of a text under way copies all of it: V8 holds it as a tree of pieces.
+    const isLatest = latest?.length === length && end === item.text.length;
+    return { frame: opened.frame, text: isLatest ? latest : item.text.slice(sent, end) };
   }
 
   function* end(opened: OpenItem): Generator<Event> {
@@ -195,8 +232,9 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
   const begun = responseBody(state, true);
   yield { type: 'response.created', response: begun };
   yield { type: 'response.in_progress', response: begun };
+  let latest: string | undefined;
   for (let step = 0; ; step += 2) {
-    while (step >= steps.length && state.status === 'in_progress') yield undefined;
+    while (step >= steps.length && state.status === 'in_progress') latest = yield undefined;
     const place = steps[step];
     if (place === undefined) break;
     const count = steps[step + 1] ?? 0;
@@ -212,7 +250,8 @@ export function* eventsOf(state: ResponseState): Generator<Event | undefined, vo
       at: { item_id: itemId(head.id, item, place), output_index: place },
     };
     if (!known) yield* begin(opened);
-    yield* grow(opened, count);
+    const piece = pieceOf(opened, count, latest);
+    if (piece) yield piece;
   }
   for (const opened of [...open.values()]) yield* end(opened);
   yield { type: endingOf(state), response: responseBody(state) };
@@ -234,14 +273,22 @@ export class ResponseFrames {
     this.#next = state.head.first;
   }
 
-  /** Frames of all current events that were not taken before. */
-  take(): string {
+  /**
+   * Frames of all current events that were not taken before.
+   *
+   * @param latest the last piece of text that was added; undefined: unknown
+   */
+  take(latest?: string): string {
     let frames = '';
     for (;;) {
-      const { value, done } = this.#events.next();
+      const { value, done } = this.#events.next(latest);
       if (done || value === undefined) return frames;
       const sequence_number = this.#next++;
       if (sequence_number <= this.#after) continue;
+      if (value.type === undefined) {
+        frames += value.frame.with(sequence_number, value.text);
+        continue;
+      }
       // Inserts the number into the text after the type, the first member: cheaper than a copy of the event.
       const { type } = value;
       const text = JSON.stringify(value);

@@ -18,8 +18,8 @@ class LiveFrames extends ResponseFrames implements Frames {
   /** A comment, which readers skip. */
   readonly heartbeat = ':\n\n';
   readonly soFar = () => this.take();
-  readonly text = () => this.take();
-  readonly reasoning = () => this.take();
+  readonly text = (text: string) => this.take(text);
+  readonly reasoning = (text: string) => this.take(text);
   readonly call = () => this.take();
   readonly activity = () => this.take();
   readonly ending = () => this.take();
