@@ -188,7 +188,7 @@ export const commands: readonly CommandSpec[] = [
     name: 'place',
     describe: [
       'Show or change the place of an agent server.',
-      'With a place, stops the agent server and starts it there. Without, prints the places of this machine, and why a place cannot run an agent server now.',
+      'With a place, checks the place, then restarts the agent server there. Without, prints the places of this machine, and why a place cannot run an agent server now.',
     ],
     argument: workspace,
     second: inPlace,

@@ -1,3 +1,4 @@
+import type { RecordAnswer } from '../client/index.ts';
 import type { EnsureInput } from '../protocol/index.ts';
 import type { CommandContext } from './command.ts';
 import { usageError } from './errors.ts';
@@ -15,4 +16,13 @@ export function placeOption({ options }: Pick<CommandContext, 'options'>, comman
     ...(typeof image === 'string' && { image }),
     ...((network === 'none' || network === 'bridge') && { network }),
   };
+}
+
+/** Whether an agent server runs in another place than the requested one. */
+export function isElsewhere({ place: current }: RecordAnswer, wanted: Place): boolean {
+  if ((current?.kind ?? 'local') !== wanted.kind) return true;
+  // An earlier Hub does not name the network.
+  const differs = (name: 'image' | 'network') =>
+    wanted[name] !== undefined && current?.[name] != null && wanted[name] !== current[name];
+  return differs('image') || differs('network');
 }

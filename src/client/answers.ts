@@ -101,6 +101,7 @@ const PlaceAnswer = v.looseObject({
   kind: open<'container'>(),
   engine: nullableText,
   image: nullableText,
+  network: nullableText,
   state: v.optional(open<'ready' | 'lost'>(), 'ready'),
 });
 

@@ -1,7 +1,7 @@
 /** Plans, finds and removes the containers of agent servers for the Hub. */
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { type LoadedConfig, loadConfig, workspaceConfigFile, workspaceKey } from '../config/index.ts';
+import { ConfigError, type LoadedConfig, loadConfig, workspaceConfigFile, workspaceKey } from '../config/index.ts';
 import { packageRoot } from '../lib/index.ts';
 import {
   ContainerPlace,
@@ -13,6 +13,7 @@ import {
   engineSocket,
   type PlacedProcess,
   PlaceError,
+  type ReachListener,
   type RelayedPort,
 } from '../places/index.ts';
 import {
@@ -90,8 +91,32 @@ const placeAt = (engine: string, { credentials }: Services) => new ContainerPlac
 
 /** Checks whether the engine can run the planned container. @throws StartError */
 export async function readyContainer(hub: Services, { container }: WorkspaceFacts): Promise<void> {
-  if (!container) return;
-  const problem = await placeAt(container.engine, hub).check({ settings: container });
+  if (container) await ready(hub, container);
+}
+
+/** Checks whether a place can run an agent server. @throws StartError */
+export async function checkPlace(hub: Services, workspace: string, request: PlaceRequest | undefined): Promise<void> {
+  const settings = settingsNow(hub, workspace, request);
+  if (settings) await ready(hub, withEngine(settings, hub));
+}
+
+/** Container settings of a workspace; null: a process of this machine, or the settings cannot be read. */
+export function settingsNow(
+  hub: Services,
+  workspace: string,
+  request: PlaceRequest | undefined,
+): ContainerSettings | null {
+  try {
+    return containerSettings(loadConfig({ home: hub.home, workspace, env: hub.environment }), request, workspace);
+  } catch (error) {
+    // The start reports it.
+    if (error instanceof ConfigError) return null;
+    throw error;
+  }
+}
+
+async function ready(hub: Services, settings: ContainerSettings): Promise<void> {
+  const problem = await placeAt(settings.engine, hub).check({ settings, home: hub.home });
   if (problem) throw new StartError(problem.kind, problem.message, problem.kind === 'placeUnavailable');
 }
 
@@ -110,6 +135,7 @@ export const plannedContainer = (
 ): StoredContainer => ({
   ...containerHandle(settings.engine, marker),
   image: settings.image,
+  network: settings.network,
   pid: null,
   ports: Object.fromEntries(
     Object.entries(services).flatMap(([name, service]) => (service ? [[name, service.port] as const] : [])),
@@ -121,17 +147,38 @@ export function containerOf(
   hub: Services,
   { stored }: WorkspaceFacts,
   lock: AppServerLock,
-  settingsNow: () => ContainerSettings | null,
 ): StoredContainer | undefined {
-  const { server } = stored;
+  const { server, canonicalWorkspacePath, place } = stored;
   if (server?.marker === lock.incarnation && server.container) return server.container;
   // After a loss of the workspace list, the name of the container identifies its start.
   if (lock.identity.pidNamespace === ownIdentity().pidNamespace || lock.incarnation === null) return undefined;
-  const settings = settingsNow();
+  const settings = settingsNow(hub, canonicalWorkspacePath, place);
   if (!settings) return undefined;
-  const ports = Object.entries(lock.endpoints).map(([name, url]) => [name, Number(new URL(url).port)] as const);
-  const { engine, image } = withEngine(settings, hub);
-  return { ...containerHandle(engine, lock.incarnation), image, pid: null, ports: Object.fromEntries(ports) };
+  const ports = Object.entries(lock.endpoints).map(([name, url]) => [name, Number(URL.parse(url)?.port)] as const);
+  const { engine, image, network } = withEngine(settings, hub);
+  return {
+    ...containerHandle(engine, lock.incarnation),
+    image,
+    network,
+    pid: null,
+    ports: Object.fromEntries(ports.filter(([, port]) => port > 0)),
+  };
+}
+
+/**
+ * Published addresses of a container, limited to the ports that the Hub listens on. Its commands can write any address, and the Hub
+ * would send requests to it, past the network of the container.
+ *
+ * @returns null without an address of the agent server
+ */
+export function boundLock({ ports }: StoredContainer, lock: AppServerLock): AppServerLock | null {
+  const isBound = ([name, url]: readonly [string, string]) => {
+    const parsed = URL.parse(url);
+    return parsed?.hostname === '127.0.0.1' && parsed.port !== '' && Number(parsed.port) === ports[name];
+  };
+  const bound = Object.fromEntries(Object.entries(lock.endpoints).filter(isBound));
+  const { appServerWebSocket } = bound;
+  return appServerWebSocket === undefined ? null : { ...lock, endpoints: { ...bound, appServerWebSocket } };
 }
 
 /** Only this user may connect to services without a key: behind a relay, every client would look like this user. */
@@ -171,6 +218,7 @@ export function startContainer(
     container,
     marker,
   }: { readonly settings: ContainerSettings; readonly container: StoredContainer; readonly marker: string },
+  onReach: ReachListener,
 ): Promise<PlacedProcess> {
   const workspacePath = facts.stored.canonicalWorkspacePath;
   const root = packageRoot();
@@ -186,7 +234,7 @@ export function startContainer(
     stdin: `${facts.launchDocument ?? ''}\n`,
     ports: relayed(container.ports),
   };
-  return placeAt(container.engine, hub).start(request);
+  return placeAt(container.engine, hub).start(request, onReach);
 }
 
 /** Parts of the package that an agent server reads. */
@@ -236,7 +284,7 @@ async function containerStatus(hub: Services, loaded: PlaceConfig): Promise<Part
     const found = withEngine(settings, hub);
     const [facts, problem] = await Promise.all([
       new EngineApi(found.engine).facts().catch(() => null),
-      placeAt(found.engine, hub).check({ settings: found }),
+      placeAt(found.engine, hub).check({ settings: found, home: hub.home }),
     ]);
     const version = facts && `${facts.name} ${facts.version}${facts.isRootless ? ', rootless' : ''}`;
     return { engine: found.engine, image: found.image, version, problem: problem?.message ?? null };

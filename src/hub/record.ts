@@ -179,6 +179,7 @@ export function recordOf(
       serviceNotes: Object.values(facts.services).flatMap(({ state, reason }) =>
         state === 'running' ? (reason ?? []) : [],
       ),
+      lostEngine: isPlaceLost(context) ? (stored.server?.container?.engine ?? null) : null,
     },
     stored,
     settings,
@@ -217,12 +218,16 @@ export function recordOf(
   };
 }
 
+/** Only a process that is there, or is being started, has a place that can be lost. */
+const isPlaceLost = ({ isPlaceLost, hasProcess }: AgentServerContext): boolean => isPlaceLost && hasProcess;
+
 /** Field `place` of the record; absent for a process of this machine. */
 function placeIn({ context }: AgentServerSnapshot, { stored }: WorkspaceFacts): Pick<AppServerRecord, 'place'> {
   const container = stored.server?.container;
   if (!container) return {};
-  const { engine, image } = container;
-  return { place: { kind: 'container', engine, image, state: context.isPlaceLost ? 'lost' : 'ready' } };
+  const { engine, image, network } = container;
+  const state = isPlaceLost(context) ? 'lost' : 'ready';
+  return { place: { kind: 'container', engine, image, ...(network && { network }), state } };
 }
 
 /** Report on a workspace that is down; null while its server runs, starts or ends. */
@@ -241,13 +246,15 @@ interface Present {
   readonly incarnation: string | null;
   /** Why services listen elsewhere than asked for. */
   readonly serviceNotes: readonly string[];
+  /** Socket of the container engine that does not answer; absent or null: each engine in use answers. */
+  readonly lostEngine?: string | null;
   /** Why the workspace cannot be used now; absent: as stored. */
   readonly rest?: StoredWorkspace['rest'];
 }
 
 /** Health, problems and last turn of a record. */
 export function conditionOf(
-  { state, lastError, isOurs, incarnation, serviceNotes, rest }: Present,
+  { state, lastError, isOurs, incarnation, serviceNotes, lostEngine = null, rest }: Present,
   stored: StoredWorkspace | null,
   settings: WorkspaceSettings,
 ) {
@@ -270,6 +277,7 @@ export function conditionOf(
       restrictedSettings: settings.restrictedSettings,
       lostHistory: settings.lostHistory,
       serviceNotes,
+      lostEngine,
     }),
     lastTurn: report?.lastTurn ?? null,
     failuresInARow: report?.failuresInARow ?? 0,

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import {
   type AgentServerSnapshot,
   type FailureKind,
@@ -21,9 +22,10 @@ import {
 } from '../../machines/index.ts';
 import type { AppServerRecord, PlaceRequest, PlaceStatus } from '../protocol/index.ts';
 import { monotonicMs, probeLock, workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
-import { endContainers, placeStatuses } from './container.ts';
+import { checkPlace, endContainers, placeStatuses } from './container.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
+import { StartError } from './failure.ts';
 import { inspectUnmanaged, restingRecord } from './inspect-unmanaged.ts';
 import { endWaitingCommands } from './leftovers.ts';
 import { goneWorkspace, isGone } from './moved-workspace.ts';
@@ -232,21 +234,29 @@ export class Registry {
     const path = this.#resolveLive(request.workspacePath);
     if (!request.startIfMissing) return this.#inspectPath(path);
     const workspace = this.#open(path);
-    if (request.place) workspace.facts.stored.place = request.place;
+    const start = () => this.#start(workspace, path.requested, sidecar);
+    const { place } = request;
+    if (!place || isDeepStrictEqual(workspace.facts.stored.place, place)) return start();
+    return this.#choosePlace(workspace, path.requested, place).then(start);
+  }
+
+  #start(workspace: Workspace, requested: string, sidecar: SidecarRequest): Workspace | Promise<Workspace> {
     const before = workspace.snapshot();
     if (sidecar === undefined && isServing(before)) return workspace;
     workspace.send({ type: 'ENSURE', ...this.#choice(workspace, sidecar) });
     const shares = sidecar === undefined && isStarting(before);
-    return isServing(workspace.snapshot()) ? workspace : this.#reachServing(workspace, path.requested, shares);
+    return isServing(workspace.snapshot()) ? workspace : this.#reachServing(workspace, requested, shares);
   }
 
-  async restart(path: unknown, apiProxy: unknown): Promise<AppServerRecord> {
+  /** `POST /v1/appservers/restart`. Checks the place first, so that a server that runs is not stopped for one that cannot start. */
+  async restart(path: unknown, apiProxy: unknown, place?: PlaceRequest): Promise<AppServerRecord> {
     const sidecar = parseSidecarRequest(apiProxy);
     const { requested, canonical } = this.#resolveLive(path);
     const workspace = this.#open({ requested, canonical });
     const before = workspace.snapshot();
     refuseExternal(workspace, requested);
     if (isServing(before)) refuseUnusable(workspace, requested);
+    if (isServing(before) || place) await this.#choosePlace(workspace, requested, place);
     workspace.send({ type: 'RESTART', ...this.#choice(workspace, sidecar) });
     await this.#reachServing(workspace, requested);
     // The running adoption may have found an external server, which a restart does not touch.
@@ -297,6 +307,25 @@ export class Registry {
   /** Stops watching; all processes continue. The workspaces stay known for a queued write of the state. */
   releaseAll(): void {
     for (const workspace of this.workspaces.values()) workspace.release();
+  }
+
+  /**
+   * Checks the place of the next start and saves it, so that no kill loses it.
+   *
+   * @param place absent: as chosen before
+   * @throws HttpError `placeUnavailable`, `imageMissing`, `placeRefused`
+   */
+  async #choosePlace({ path, facts: { stored } }: Workspace, requested: string, place = stored.place): Promise<void> {
+    try {
+      await checkPlace(this.#hub, path, place);
+    } catch (error) {
+      if (!(error instanceof StartError)) throw error;
+      const message = `${error.message} The agent server was not changed.`;
+      throw hubError(errorCodes[error.failure.kind], message, { workspacePath: requested, error: error.message });
+    }
+    if (place) stored.place = place;
+    // The start that follows saves again, and fails if that fails.
+    await this.#hub.save().catch(() => undefined);
   }
 
   #open({ requested, canonical }: WorkspacePath): Workspace {

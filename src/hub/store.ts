@@ -19,6 +19,8 @@ const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(Proces
 const StoredContainer = v.object({
   ...ContainerHandle.entries,
   image: v.string(),
+  /** Absent in files of earlier Hubs. */
+  network: v.optional(v.picklist(['none', 'bridge'])),
   /** Id of its first process on this machine; null before the start. */
   pid: v.nullable(v.number()),
   /** Ports of its services, on which the Hub listens. */

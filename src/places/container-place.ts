@@ -5,9 +5,16 @@ import type { ContainerHandle, Handle } from '../protocol/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { type Liveness, logFiles, logKeeper } from '../supervise/index.ts';
 import { containerProcess } from './container-process.ts';
-import { type ContainerRequest, containerSpec, labels, MountRefusal } from './container-spec.ts';
-import { type ContainerDetails, EngineApi, EngineRefusal, EngineUnreachableError } from './engine-api.ts';
-import { type Place, type PlacedProcess, PlaceError, type PlaceProblem } from './place.ts';
+import { type ContainerRequest, checkedMount, containerSpec, labels, MountRefusal } from './container-spec.ts';
+import {
+  type ContainerDetails,
+  type ContainerLabels,
+  EngineApi,
+  EngineRefusal,
+  EngineUnreachableError,
+} from './engine-api.ts';
+import { watchReach } from './engine-reach.ts';
+import { type Place, type PlacedProcess, PlaceError, type PlaceProblem, type ReachListener } from './place.ts';
 import { openRelayPorts, type Relay, type RelayedPort, relayDirectory } from './relay.ts';
 
 /** Start of an agent server in a container. */
@@ -45,15 +52,19 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
   readonly #homeLabel: string;
   readonly #removalMs: number;
 
-  /** @param homeLabel identifies the home of this Hub; only this Hub can compute it */
-  constructor(engineSocket: string, homeLabel: string, longestRemovalMs: number = removalMs) {
-    this.#engine = new EngineApi(engineSocket);
+  /**
+   * @param engine its socket, or a client of it
+   * @param homeLabel identifies the home of this Hub; only this Hub can compute it
+   */
+  constructor(engine: string | EngineApi, homeLabel: string, longestRemovalMs: number = removalMs) {
+    this.#engine = typeof engine === 'string' ? new EngineApi(engine) : engine;
     this.#homeLabel = homeLabel;
     this.#removalMs = longestRemovalMs;
   }
 
-  async check({ settings }: Pick<ContainerStart, 'settings'>): Promise<PlaceProblem | null> {
+  async check({ settings, home }: Pick<ContainerStart, 'settings' | 'home'>): Promise<PlaceProblem | null> {
     try {
+      for (const mount of settings.mounts) checkedMount(mount, home);
       const { isRootless } = await this.#engine.facts();
       if (process.getuid?.() === 0 && !isRootless && !settings.allowRoot) return rootRefused;
       if (settings.image === '') return noImage;
@@ -64,10 +75,12 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
   }
 
   /** @throws PlaceError */
-  async start(request: ContainerStart): Promise<PlacedProcess> {
+  async start(request: ContainerStart, onReach: ReachListener = () => {}): Promise<PlacedProcess> {
     const { marker, home, workspacePath, workspaceKey, logDirectory } = request;
     const name = containerName(marker);
     let relay: Relay | undefined;
+    const reach = watchReach(this.#engine);
+    reach.listen(onReach);
     try {
       const { isRootless } = await this.#engine.facts();
       for (const file of Object.values(logFiles(logDirectory))) closeSync(openToAppend(file));
@@ -77,6 +90,7 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
       await this.#engine.start(name);
       await this.#engine.write(name, request.stdin);
       const found = await this.#engine.inspect(name);
+      reach.report(false);
       const handle = containerHandle(this.#engine.socket, marker);
       return this.#follow({ ...request, handle, pid: found?.State.Pid ?? 0 }, relay);
     } catch (error) {
@@ -84,6 +98,8 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
       // Removes the container of a failed start. If the engine is unreachable, the next start removes it.
       await this.#engine.remove(name).catch(() => undefined);
       throw new PlaceError(problemOf(error), error);
+    } finally {
+      reach.end();
     }
   }
 
@@ -110,7 +126,7 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
     };
     try {
       const found = await this.#engine.list(wanted);
-      const ours = found.filter(({ Labels }) => Labels?.[labels.home] === this.#homeLabel);
+      const ours = found.filter(({ Labels, Names }) => Names.some((name) => this.#isOurs(name, Labels)));
       for (const { Id } of ours) await this.#remove(Id);
       return ours.length;
     } catch (error) {
@@ -133,12 +149,17 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
     return 'unknown';
   }
 
+  /** Proves ownership. The name counts, too: an image that was made from a container of ours passes its labels on. */
+  #isOurs(name: string, own: ContainerLabels): boolean {
+    return (
+      own?.[labels.home] === this.#homeLabel && name.replace(/^\//, '') === containerName(own[labels.incarnation] ?? '')
+    );
+  }
+
   #follow({ handle, pid, marker, workspaceKey, logDirectory }: ContainerSearch, relay: Relay): PlacedProcess {
     const forget = logKeeper.add(Object.values(logFiles(logDirectory)), defaults.supervise.logBytes);
-    const isOurs = ({ Config: { Labels: own } }: ContainerDetails) =>
-      own?.[labels.home] === this.#homeLabel &&
-      own[labels.workspace] === workspaceKey &&
-      own[labels.incarnation] === marker;
+    const isOurs = ({ Name, Config: { Labels: own } }: ContainerDetails) =>
+      this.#isOurs(Name, own) && own?.[labels.workspace] === workspaceKey && own[labels.incarnation] === marker;
     return containerProcess({ engine: this.#engine, handle, pid: Math.max(pid, 1), relay, forget, isOurs });
   }
 }

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { ContainerHandle } from '../protocol/index.ts';
 import type { ProcessExit } from '../supervise/index.ts';
 import { type ContainerDetails, type EngineApi, EngineRefusal, EngineUnreachableError } from './engine-api.ts';
+import { watchReach } from './engine-reach.ts';
 import type { PlacedProcess } from './place.ts';
 import type { Relay } from './relay.ts';
 
@@ -13,7 +14,6 @@ const signalOf = (number: number): string | null =>
   Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? null;
 
 const retryMs = 500;
-const pingMs = 10_000;
 
 export interface ContainerProcessOptions {
   readonly engine: EngineApi;
@@ -40,29 +40,20 @@ export function containerProcess({
 }: ContainerProcessOptions): PlacedProcess {
   const { id } = handle;
   const following = new AbortController();
-  const listeners: ((isLost: boolean) => void)[] = [];
-  let isLost = false;
-  let wasLost = false;
+  const reach = watchReach(engine);
   let isAsked = false;
-
-  function report(lost: boolean): void {
-    wasLost ||= lost;
-    if (lost === isLost || following.signal.aborted) return;
-    isLost = lost;
-    for (const listener of listeners) listener(lost);
-  }
 
   /** Repeats the work until the engine does it. Neither a refusal nor an invalid answer shows the state of the container. */
   async function persist<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         const result = await work();
-        report(false);
+        reach.report(false);
         return result;
       } catch (error) {
         const isUnreachable = error instanceof EngineUnreachableError;
         if (following.signal.aborted || !(isUnreachable || error instanceof EngineRefusal)) throw error;
-        if (isUnreachable) report(true);
+        if (isUnreachable) reach.report(true);
         await pause(retryMs, undefined, { signal: following.signal, ref: false });
       }
     }
@@ -84,7 +75,7 @@ export function containerProcess({
       if (waits > 0) await pause(retryMs, undefined, { signal: following.signal, ref: false });
       await engine.ended(id, following.signal).catch((error: unknown) => {
         following.signal.throwIfAborted();
-        if (error instanceof EngineUnreachableError) report(true);
+        if (error instanceof EngineUnreachableError) reach.report(true);
       });
     }
   }
@@ -93,11 +84,10 @@ export function containerProcess({
   async function codeOf(code: number): Promise<number | null> {
     if (isAsked || code !== 0) return code;
     await pause(retryMs, undefined, { ref: false });
-    report(!(await engine.answers()));
-    return wasLost ? null : code;
+    reach.report(!(await engine.answers()));
+    return reach.wasLost ? null : code;
   }
 
-  const ping = setInterval(() => void engine.answers().then((answers) => report(!answers)), pingMs).unref();
   const exited = new Promise<ProcessExit>((resolve) => {
     end().then(
       (code) => {
@@ -118,7 +108,7 @@ export function containerProcess({
   }
 
   function release(): void {
-    clearInterval(ping);
+    reach.end();
     following.abort();
     relay.close();
     forget();
@@ -153,6 +143,6 @@ export function containerProcess({
     },
     poll() {},
     detach: release,
-    onReach: (listener) => void listeners.push(listener),
+    onReach: reach.listen,
   };
 }

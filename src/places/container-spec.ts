@@ -162,6 +162,23 @@ function prepareSkeleton({ home, skeleton, workspacePath }: ContainerRequest): v
   mkdirSync(join(skeleton, inner), { recursive: true, mode: 0o700 });
 }
 
+/** Mounts of a container. Podman 4.3 cuts a path with a comma in `Mounts`, and every engine cuts one with a colon in `Binds`. */
+function mountsOf(binds: readonly Bind[]) {
+  const isBind = ({ path, source = path }: Bind) =>
+    `${source}${path}`.includes(',') && !`${source}${path}`.includes(':');
+  return {
+    Binds: binds
+      .filter(isBind)
+      .map(({ path, source = path, isReadOnly }) => `${source}:${path}:${isReadOnly ? 'ro' : 'rw'},rprivate`),
+    Mounts: binds
+      .filter((bind) => !isBind(bind))
+      .map(({ path, source = path, isReadOnly = false }) => ({
+        ...{ Type: 'bind', Source: source, Target: path, ReadOnly: isReadOnly },
+        BindOptions: { Propagation: 'rprivate' },
+      })),
+  };
+}
+
 /**
  * Request body that creates a container. The workspace has the same path inside; the home contains only the state of this workspace.
  * The body contains no secret, because the launch document is sent on standard input.
@@ -204,10 +221,7 @@ export function containerSpec(request: ContainerRequest): Readonly<Record<string
     Tty: false,
     StopSignal: 'SIGTERM',
     HostConfig: {
-      Mounts: binds.map(({ path, source = path, isReadOnly = false }) => ({
-        ...{ Type: 'bind', Source: source, Target: path, ReadOnly: isReadOnly },
-        BindOptions: { Propagation: 'rprivate' },
-      })),
+      ...mountsOf(binds),
       NetworkMode: settings.network,
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],

@@ -21,19 +21,24 @@ export class EngineRefusal extends Error {
 
 const version = '/v1.41';
 const askMs = 10_000;
-const workMs = 25_000;
+/** An answer to work takes this much longer than another answer. */
+const workFactor = 2.5;
 const answerBytes = 8_388_608;
 
 const Problem = v.object({ message: v.string() });
 const Created = v.object({ Id: v.string() });
 const Ended = v.object({ StatusCode: v.number() });
+const Labels = v.nullish(v.record(v.string(), v.string()));
+export type ContainerLabels = v.InferOutput<typeof Labels>;
 const Details = v.object({
   Id: v.string(),
-  Config: v.object({ Labels: v.nullish(v.record(v.string(), v.string())) }),
+  /** Docker writes a slash before it. */
+  Name: v.string(),
+  Config: v.object({ Labels }),
   State: v.object({ Status: v.string(), Running: v.boolean(), Pid: v.number(), ExitCode: v.number() }),
 });
 export type ContainerDetails = v.InferOutput<typeof Details>;
-const Listed = v.array(v.object({ Id: v.string(), Labels: v.nullish(v.record(v.string(), v.string())) }));
+const Listed = v.array(v.object({ Id: v.string(), Names: v.array(v.string()), Labels }));
 const Info = v.object({
   ServerVersion: v.optional(v.string(), ''),
   SecurityOptions: v.nullish(v.array(v.string())),
@@ -63,9 +68,14 @@ interface Asked {
 /** Client of the Engine API of Docker and Podman, on its unix socket. Each request throws `EngineUnreachableError` or `EngineRefusal`. */
 export class EngineApi {
   readonly socket: string;
+  readonly #answerMs: number;
+  readonly #workMs: number;
 
-  constructor(socket: string) {
+  /** @param answerMs time limit of an answer and of the end of standard input */
+  constructor(socket: string, answerMs = askMs) {
     this.socket = socket;
+    this.#answerMs = answerMs;
+    this.#workMs = answerMs * workFactor;
   }
 
   async facts(): Promise<EngineFacts> {
@@ -95,18 +105,30 @@ export class EngineApi {
   /** @returns id of the container */
   async create(name: string, spec: object): Promise<string> {
     const path = `/containers/create?name=${encodeURIComponent(name)}`;
-    return (await this.#ask(Created, 'POST', path, { body: spec, timeoutMs: workMs })).Id;
+    return (await this.#ask(Created, 'POST', path, { body: spec, timeoutMs: this.#workMs })).Id;
   }
 
   async start(id: string): Promise<void> {
-    await this.#send('POST', `${at(id)}/start`, { timeoutMs: workMs });
+    await this.#send('POST', `${at(id)}/start`, { timeoutMs: this.#workMs });
   }
 
   /** Writes to standard input of a running container, then closes it. */
   async write(id: string, text: string): Promise<void> {
     const socket = await this.#attach(id);
     await new Promise<void>((resolve, reject) => {
-      socket.once('error', reject).end(text, () => resolve());
+      const fail = (error: unknown) => reject(this.#unreachable(error));
+      const timer = setTimeout(
+        () => socket.destroy(new Error(`no input was read within ${this.#answerMs} ms`)),
+        this.#answerMs,
+      );
+      socket.once('error', fail).once('close', () => {
+        clearTimeout(timer);
+        fail(new Error('it closed the connection to standard input'));
+      });
+      socket.end(text, () => {
+        clearTimeout(timer);
+        resolve();
+      });
     });
     // The engine reads to the end of the text, then closes the connection.
     socket
@@ -136,7 +158,7 @@ export class EngineApi {
 
   /** Ends and removes a container; ignores a container that is missing or already being removed. */
   async remove(id: string): Promise<void> {
-    await this.#send('DELETE', `${at(id)}?force=1&v=1`, { timeoutMs: workMs }).catch((error: unknown) => {
+    await this.#send('DELETE', `${at(id)}?force=1&v=1`, { timeoutMs: this.#workMs }).catch((error: unknown) => {
       if (!(error instanceof EngineRefusal && [404, 409].includes(error.status))) throw error;
     });
   }
@@ -174,7 +196,7 @@ export class EngineApi {
   }
 
   /** Text of a successful answer. */
-  #send(method: string, path: string, { body, timeoutMs = askMs, signal }: Asked = {}): Promise<string> {
+  #send(method: string, path: string, { body, timeoutMs = this.#answerMs, signal }: Asked = {}): Promise<string> {
     const content = body === undefined ? undefined : JSON.stringify(body);
     const headers =
       content === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(content) };
@@ -205,7 +227,7 @@ export class EngineApi {
     });
     return new Promise((resolve, reject) => {
       const sent = httpRequest(options);
-      const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${askMs} ms`)), askMs);
+      const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${this.#answerMs} ms`)), this.#answerMs);
       sent.on('error', (error) => reject(this.#unreachable(error))).on('close', () => clearTimeout(timer));
       sent.on('upgrade', (_answer, socket: Socket) => {
         clearTimeout(timer);

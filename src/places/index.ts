@@ -15,7 +15,7 @@ export { devcontainerImage } from './devcontainer.ts';
 export { EngineApi, type EngineFacts } from './engine-api.ts';
 export { engineSocket } from './engine-socket.ts';
 export { LocalPlace } from './local-place.ts';
-export { type Place, type PlacedProcess, PlaceError, type PlaceProblem } from './place.ts';
+export { type Place, type PlacedProcess, PlaceError, type PlaceProblem, type ReachListener } from './place.ts';
 export {
   joinSockets,
   openRelayPorts,

@@ -1,6 +1,9 @@
 import type { Handle } from '../protocol/index.ts';
 import type { Liveness, ProcessExit, SignalResult, SweepReport } from '../supervise/index.ts';
 
+/** Called when a place stops answering, and when it answers again. */
+export type ReachListener = (isLost: boolean) => void;
+
 /** Process of a workspace in any place: the part of `ManagedProcess` that the driver of a statechart uses. */
 export interface PlacedProcess {
   readonly handle: Handle;
@@ -17,7 +20,7 @@ export interface PlacedProcess {
   /** Stops watching; the process continues. */
   detach(): void;
   /** Calls the listener when the place stops answering and when it answers again. A local process has no such place. */
-  readonly onReach?: (listener: (isLost: boolean) => void) => void;
+  readonly onReach?: (listener: ReachListener) => void;
 }
 
 /** Reason why a place cannot run a process now. */
@@ -49,7 +52,8 @@ export interface Place<S, F> {
   readonly kind: 'local' | 'container';
   /** Checks whether the place can run the process; null: no problem. */
   check(request: S): Promise<PlaceProblem | null>;
-  start(request: S): Promise<PlacedProcess>;
+  /** @param onReach called until the result is there; afterwards the process has its own listeners */
+  start(request: S, onReach?: ReachListener): Promise<PlacedProcess>;
   /** Takes over a process that an earlier Hub started. */
   find(request: F): Promise<PlacedProcess>;
   isAlive(handle: Handle): Liveness;

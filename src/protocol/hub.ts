@@ -110,6 +110,7 @@ export const PlaceInUse = v.object({
   kind: v.pipe(v.picklist(['container']), v.description('Name of the place.')),
   engine: text('Unix socket of its engine.'),
   image: text('Image of its container.'),
+  network: v.optional(v.pipe(v.picklist(['none', 'bridge']), v.description('Network of its container.'))),
   state: v.pipe(
     v.picklist(['ready', 'lost']),
     v.description('lost: the engine does not answer, and the agent server is not restarted.'),
@@ -241,6 +242,7 @@ export const StopRequest = v.object({
 export const RestartRequest = v.object({
   workspacePath: v.optional(v.unknown()),
   apiProxy: v.optional(v.unknown()),
+  place: v.optional(PlaceRequest),
 });
 
 /** Body of a client's `ensure` (the documented shape, used by the SDK and OpenAPI). */
@@ -267,6 +269,10 @@ export const StopInput = v.object({
 export const RestartInput = v.object({
   workspacePath: text('Path of the workspace; absolute.'),
   apiProxy: v.optional(ApiProxyRequest),
+  place: v.pipe(
+    v.optional(PlaceRequest),
+    v.description('Place of this and later starts. It is checked first: a refusal does not stop a running server.'),
+  ),
 });
 export type RestartInput = v.InferInput<typeof RestartInput>;
 

@@ -120,6 +120,8 @@ export interface ProblemFacts {
   readonly lostHistory: Problem | null;
   /** Why services listen elsewhere than asked for, one sentence each. */
   readonly serviceNotes: readonly string[];
+  /** Socket of the container engine that does not answer; absent or null: each engine in use answers. */
+  readonly lostEngine?: string | null;
 }
 
 /** Lists the problems of a workspace, the most urgent first; a changed configuration is a note after them. */
@@ -127,6 +129,7 @@ export function problemsOf(facts: ProblemFacts): Problem[] {
   const isOwnedByOther = facts.rest?.kind === 'workspaceLocked';
   const isUp = (facts.state === 'running' || facts.state === 'unhealthy') && !isOwnedByOther;
   return [
+    ...lostPlaceProblems(facts),
     ...(isUp ? [] : restProblems(facts)),
     ...(facts.state === 'unhealthy' && isUp ? [silent(facts)] : []),
     ...(isUp ? turnProblems(facts) : []),
@@ -160,6 +163,12 @@ function restProblems({ rest, state, lastError, workspace, configProblem }: Prob
   const next = restRemedies[rest.kind]?.(workspace, rest.message);
   if (next !== undefined) return [{ code, what, where: null, next }];
   return [{ code, what, where: null, ...remedied({ act: 'start' }, workspace) }];
+}
+
+function lostPlaceProblems({ lostEngine = null, workspace }: ProblemFacts): Problem[] {
+  if (lostEngine === null) return [];
+  const what = 'The container engine does not answer. Nothing is started, ended or restarted until it does.';
+  return [{ code: 'placeLost', what, where: lostEngine, next: `oratorio place ${workspace}` }];
 }
 
 const silent = ({ lastError, workspace }: ProblemFacts): Problem => ({

@@ -1,6 +1,7 @@
 /** Files that the commands of a container can write, read by the Hub: they end no process of this machine, and hide no container. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { endRecordedProcesses } from '../../src/hub/leftovers.ts';
@@ -35,54 +36,79 @@ t.test('regression: a record of processes from a container ends no process of th
   t.notOk(existsSync(records), 'a later start beside the Hub does not read it');
 });
 
-t.test('regression: a container that names another start in its address is ended, not lost', async (t) => {
+/** Engine with at most one container, which ends when it is removed. */
+async function engineWithOne(t: Test) {
   const engine = await fakeEngine(t);
-  let labels: Record<string, string> = {};
-  let isThere = false;
-  let release = () => {};
+  const state = { name: '', labels: {} as Record<string, string>, onRemoved: () => {} };
   engine.answer = async (request, response, incoming) => {
     const body = await text(incoming);
+    const { name } = state;
     if (request.startsWith('DELETE')) {
-      isThere = false;
-      release();
+      state.name = '';
+      state.onRemoved();
     }
     if (request === 'POST /containers/create') {
-      labels = JSON.parse(body).Labels;
-      isThere = true;
+      state.name = new URL(incoming.url ?? '', 'http://engine').searchParams.get('name') ?? '';
+      state.labels = JSON.parse(body).Labels;
       response.writeHead(201).end('{"Id":"x"}');
     } else if (request === 'GET /containers/json')
-      response.end(JSON.stringify(isThere ? [{ Id: 'x', Labels: labels }] : []));
+      response.end(JSON.stringify(name === '' ? [] : [{ Id: 'x', Names: [`/${name}`], Labels: state.labels }]));
     else if (/^GET \/containers\/.*\/json$/.test(request)) {
-      if (isThere) response.end(details(labels, true));
-      else response.writeHead(404).end();
+      if (name === '') response.writeHead(404).end();
+      else response.end(details(state.labels, true, 0, name));
     } else if (!request.endsWith('/wait')) response.end('{}');
   };
-  const home = temporaryDirectory(t, 'oratorio-home-');
-  const Container = { Engine: engine.socket, Image: 'i', AllowRoot: true };
-  writeFileSync(`${home}/config.json`, JSON.stringify({ Place: { Container } }), { mode: 0o600 });
-  const workspacePath = makeWorkspace(t);
-  const first = await startTestHub(t, { home });
-  first.call('POST', '/v1/appservers/ensure', { workspacePath, place: { kind: 'container' } }).catch(() => undefined);
-  await eventually(() => engine.input.endsWith('\n') || undefined, 'the container has its launch document');
-  await first.kill('SIGKILL');
+  return { engine, state };
+}
 
-  const { child, identity } = innocent(t);
-  const files = workspaceFiles(home, workspacePath);
-  const lock = acquireLock(files.mutexPath);
-  if (lock === 'held') throw new Error('the lock is free');
-  release = () => lock.release();
-  const { adoptionProof } = JSON.parse(engine.input);
-  const forged = {
-    ...{ version: 1, pid: child.pid, identity, workspacePath, managedByHub: true, adoptionProof },
-    ...{ incarnation: 'another', startedAt: new Date().toISOString(), serverVersion: '1' },
-    endpoints: { appServerWebSocket: 'ws://127.0.0.1:9/?token=x' },
-  };
-  writeFileSync(files.serverPath, JSON.stringify(forged), { mode: 0o600 });
-  engine.requests.length = 0;
-  await startTestHub(t, { home });
-  await eventually(
-    () => engine.requests.includes('DELETE /containers/x') || undefined,
-    () => `the container is removed: ${engine.requests.join(', ')}`,
+const forgeries = [
+  { about: 'names another start', forged: { incarnation: 'another' } },
+  { about: 'does not prove its start', forged: { adoptionProof: null } },
+  { about: 'publishes the address of another program', forged: {} },
+  { about: 'publishes a text that is not an address', forged: { endpoints: { appServerWebSocket: 'nowhere' } } },
+];
+for (const { about, forged } of forgeries) {
+  t.test(
+    `regression: a container that ${about} is ended, not lost, and the Hub connects to nothing else`,
+    async (t) => {
+      const { engine, state } = await engineWithOne(t);
+      const home = temporaryDirectory(t, 'oratorio-home-');
+      const Container = { Engine: engine.socket, Image: 'i', AllowRoot: true };
+      writeFileSync(`${home}/config.json`, JSON.stringify({ Place: { Container } }), { mode: 0o600 });
+      const workspacePath = makeWorkspace(t);
+      const first = await startTestHub(t, { home });
+      first
+        .call('POST', '/v1/appservers/ensure', { workspacePath, place: { kind: 'container' } })
+        .catch(() => undefined);
+      await eventually(() => engine.input.endsWith('\n') || undefined, 'the container has its launch document');
+      await first.kill('SIGKILL');
+
+      const { child, identity } = innocent(t);
+      const outside = createServer();
+      const visits: unknown[] = [];
+      outside.on('connection', (socket) => visits.push(socket.destroy()));
+      await new Promise<void>((resolve) => outside.listen(0, '127.0.0.1', resolve));
+      t.teardown(() => outside.close());
+      const files = workspaceFiles(home, workspacePath);
+      const lock = acquireLock(files.mutexPath);
+      if (lock === 'held') throw new Error('the lock is free');
+      state.onRemoved = () => lock.release();
+      const { adoptionProof, incarnation } = JSON.parse(engine.input);
+      const address = {
+        ...{ version: 1, pid: child.pid, identity, workspacePath, managedByHub: true, adoptionProof, incarnation },
+        ...{ startedAt: new Date().toISOString(), serverVersion: '1' },
+        endpoints: { appServerWebSocket: `ws://127.0.0.1:${(outside.address() as AddressInfo).port}/?token=x` },
+        ...forged,
+      };
+      writeFileSync(files.serverPath, JSON.stringify(address), { mode: 0o600 });
+      engine.requests.length = 0;
+      await startTestHub(t, { home });
+      await eventually(
+        () => engine.requests.includes('DELETE /containers/x') || undefined,
+        () => `the container is removed: ${engine.requests.join(', ')}`,
+      );
+      t.ok(isAlive(child));
+      t.same(visits, []);
+    },
   );
-  t.ok(isAlive(child));
-});
+}

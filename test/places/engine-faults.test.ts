@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createActor } from 'xstate';
 import { processActor } from '../../src/hub/actors/process-actor.ts';
-import { ContainerPlace, type PlacedProcess } from '../../src/places/index.ts';
+import { watchReach } from '../../src/places/engine-reach.ts';
+import { ContainerPlace, EngineApi, type PlacedProcess } from '../../src/places/index.ts';
 import { eventually, temporaryDirectory } from '../hub/harness.ts';
 import { details, type FakeEngine, fakeEngine } from './fake-engine.ts';
 
@@ -69,7 +70,8 @@ t.test('regression: an engine that answers each wait at once is not asked withou
 t.test('regression: a container that the engine never removes is reported', async (t) => {
   const engine = await fakeEngine(t);
   engine.answer = (request, response) => {
-    if (request === 'GET /containers/json') response.end(JSON.stringify([{ Id: 'x'.repeat(64), Labels: labels }]));
+    if (request === 'GET /containers/json')
+      response.end(JSON.stringify([{ Id: 'x'.repeat(64), Names: [`/oratorio-${marker}`], Labels: labels }]));
     else if (request.startsWith('DELETE')) response.writeHead(409).end('{"message":"removal is already in progress"}');
     else response.end(running);
   };
@@ -80,11 +82,16 @@ t.test('regression: a container that the engine never removes is reported', asyn
   });
 });
 
-t.test('containers with the label of another home are not touched', async (t) => {
+t.test('containers with the label of another home, or with our labels and another name, are not touched', async (t) => {
   const engine = await fakeEngine(t);
-  // A label filter that an engine does not apply.
-  engine.answer = (_, response) =>
-    response.end(JSON.stringify([{ Id: 'x', Labels: { ...labels, 'dev.oratorio.home': 'other' } }, { Id: 'y' }]));
+  const Names = [`/oratorio-${marker}`];
+  // The first two: a label filter that an engine does not apply. The third: from an image that was made from a container of ours.
+  const listed = [
+    { Id: 'x', Names, Labels: { ...labels, 'dev.oratorio.home': 'other' } },
+    { Id: 'y', Names },
+    { Id: 'z', Names: ['/kind_moser'], Labels: labels },
+  ];
+  engine.answer = (_, response) => response.end(JSON.stringify(listed));
   t.equal(await new ContainerPlace(engine.socket, 'home').endLeftovers(), 0);
   t.same(engine.requests, ['GET /containers/json']);
 });
@@ -107,4 +114,26 @@ t.test('regression: a Hub that releases a container whose engine went away in it
   actor.stop();
   // A rejection that nothing handles would fail this test.
   await new Promise((resolve) => setImmediate(resolve));
+});
+
+t.test('an engine that does not read standard input is reported, and the start ends', async (t) => {
+  const engine = await fakeEngine(t, { readsInput: false });
+  await t.rejects(new EngineApi(engine.socket, 100).write('x', 'x'.repeat(4_000_000)), {
+    name: 'EngineUnreachableError',
+    message: /no input was read within 100 ms/,
+  });
+});
+
+t.test('an engine that stops answering during a start is reported once, and so is its return', async (t) => {
+  const engine = await fakeEngine(t);
+  let isAway = true;
+  engine.answer = (_, response) => (isAway ? response.destroy() : response.end('OK'));
+  const reach = watchReach(new EngineApi(engine.socket), 10);
+  t.teardown(() => reach.end());
+  const seen: boolean[] = [];
+  reach.listen((isLost) => seen.push(isLost));
+  await eventually(() => engine.requests.length > 2 || undefined, 'it is asked several times');
+  isAway = false;
+  await eventually(() => seen.length > 1 || undefined, 'it is back');
+  t.same(seen, [true, false]);
 });

@@ -1,6 +1,7 @@
 /** A stand-in for the Engine API on a unix socket: every answer is the test's. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { temporaryDirectory } from '../hub/harness.ts';
 
 interface Teardown {
@@ -17,7 +18,7 @@ export interface FakeEngine {
 }
 
 /** An engine without containers. */
-export async function fakeEngine(t: Teardown): Promise<FakeEngine> {
+export async function fakeEngine(t: Teardown, { readsInput = true } = {}): Promise<FakeEngine> {
   const socket = join(temporaryDirectory(t), 'engine.sock');
   const engine: FakeEngine = {
     ...{ socket, requests: [], input: '' },
@@ -29,25 +30,34 @@ export async function fakeEngine(t: Teardown): Promise<FakeEngine> {
     engine.requests.push(request);
     engine.answer(request, response, incoming);
   });
+  const streams: Duplex[] = [];
   server.on('upgrade', (_, stream) => {
+    streams.push(stream);
     stream.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n');
+    stream.on('error', () => {});
+    if (!readsInput) return;
     stream.on('data', (chunk) => {
       engine.input += chunk;
     });
-    stream.on('end', () => stream.end()).on('error', () => {});
+    stream.on('end', () => stream.end());
   });
   await new Promise<void>((resolve) => server.listen(socket, resolve));
   t.teardown(() => {
     server.closeAllConnections();
+    for (const stream of streams) stream.destroy();
     return new Promise((resolve) => server.close(resolve));
   });
   return engine;
 }
 
 /** Body of `GET /containers/x/json`. */
-export const details = (labels: Readonly<Record<string, string>>, isRunning: boolean, exitCode = 0): string =>
+export const details = (
+  labels: Readonly<Record<string, string>>,
+  isRunning: boolean,
+  exitCode = 0,
+  name = `oratorio-${labels['dev.oratorio.incarnation']}`,
+): string =>
   JSON.stringify({
-    Id: 'x',
-    Config: { Labels: labels },
+    ...{ Id: 'x', Name: `/${name}`, Config: { Labels: labels } },
     State: { Status: isRunning ? 'running' : 'exited', Running: isRunning, Pid: 1, ExitCode: exitCode },
   });

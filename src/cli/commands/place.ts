@@ -1,7 +1,7 @@
 import type { PlaceStatusAnswer, RecordAnswer } from '../../client/index.ts';
 import type { CommandContext } from '../command.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { clientInfo, during, withHub, withHubOf } from '../hub.ts';
+import { during, withHub, withHubOf } from '../hub.ts';
 import { placeOption } from '../place-options.ts';
 import { inLine, recordLines } from '../render.ts';
 import { workspacePath } from '../workspace.ts';
@@ -13,10 +13,9 @@ export async function run(context: CommandContext): Promise<number> {
   if (place) {
     const path = workspacePath(context, context.argument);
     const record = await withHubOf(context, path, ({ hub }) =>
-      during(context, `Moving the agent server of ${path}`, async () => {
-        await hub.stop(path, { signal });
-        return hub.ensure({ workspacePath: path, client: clientInfo, place }, { signal });
-      }),
+      during(context, `Moving the agent server of ${path}`, () =>
+        hub.restart({ workspacePath: path, place }, { signal }),
+      ),
     );
     if (output.json) output.document(record);
     else for (const line of recordLines(record, output.colors)) output.line(line);

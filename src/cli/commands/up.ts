@@ -10,7 +10,7 @@ import { exitCodes } from '../exit-codes.ts';
 import { type Fork, forkState, forksByWorkspace } from '../forks.ts';
 import { clientInfo, during, withHub } from '../hub.ts';
 import { pageFor, pageUrl } from '../page.ts';
-import { placeOption } from '../place-options.ts';
+import { isElsewhere, placeOption } from '../place-options.ts';
 import { hostNamed } from '../remote.ts';
 import { eventLine, inLine, recordLines } from '../render.ts';
 import { warnRestricted } from '../restricted.ts';
@@ -35,6 +35,7 @@ export async function run(context: CommandContext): Promise<number> {
   try {
     const { record, hub } = await ensure(context, path, place);
     warnRestricted(output, record);
+    if (place && isElsewhere(record, place)) output.warn(keepsPlace(path));
     await watch.settled();
     const forks = (await forksByWorkspace(hub, context.signal)).get(record.canonicalWorkspacePath) ?? [];
     if (output.json) {
@@ -57,6 +58,9 @@ export async function run(context: CommandContext): Promise<number> {
     watch.close();
   }
 }
+
+const keepsPlace = (path: string): string =>
+  `The agent server already runs, and keeps its place until its next start. To move it now: oratorio restart ${quoted(path)}`;
 
 /** Starts a workspace of another machine through the Hub of that machine. */
 async function upOnHost(context: CommandContext, { host, path }: RemoteWorkspace): Promise<number> {

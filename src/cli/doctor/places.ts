@@ -6,7 +6,7 @@ const id = 'machine.containers';
 
 /** Checks the container engine of the user's settings. A failure counts only if containers are the default place. */
 export async function places(
-  { env }: Pick<DoctorContext, 'env'>,
+  { env, home }: Pick<DoctorContext, 'env' | 'home'>,
   { Place: { Default, Container } }: Config,
 ): Promise<Seen> {
   const isWanted = Default === 'container';
@@ -19,8 +19,9 @@ export async function places(
   const problem = await new ContainerPlace(socket, '').check({
     settings: {
       ...{ engine: socket, image: Container.Image, network: Container.Network, allowRoot: Container.AllowRoot },
-      ...{ memoryMiB: 0, cpus: 0, pids: 0, mounts: [] },
+      ...{ memoryMiB: 0, cpus: 0, pids: 0, mounts: Container.Mounts },
     },
+    home,
   });
   if (problem) return (isWanted ? fail : skip)(id, problem.message, { where });
   const { name, version, isRootless } = await new EngineApi(socket).facts();

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { fromPromise } from 'xstate';
 import type { Preparation, PrepareInput } from '../../../machines/index.ts';
-import { ConfigError, loadConfig, openWorkspace, WorkspaceError } from '../../config/index.ts';
+import { openWorkspace, WorkspaceError } from '../../config/index.ts';
 import { type AppServerLock, defaults } from '../../protocol/index.ts';
 import { isAlive, lockFault, probeLock, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
-import { containerOf, containerSettings, endContainers } from '../container.ts';
+import { boundLock, containerOf, endContainers } from '../container.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { endLeftovers, endRecordedProcesses } from '../leftovers.ts';
@@ -57,22 +57,8 @@ function publishedServices({ endpoints, serviceNotes = {} }: AppServerLock): Wor
   return Object.fromEntries(published);
 }
 
-/** Container of the process that holds the lock; undefined if the settings cannot be read. */
-function foundContainer(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock): StoredContainer | undefined {
-  const { canonicalWorkspacePath: workspace, place } = facts.stored;
-  const settings = () => {
-    try {
-      return containerSettings(loadConfig({ home: hub.home, workspace, env: hub.environment }), place, workspace);
-    } catch (error) {
-      if (error instanceof ConfigError) return null;
-      throw error;
-    }
-  };
-  return containerOf(hub, facts, lock, settings);
-}
-
-/** Takes over the addresses of a server that is already there. */
-function takeOver(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean): void {
+/** Takes over the addresses of a server that is already there. @param container absent: a process of this machine */
+function takeOver(facts: WorkspaceFacts, lock: AppServerLock, isOurs: boolean, container?: StoredContainer): void {
   facts.endpoints = { ...lock.endpoints };
   facts.services = publishedServices(lock);
   for (const url of Object.values(lock.endpoints)) {
@@ -87,21 +73,30 @@ function takeOver(hub: HubServices, facts: WorkspaceFacts, lock: AppServerLock, 
   // A report that was stored later is newer.
   if (isOurs && lock.report && facts.stored.report?.incarnation !== lock.incarnation) facts.stored.report = lock.report;
   // A server that no Hub of this user has started is not stored: a later Hub must not be able to signal it.
-  const container = isOurs ? foundContainer(hub, facts, lock) : undefined;
   const marker = lock.incarnation ?? '';
   if (container) facts.stored.server = { marker, identity: null, container };
   else facts.stored.server = isOurs ? { marker, identity: lock.identity } : null;
 }
 
+/** Published address of the lock's holder. Null: our container may run, and this is not its start, or not its ports. */
+function ownAddress(
+  { stored: { server } }: WorkspaceFacts,
+  lock: AppServerLock,
+  isOurs: boolean,
+): AppServerLock | null {
+  if (!server?.container) return lock;
+  return isOurs && server.marker === lock.incarnation ? boundLock(server.container, lock) : null;
+}
+
 /**
- * Ends our container when the holder of the lock does not name its start: the commands of a container can write any address, and it
- * would run on without a Hub that follows it. Its labels are the engine's, so they count.
+ * Ends our container: its commands can write any address, and it would run on without a Hub that follows it. Its labels are the
+ * engine's, so they count.
  *
  * @returns whether the lock is free now
  */
-async function hasEndedImpostor(hub: HubServices, { stored }: WorkspaceFacts, incarnation: string | null) {
+async function hasEndedImpostor(hub: HubServices, { stored }: WorkspaceFacts) {
   const { server, canonicalWorkspacePath } = stored;
-  if (!server?.container || server.marker === incarnation) return false;
+  if (!server?.container) return false;
   await endServer(hub, stored);
   return probeLock(workspaceFiles(hub.home, canonicalWorkspacePath).mutexPath) !== 'held';
 }
@@ -113,13 +108,16 @@ async function meetOwner(
   files: WorkspaceFiles,
   signal: AbortSignal,
 ): Promise<Preparation | null> {
-  const lock = await publishedLock(files, signal);
-  if (lock === 'free') return null;
-  const incarnation = 'why' in lock ? null : lock.incarnation;
-  if (await hasEndedImpostor(hub, facts, incarnation)) return null;
-  if ('why' in lock) throw locked(facts, lock.pid, files.lockPath, lock.why);
+  const published = await publishedLock(files, signal);
+  if (published === 'free') return null;
   const { canonicalWorkspacePath } = facts.stored;
-  const isOurs = hub.credentials.verifiesAdoption(canonicalWorkspacePath, lock.adoptionProof);
+  const isOurs =
+    !('why' in published) && hub.credentials.verifiesAdoption(canonicalWorkspacePath, published.adoptionProof);
+  const address = 'why' in published ? null : ownAddress(facts, published, isOurs);
+  if (!address && (await hasEndedImpostor(hub, facts))) return null;
+  if ('why' in published) throw locked(facts, published.pid, files.lockPath, published.why);
+  // Without our container, another program holds the lock.
+  const lock = address ?? published;
   if (lock.workspacePath !== canonicalWorkspacePath) {
     throw locked(facts, lock.pid, files.lockPath, `for another path, ${lock.workspacePath}`);
   }
@@ -130,7 +128,7 @@ async function meetOwner(
       },
     );
   }
-  takeOver(hub, facts, lock, isOurs);
+  takeOver(facts, lock, isOurs, isOurs ? containerOf(hub, facts, lock) : undefined);
   const lost = await loseSidecar(hub, facts, false);
   await hub.save();
   const hasPlace = facts.stored.server?.container !== undefined;

@@ -1,7 +1,7 @@
 import { fromCallback } from 'xstate';
 import type { HandOverOrder, ProcessCommand, ProcessEvent, ProcessInput } from '../../../machines/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { type PlacedProcess, PlaceError } from '../../places/index.ts';
+import { type PlacedProcess, PlaceError, type ReachListener } from '../../places/index.ts';
 import { isPermanentSpawnError, monotonicMs, SpawnError } from '../../supervise/index.ts';
 
 /** Process under the control of its driver. */
@@ -9,7 +9,7 @@ export type DrivenProcess = Omit<PlacedProcess, 'handle'>;
 
 /** Spawns or adopts one kind of process. Both are called at most once per incarnation. */
 export interface ProcessSource {
-  readonly spawn: () => Promise<DrivenProcess>;
+  readonly spawn: (onReach: ReachListener) => Promise<DrivenProcess>;
   /** The process that is there already; null when it has gone and a new one should take its place. */
   readonly adopt: () => DrivenProcess | null | Promise<DrivenProcess>;
   /** Calls `listener` whenever an adopted process may have ended. Returns a function that removes it. */
@@ -55,8 +55,10 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       pending = null;
     }
 
+    const onReach: ReachListener = (isLost) => report({ type: isLost ? 'PLACE.LOST' : 'PLACE.BACK', incarnation });
+
     async function follow(child: DrivenProcess): Promise<void> {
-      child.onReach?.((isLost) => report({ type: isLost ? 'PLACE.LOST' : 'PLACE.BACK', incarnation }));
+      child.onReach?.(onReach);
       leave = source.watch?.(child.poll) ?? leave;
       const { exitCode, signal } = await child.exited;
       leave();
@@ -74,7 +76,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
       try {
         const found = mode === 'spawn' ? null : source.adopt();
         // A process of this machine is adopted at once.
-        managed = (found instanceof Promise ? await found : found) ?? (await source.spawn());
+        managed = (found instanceof Promise ? await found : found) ?? (await source.spawn(onReach));
       } catch (error) {
         return report({ type: 'PROCESS.REFUSED', incarnation, ...refusalOf(error), at: monotonicMs() });
       }

@@ -3,6 +3,7 @@ import { fromPromise } from 'xstate';
 import type { OfWorkspace, Ownership, Readiness } from '../../../machines/index.ts';
 import { type AppServerLock, defaults, serviceNames } from '../../protocol/index.ts';
 import { monotonicMs, probeLock, readAppServer, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
+import { boundLock } from '../container.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { introduce } from '../probe.ts';
 
@@ -11,8 +12,9 @@ const { readinessPollMs, readinessPollMaxMs, probeTimeoutMs } = defaults.supervi
 /** The address that our own start of the workspace has published, once it has. */
 function publishedBy(facts: WorkspaceFacts, files: WorkspaceFiles): AppServerLock | null {
   const read = readAppServer(files);
-  if (read.kind !== 'ok') return null;
-  return read.value.incarnation === facts.marker ? read.value : null;
+  if (read.kind !== 'ok' || read.value.incarnation !== facts.marker) return null;
+  const { container } = facts.stored.server ?? {};
+  return container ? boundLock(container, read.value) : read.value;
 }
 
 /**

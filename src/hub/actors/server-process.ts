@@ -1,5 +1,5 @@
 import { makeDirectory } from '../../lib/index.ts';
-import { type ContainerSettings, LocalPlace } from '../../places/index.ts';
+import { type ContainerSettings, LocalPlace, type ReachListener } from '../../places/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
   childEnvironment,
@@ -35,8 +35,12 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
   const { stored, logDirectory } = facts;
   const reportSaveProblem = (error: unknown) => hub.logger.error('the state file could not be written', { error });
 
-  async function inContainer(settings: ContainerSettings, container: StoredContainer, marker: string) {
-    const child = await startContainer(hub, facts, { settings, container, marker }).catch((error: unknown) => {
+  async function inContainer(
+    start: { readonly settings: ContainerSettings; readonly container: StoredContainer; readonly marker: string },
+    onReach: ReachListener,
+  ) {
+    const { container, marker } = start;
+    const child = await startContainer(hub, facts, start, onReach).catch((error: unknown) => {
       // Another program may use the port of the dashboard: the next start chooses a different port.
       facts.endpoints = {};
       throw error;
@@ -49,14 +53,14 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
   }
 
   return {
-    async spawn() {
+    async spawn(onReach) {
       prepareLogs(logDirectory);
       logStart(hub, facts);
       facts.stderrFrom = sizeOf(logFiles(logDirectory).stderr);
       const workspacePath = stored.canonicalWorkspacePath;
       const marker = facts.marker ?? '';
       const { container } = stored.server ?? {};
-      if (facts.container && container) return inContainer(facts.container, container, marker);
+      if (facts.container && container) return inContainer({ settings: facts.container, container, marker }, onReach);
       const child = await local.start({
         command: hub.agentServer.command,
         args: [...hub.agentServer.args, '--managed', '--workspace', workspacePath],

@@ -45,10 +45,11 @@ export function appServerRoutes(bind: Bind, registry: Registry, isStopping: () =
   }
 
   async function restart(context: RequestContext<never>): Promise<Reply> {
-    const { workspacePath, apiProxy } = await context.json(RestartRequest);
+    const { workspacePath, apiProxy, place } = await context.json(RestartRequest);
     refuseProgramOfOthers(context.principal, apiProxy);
+    refusePlaceOfOthers(context.principal, place);
     refuseWhenStopping();
-    return json(200, await registry.restart(workspacePath, apiProxy));
+    return json(200, await registry.restart(workspacePath, apiProxy, place));
   }
 
   return [
