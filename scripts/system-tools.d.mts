@@ -4,3 +4,5 @@ export function ensureSystemTools(): void;
 export function ensureSystemToolsAndEngine(): void;
 /** Paths of the programs that a container engine of our own needs, by package. */
 export const engineTools: ReadonlyMap<string, string>;
+/** Paths of the programs that the tests on Podman need besides, by package. */
+export const podmanTools: ReadonlyMap<string, string>;

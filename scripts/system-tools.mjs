@@ -37,6 +37,13 @@ export const engineTools = new Map([
   ['git', '/usr/bin/git'],
 ]);
 
+/** Paths of the programs that the tests on Podman need besides, by package. */
+export const podmanTools = new Map([
+  ['podman', '/usr/bin/podman'],
+  ['uidmap', '/usr/bin/newuidmap'],
+  ['catatonit', '/usr/bin/catatonit'],
+]);
+
 const isInstalled = (program) => spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
 const isPresent = ({ programs, variable }) =>
   (variable !== undefined && process.env[variable]) || programs.some(isInstalled);

@@ -25,8 +25,8 @@ function refuse(error: unknown): never {
 }
 
 /** Everything from the network, by the variables that say where it is. */
-async function fetchAll(): Promise<Record<string, string>> {
-  await demandPrograms();
+async function fetchAll(files: readonly string[]): Promise<Record<string, string>> {
+  await demandPrograms(files);
   return {
     [variables.base]: await baseArchive(),
     ORATORIO_TEST_COMPOSE_V2: await composeV2(),
@@ -62,7 +62,7 @@ async function runInside(
 
 const files = process.argv.length > 2 ? process.argv.slice(2) : globSync('test/stack/*.stack.ts', { cwd: root });
 files.sort();
-const fetched = await fetchAll().catch(refuse);
+const fetched = await fetchAll(files).catch(refuse);
 if (!isBuilt()) run(process.execPath, [join(root, 'scripts', 'node22.mjs'), join(root, 'scripts', 'build.ts')]);
 const directory = mkdtempSync(join(tmpdir(), 'oratorio-stack-'));
 try {

@@ -1,36 +1,26 @@
-/** Agent servers in containers: Hubs that are killed during a start, and a user without root who uses the command line. */
-import { chmodSync, chownSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Agent servers in containers under random faults, Hubs that are killed during a start, and a user without root on the command line. */
+import { chmodSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { root } from '../../scripts/toolchain.mjs';
-import { must } from '../deploy/must.ts';
-import { makeWorkspace, startTestHub, temporaryDirectory } from '../hub/harness.ts';
-import { images, variable } from './variables.ts';
+import { AppServerClient } from '../../src/client/index.ts';
+import { eventually, isAlive, killIfThere, makeWorkspace, type TestHub } from '../hub/harness.ts';
+import { killEngine, signalEngine, startEngine } from './engine.ts';
+import { containers, docker, engineSocket, homeOf, hubOf, place, settled } from './places-scene.ts';
+import { movesThereAndBack, plainUser } from './plain-user.ts';
+import { variable } from './variables.ts';
 
-const place = { kind: 'container' };
-const engine = join(variable('directory'), 'engine.sock');
-const containers = async () =>
-  (await must('docker', ['ps', '--all', '--quiet', '--filter', 'label=dev.oratorio.home'], { timeoutMs: 60_000 }))
-    .split('\n')
-    .filter(Boolean);
+const engine = engineSocket();
 
 t.test('a Hub that is killed between create, start and attach leaves no second container', async (t) => {
-  const home = temporaryDirectory(t, 'oratorio-home-');
-  const Container = { Engine: engine, Image: images.base, Network: 'none', AllowRoot: true };
-  writeFileSync(join(home, 'config.json'), JSON.stringify({ Place: { Container } }), { mode: 0o600 });
-  const agentServer = {
-    command: process.execPath,
-    args: ['--disable-warning=ExperimentalWarning', join(root, 'dist/appserver/main.cjs')],
-  };
+  const home = homeOf(t);
   const workspace = makeWorkspace(t);
   for (const delayMs of [50, 150, 300, 500, 800, 1_200]) {
-    const hub = await startTestHub(t, { home, agentServer });
+    const hub = await hubOf(t, home);
     const started = hub.ensure(workspace, { place }).catch(() => undefined);
     await pause(delayMs);
     await hub.kill('SIGKILL');
     await started;
-    const next = await startTestHub(t, { home, agentServer });
+    const next = await hubOf(t, home);
     t.match(
       await next.ensure(workspace, { place }),
       { state: 'running', place: { state: 'ready' } },
@@ -43,46 +33,125 @@ t.test('a Hub that is killed between create, start and attach leaves no second c
 });
 
 t.test('a user without root runs a workspace in a container, and moves it back', async (t) => {
-  const uid = 1_234;
-  const directory = variable('directory');
-  const [product, user] = [join(directory, 'checkout'), join(directory, 'user')];
-  for (const path of [product, user, join(user, 'tmp'), join(user, 'site')]) {
-    mkdirSync(path);
-    chownSync(path, uid, uid);
-  }
-  chmodSync(directory, 0o711);
   chmodSync(engine, 0o666);
-  await must('mount', ['--bind', root, product], { timeoutMs: 10_000 });
-  t.teardown(() => must('umount', ['--lazy', product], { timeoutMs: 10_000 }));
-  const node = process.execPath.replace(root, product);
-  const variables = [
-    `HOME=${user}`,
-    `TMPDIR=${user}/tmp`,
-    `PATH=${process.env['PATH']}`,
-    `DOCKER_HOST=unix://${engine}`,
-  ];
-  const oratorio = (...words: string[]) =>
-    must(
-      'setpriv',
-      [
-        ...['--reuid', String(uid), '--regid', String(uid), '--clear-groups', 'env', '-i', ...variables],
-        ...[node, join(product, 'bin/oratorio.js'), ...words],
-      ],
-      { timeoutMs: 120_000 },
-    );
-  const site = join(user, 'site');
-  const words = ['--init', '--in', 'container', '--image', images.base, '--network', 'none', '--no-follow', '--json'];
-  const record = JSON.parse(await oratorio('up', site, ...words));
-  t.match(record, { state: 'running', place: { kind: 'container', image: images.base, state: 'ready' } });
-  t.match(await oratorio('chat', '--workspace', site, '--yes', 'write own.txt: mine then run: id -u'), /1234/);
-  t.equal(statSync(join(site, 'own.txt')).uid, uid);
-  t.match(await oratorio('place', site), /runs in the place container[\s\S]*docker 20/);
-  t.match(await oratorio('doctor', site, '--offline', '--json').catch(String), /machine\.containers/);
-  t.notOk(JSON.parse(await oratorio('place', site, 'local', '--json')).place);
-  t.same(await containers(), []);
-  const back = ['--image', images.base, '--network', 'none', '--json'];
-  t.match(JSON.parse(await oratorio('place', site, 'container', ...back)), { place: { image: images.base } });
-  await oratorio('hub', 'stop');
-  t.same(await containers(), []);
-  t.notOk(existsSync(join(user, '.oratorio/workspaces/run')));
+  await movesThereAndBack(t, await plainUser(t), { engine, version: /docker 20/, uidInside: /1234/ });
 });
+
+/** Numbers below 1 from a seed, which the test prints. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+interface Target {
+  hub: TestHub;
+  readonly workspace: string;
+  /** Starts the Hub of the home again. */
+  readonly nextHub: () => Promise<TestHub>;
+}
+
+const parentOf = (pid: number): number =>
+  Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
+const pidOf = async ({ hub, workspace }: Target): Promise<number> => (await hub.record(workspace)).pid ?? 0;
+/** Kills, removes or pauses the container, if there is one now. */
+const inEngine = async (...words: string[]) => {
+  const [id] = await containers();
+  if (id !== undefined) await docker(...words, id).catch(() => undefined);
+};
+
+const randomFaults: Readonly<Record<string, (target: Target) => Promise<unknown>>> = {
+  'the Hub is killed': async (target) => {
+    await target.hub.kill('SIGKILL');
+    target.hub = await target.nextHub();
+  },
+  'the agent server is killed': async (target) => {
+    const pid = await pidOf(target);
+    if (pid > 1) killIfThere(pid);
+  },
+  'the shim of the container is killed': async (target) => {
+    const pid = await pidOf(target);
+    if (pid > 1 && isAlive(pid)) killIfThere(parentOf(pid));
+  },
+  'the container is killed': () => inEngine('kill'),
+  'the container is removed': () => inEngine('rm', '--force'),
+  'the container is paused for two seconds': async () => {
+    await inEngine('pause');
+    await pause(2_000);
+    await inEngine('unpause');
+  },
+  'the engine hangs for three seconds': async () => {
+    signalEngine(variable('directory'), 'SIGSTOP');
+    await pause(3_000);
+    signalEngine(variable('directory'), 'SIGCONT');
+  },
+  'the engine is killed': async () => {
+    killEngine(variable('directory'));
+    await startEngine(variable('directory'), variable('cgroup'));
+  },
+  'the engine and the Hub are killed': async (target) => {
+    killEngine(variable('directory'));
+    await target.hub.kill('SIGKILL');
+    target.hub = await target.nextHub();
+    await startEngine(variable('directory'), variable('cgroup'));
+  },
+};
+
+/** Starts the workspace, and runs one turn in a new conversation. Reports the conversation and the turn when they are acknowledged. */
+async function work({ hub, workspace }: Target, file: string, acknowledged: Map<string, string>): Promise<void> {
+  const record = await hub.ensure(workspace, { place });
+  const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
+  try {
+    const { thread } = (await client.request('thread/start', { config: { approvalPolicy: 'autoApprove' } })) as {
+      thread: { id: string };
+    };
+    const input = [{ type: 'text', text: `write ${file}: done` }];
+    const { turn } = (await client.request('turn/start', { threadId: thread.id, input })) as { turn: { id: string } };
+    acknowledged.set(thread.id, turn.id);
+  } finally {
+    client.close();
+  }
+}
+
+t.test(
+  'twenty random faults: one container, every acknowledged turn is there and ends, and nothing is left',
+  async (t) => {
+    const seed = Number(process.env['ORATORIO_TEST_SEED'] ?? '20') || Math.trunc(Math.random() * 1e9);
+    t.comment(`seed ${seed}`);
+    const random = randomOf(seed);
+    const home = homeOf(t);
+    const workspace = makeWorkspace(t, {
+      Supervision: { BackoffBaseMs: 50, BackoffMaxMs: 1_000, ProbeIntervalMs: 500, MaxRestarts: 1_000 },
+    });
+    const nextHub = () => hubOf(t, home);
+    const target: Target = { hub: await nextHub(), workspace, nextHub };
+    const acknowledged = new Map<string, string>();
+    const names = Object.keys(randomFaults);
+    for (let round = 1; round <= 20; round += 1) {
+      const name = names[Math.trunc(random() * names.length)] ?? '';
+      const afterMs = Math.trunc(random() * 2_500);
+      const working = work(target, `f${round}.txt`, acknowledged).catch(() => undefined);
+      await pause(afterMs);
+      await randomFaults[name]?.(target);
+      await Promise.race([working, pause(60_000, undefined, { ref: false })]);
+      await eventually(() => target.hub.ensure(workspace, { place }).catch(() => undefined), 'it runs again');
+      const record = await settled(
+        target.hub,
+        workspace,
+        (now) => now.state === 'running' && now.place?.state === 'ready',
+      );
+      t.equal((await containers()).length, 1, `round ${round}: ${name} after ${afterMs} ms`);
+      const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
+      for (const [threadId, turnId] of acknowledged) {
+        const read = await client.request('thread/read', { threadId, includeTurns: true }).catch(String);
+        t.match(read, { thread: { turns: [{ id: turnId }] } }, `round ${round}: an acknowledged turn is there`);
+      }
+      client.close();
+    }
+    t.ok(acknowledged.size > 5, `${acknowledged.size} turns were acknowledged`);
+    await target.hub.shutdown();
+    t.same(await containers(), []);
+  },
+);

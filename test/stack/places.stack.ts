@@ -2,72 +2,33 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
-import { root } from '../../scripts/toolchain.mjs';
+import t from 'tap';
 import { AppServerClient, undoTurns } from '../../src/client/index.ts';
-import type { AppServerRecord } from '../../src/protocol/index.ts';
-import { must } from '../deploy/must.ts';
-import { eventually, makeWorkspace, startTestHub, type TestHub, temporaryDirectory } from '../hub/harness.ts';
-import { images, variable } from './variables.ts';
+import { eventually, makeWorkspace, startTestHub, temporaryDirectory } from '../hub/harness.ts';
+import { signalEngine } from './engine.ts';
+import {
+  agentServer,
+  containers,
+  docker,
+  engineDirectory,
+  engineSocket,
+  homeOf,
+  hubOf,
+  output,
+  place,
+  settled,
+  turn,
+} from './places-scene.ts';
+import { images } from './variables.ts';
 
-const engine = join(variable('directory'), 'engine.sock');
-const agentServer = {
-  command: process.execPath,
-  args: ['--disable-warning=ExperimentalWarning', join(root, 'dist/appserver/main.cjs')],
-};
-const place = { kind: 'container' } as const;
-const docker = (...words: string[]) => must('docker', words, { timeoutMs: 60_000 });
-const containers = async () =>
-  (await docker('ps', '--all', '--quiet', '--filter', 'label=dev.oratorio.home')).split('\n').filter(Boolean);
-
-/** Creates a home whose settings name an engine and an image. */
-function homeOf(t: Test, container: Readonly<Record<string, unknown>> = {}): string {
-  const home = temporaryDirectory(t, 'oratorio-home-');
-  const Container = { Engine: engine, Image: images.base, Network: 'none', AllowRoot: true, ...container };
-  writeFileSync(join(home, 'config.json'), JSON.stringify({ Place: { Container } }), { mode: 0o600 });
-  return home;
-}
-
-const hubOf = (t: Test, home: string) => startTestHub(t, { home, agentServer });
-
-interface Item {
-  readonly type: string;
-  readonly text?: string;
-}
-
-/** Runs one turn of the demo model to its end. */
-async function turn(record: AppServerRecord, text: string): Promise<Item[]> {
-  const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
-  try {
-    const { thread } = (await client.request('thread/start', { config: { approvalPolicy: 'autoApprove' } })) as {
-      thread: { id: string };
-    };
-    await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text }] });
-    return await eventually(async () => {
-      const read = await client.request('thread/read', { threadId: thread.id, includeTurns: true });
-      const { turns } = (read as { thread: { turns: { completedAt?: string; items: Item[] }[] } }).thread;
-      return turns[0]?.completedAt === undefined ? undefined : turns[0].items;
-    }, 'the turn ends');
-  } finally {
-    client.close();
-  }
-}
-
-const output = (items: readonly Item[]): string =>
-  items.flatMap(({ type, text }) => (type === 'toolResult' ? (text ?? '') : [])).join('\n');
-
-const settled = (hub: TestHub, workspace: string, wanted: (record: AppServerRecord) => boolean) =>
-  eventually(async () => {
-    const record = await hub.record(workspace);
-    return wanted(record) ? record : undefined;
-  }, 'the record changes');
+const engine = engineSocket();
 
 t.test(
   'a turn in a container edits files of the user, and cannot access the Hub, the home, the engine or a network',
   async (t) => {
     const home = homeOf(t);
     const hub = await hubOf(t, home);
-    const workspace = makeWorkspace(t);
+    const workspace = makeWorkspace(t, {}, 'a name, with a comma');
     execFileSync('git', ['init', '-q'], { cwd: workspace });
     const record = await hub.ensure(workspace, { place });
     t.match(record, { state: 'running', place: { kind: 'container', engine, image: images.base, state: 'ready' } });
@@ -145,14 +106,14 @@ t.test('an engine that stops answering is reported; states stay, and nothing is 
   const workspace = makeWorkspace(t);
   const { pid, incarnation } = await hub.ensure(workspace, { place });
   const events = await hub.events();
-  const daemon = Number(readFileSync(join(variable('directory'), 'engine.pid'), 'utf8'));
-  t.teardown(() => process.kill(daemon, 'SIGCONT'));
-  process.kill(daemon, 'SIGSTOP');
+  const signal = (name: NodeJS.Signals) => signalEngine(engineDirectory(), name);
+  t.teardown(() => signal('SIGCONT'));
+  signal('SIGSTOP');
   await events.wait('place.lost');
   const lost = await hub.record(workspace);
   t.match(lost, { state: 'running', pid, incarnation, place: { state: 'lost' } });
   t.match(output(await turn(lost, 'run: echo without engine')), /without engine/);
-  process.kill(daemon, 'SIGCONT');
+  signal('SIGCONT');
   await events.wait('place.back');
   t.match(await hub.record(workspace), { state: 'running', pid, incarnation, place: { state: 'ready' } });
   await hub.shutdown();
@@ -234,7 +195,8 @@ t.test('mounts, image, privileges and network that a clone requests are ignored 
   t.match(record.restrictedSettings.join(), /Place/);
   const [id = ''] = await containers();
   const [details] = JSON.parse(await docker('inspect', id));
-  t.match(details.HostConfig, { NetworkMode: 'none', Privileged: false, CapDrop: ['ALL'] });
+  t.match(details.HostConfig, { NetworkMode: 'none', Privileged: false });
+  t.match(readFileSync(`/proc/${record.pid}/status`, 'utf8'), /^CapEff:\s+0{16}$/m);
   t.notMatch(JSON.stringify(details.Mounts), '"/etc"');
   await hub.shutdown();
 });

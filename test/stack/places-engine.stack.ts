@@ -1,0 +1,105 @@
+/** Engines that are killed and started again below two workspaces: each is reported lost in time, and has one container afterwards. */
+import t, { type Test } from 'tap';
+import { eventually, makeWorkspace, type TestHub } from '../hub/harness.ts';
+import { killEngine, startEngine, stopEngine } from './engine.ts';
+import { containers, homeOf, hubOf, output, place, settled, turn } from './places-scene.ts';
+import { variable } from './variables.ts';
+
+const directory = variable('directory');
+/** Starts the engine of the run again. */
+const restartEngine = (...more: string[]) => startEngine(directory, variable('cgroup'), more);
+
+/** Longest time until a lost place is reported. */
+const lostMs = 20_000;
+
+/** Two workspaces with a container each. */
+async function scene(t: Test) {
+  const hub = await hubOf(t, homeOf(t));
+  const workspaces = [makeWorkspace(t), makeWorkspace(t)];
+  const records = await Promise.all(workspaces.map((workspace) => hub.ensure(workspace, { place })));
+  return { hub, workspaces, records };
+}
+
+/** Kills the engine, and checks that both workspaces report it in time, and work on. */
+async function loseEngine(t: Test, hub: TestHub, workspaces: readonly string[]): Promise<void> {
+  killEngine(directory);
+  const killed = performance.now();
+  for (const workspace of workspaces) {
+    const lost = await settled(hub, workspace, (record) => record.place?.state === 'lost');
+    t.ok(performance.now() - killed < lostMs, 'the loss is reported in time');
+    t.match(lost, { state: 'running', problems: [{ code: 'placeLost', what: /engine does not answer/ }] });
+    t.match(output(await turn(lost, 'run: echo without engine')), /without engine/);
+  }
+}
+
+t.test(
+  'an engine that is killed and started again: each workspace is lost in time, then has one new container',
+  async (t) => {
+    const { hub, workspaces, records } = await scene(t);
+    await loseEngine(t, hub, workspaces);
+    await restartEngine();
+    for (const [index, workspace] of workspaces.entries()) {
+      const back = await settled(
+        hub,
+        workspace,
+        ({ state, place: now }) => state === 'running' && now?.state === 'ready',
+      );
+      const replaced = await settled(
+        hub,
+        workspace,
+        ({ state, incarnation }) => state === 'running' && incarnation > (records[index]?.incarnation ?? 0),
+      );
+      t.notMatch(back.problems, [{ code: 'placeLost' }]);
+      t.match(output(await turn(replaced, 'run: echo again')), /again/);
+    }
+    t.equal((await containers()).length, 2);
+    await hub.shutdown();
+    t.same(await containers(), []);
+  },
+);
+
+t.test(
+  'an engine that keeps its containers while it is away: both are followed again, and neither is restarted',
+  async (t) => {
+    await stopEngine(directory);
+    await restartEngine('--live-restore');
+    const { hub, workspaces, records } = await scene(t);
+    const before = await containers();
+    await loseEngine(t, hub, workspaces);
+    await restartEngine('--live-restore');
+    for (const [index, workspace] of workspaces.entries()) {
+      const { pid, incarnation } = records[index] ?? {};
+      const back = await settled(hub, workspace, (record) => record.place?.state === 'ready');
+      t.match(back, { state: 'running', pid, incarnation });
+    }
+    t.same((await containers()).toSorted(), before.toSorted());
+    await hub.shutdown();
+    t.same(await containers(), []);
+    await stopEngine(directory);
+    await restartEngine();
+  },
+);
+
+t.test('a Hub that starts while the engine is away adopts both containers', async (t) => {
+  const home = homeOf(t);
+  const first = await hubOf(t, home);
+  const workspaces = [makeWorkspace(t), makeWorkspace(t)];
+  const records = await Promise.all(workspaces.map((workspace) => first.ensure(workspace, { place })));
+  killEngine(directory);
+  await first.kill('SIGKILL');
+  const next = await hubOf(t, home);
+  for (const [index, workspace] of workspaces.entries()) {
+    const adopted = await settled(next, workspace, (record) => record.place?.state === 'lost');
+    t.match(adopted, { state: 'running', adopted: true, pid: records[index]?.pid });
+  }
+  await restartEngine();
+  for (const workspace of workspaces)
+    await settled(
+      next,
+      workspace,
+      ({ state, adopted, place: now }) => state === 'running' && !adopted && now?.state === 'ready',
+    );
+  await eventually(async () => (await containers()).length === 2, 'each workspace has one container');
+  await next.shutdown();
+  t.same(await containers(), []);
+});
