@@ -5,9 +5,10 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import type { EventSummary } from '../../src/protocol/index.ts';
+import { type EventSummary, hubEventKinds, traceTypes } from '../../src/protocol/index.ts';
 import { matches, parseFilter } from '../../src/ui/views/events/filter.ts';
 import { Firehose } from '../../src/ui/views/events/firehose.ts';
+import { sentenceOf } from '../../src/ui/views/events/sentences.ts';
 import { axe, stage } from './scene.ts';
 import { shows } from './shows.ts';
 import { untilToast } from './toast.ts';
@@ -133,6 +134,33 @@ t.test(
   },
 );
 
+/** Sentence of an event with these data. */
+const sentence = (type: string, data: Readonly<Record<string, unknown>>, fields = {}): string =>
+  sentenceOf({ seq: 1, id: '', type, at: 0, data: JSON.stringify(data), fields: { ...fields, data }, isGap: false });
+
+t.test('regression: every kind of event is a sentence with its facts, and none is JSON', async (t) => {
+  for (const [type, data, expected] of [
+    ['appserver.running', { pid: 7, recovered: true }, 'The agent server answers again (process 7).'],
+    ['appserver.exited', { signal: 'SIGKILL', error: null }, 'The agent server ended (SIGKILL).'],
+    ['appserver.exited', { stopped: true, reason: 'idle' }, 'The agent server was stopped (idle).'],
+    ['appserver.health', { health: 'degraded', code: 'mcpServerDown' }, 'Something does not work: mcpServerDown'],
+    ['appserver.health', { health: 'healthy', pendingApprovals: 1 }, 'Turns and tools work. 1 request waits for you.'],
+    ['notification.requested', { title: 'Done', body: 'It took long.' }, 'Done: It took long.'],
+    ['turn.completed', { status: 'failed' }, 'The turn ended: failed'],
+    ['later.kind', { some: 'fact', deep: { no: 1 } }, 'Later kind: Some fact'],
+  ] as const)
+    t.equal(sentence(type, data), expected);
+  const started = sentence('tool.started', { arguments: '{"path":"src/a.ts"}' }, { tool: 'EditFile' });
+  t.equal(started, 'Edit src/a.ts', 'a call has the words of its conversation');
+  for (const type of [...Object.keys(hubEventKinds), ...traceTypes].filter((type) => type !== 'hub.gap')) {
+    const first = sentence(type, { tool: 'Exec', title: 'A title' }, { tool: 'Exec' });
+    t.match(first, /^(?:[A-Z]|$)/, type);
+    t.notMatch(first, /[{}]/, type);
+    // A type without a row has its own name as its sentence.
+    t.not(first.toLowerCase().replace(/[^a-z]/g, ''), type.toLowerCase().replace(/[^a-z]/g, ''), type);
+  }
+});
+
 scene(
   'live events can be filtered, opened, copied and linked',
   {
@@ -256,7 +284,7 @@ scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/even
     workspacePath: '/w/fugue',
     data: { pid: 7, endpoints: { appServerWebSocket: 'ws://127.0.0.1:1/ws?token=s3cret-of-it' } },
   });
-  await shows(t, 'match', () => rows(page).first().textContent(), /appserver\.running.*fugue/);
+  await shows(t, 'match', () => rows(page).first().textContent(), /The agent server is ready \(process 7\)\..*fugue/);
   await rows(page).first().click();
   await page.getByText('endpoints').first().waitFor();
   t.notMatch(await page.content(), 's3cret-of-it', 'regression: an event shows no token');
@@ -305,15 +333,24 @@ scene(
       backend.state.hubEvents = [
         { id: 'b-1', kind: 'appserver.running', at, workspacePath: '/w/shop', data },
         { id: 'b-2', kind: 'appserver.health', at, workspacePath: '/w/shop', data: { health: 'failing' } },
+        {
+          ...{ id: 'b-3', kind: 'notification.requested', at, workspacePath: '/w/shop' },
+          data: { kind: 'turnCompleted', title: 'A turn of shop is done', body: null, severity: 'success' },
+        },
       ];
     },
   },
   async (t, { page }) => {
     await live(page);
-    await summary(page, '2 of 2');
-    await shows(t, 'match', () => page.locator('.events').textContent(), /PID 5(?! · Kind)/);
+    await summary(page, '3 of 3');
+    await shows(t, 'match', () => page.locator('.events').textContent(), /The agent server is ready \(process 5\)\./);
     t.notMatch(await page.content(), 'secret-of-it');
-    await rows(page).locator('.kind.danger').getByText('appserver.health').waitFor();
+    await rows(page).locator('.said.danger').getByText('Turns fail.').waitFor();
+    t.equal(await page.locator('.said.warn').count(), 0, 'a completed turn is no warning');
+    await page.setViewportSize({ width: 390, height: 844 });
+    const box = await rows(page).getByText('A turn of shop is done').boundingBox();
+    t.ok(box && box.width > 130 && box.x + box.width <= 390, 'a phone shows the sentence');
+    await page.setViewportSize({ width: 1280, height: 800 });
     const [file] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('x')]);
     t.notMatch(await readFile(await file.path(), 'utf8'), 'secret-of-it', 'nor do saved lines');
   },

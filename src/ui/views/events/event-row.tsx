@@ -3,13 +3,14 @@ import { dashboardPaths } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
 import { copyText } from '../../parts/copy.tsx';
-import { duration, humanName, timeOfDay } from '../../parts/format.ts';
+import { timeOfDay } from '../../parts/format.ts';
 import { Glyph } from '../../parts/glyphs.tsx';
 import { Mark } from '../../parts/icons.tsx';
 import { JsonTree } from '../../parts/json-tree.tsx';
 import { bothTimes } from '../../parts/time.ts';
 import type { Look } from '../../parts/tone.ts';
 import type { FirehoseEntry } from './firehose.ts';
+import { sentenceOf } from './sentences.ts';
 
 /** Looks by the event type; the first match wins. */
 const looks: readonly (readonly [pattern: RegExp, look: Look])[] = [
@@ -32,6 +33,7 @@ interface EventData {
   readonly status?: unknown;
   readonly health?: unknown;
   readonly severity?: unknown;
+  readonly stopped?: unknown;
 }
 
 /** Look of an event. A failed turn does not look like a success, although its type is `completed`. */
@@ -41,10 +43,14 @@ function lookOfEntry({ type, fields }: FirehoseEntry): Look {
   if (severity) return severity;
   if (data?.status === 'failed' || data?.health === 'failing') return { tone: 'danger', shape: 'cross' };
   if (data?.status === 'cancelled' || data?.health === 'degraded') return { tone: 'warn', shape: 'triangle' };
+  if (data?.health === 'healthy') return { tone: 'ok', shape: 'disc' };
+  if (data?.stopped === true) return plain;
   return looks.find(([pattern]) => pattern.test(type))?.[1] ?? plain;
 }
 
-/** One event in a line: time, type, origin, and the beginning of its data. */
+const isBad = (tone: Look['tone']): boolean => tone === 'danger' || tone === 'warn';
+
+/** One event in a line: its time, a sentence, and its origin; opened, it shows all data. */
 export function EventRow({ entry }: { readonly entry: FirehoseEntry }) {
   if (entry.isGap) return <div class="event gap warn">{gapText(entry)}</div>;
   const { tone, shape } = lookOfEntry(entry);
@@ -53,12 +59,11 @@ export function EventRow({ entry }: { readonly entry: FirehoseEntry }) {
       <time class="mono quiet" dateTime={new Date(entry.at).toISOString()}>
         {timeOfDay(new Date(entry.at))}
       </time>
-      <span class={`kind ${tone}`}>
+      <span class={`said ${isBad(tone) ? tone : ''}`} title={entry.type}>
         <Mark tone={tone} shape={shape} />
-        <span class="cut">{entry.type}</span>
+        <span class="cut">{visible(sentenceOf(entry), { multiline: false })}</span>
       </span>
-      <span class="whose cut">{subjectOf(entry)}</span>
-      <span class="quiet cut gist">{gistOf(entry)}</span>
+      <span class="whose quiet cut">{subjectOf(entry)}</span>
     </div>
   );
 }
@@ -66,46 +71,11 @@ export function EventRow({ entry }: { readonly entry: FirehoseEntry }) {
 const gapText = ({ type, data }: FirehoseEntry): string =>
   type === 'gap' ? data : 'The server no longer holds the events of this time.';
 
-/** Origin of an event: tool and session of a trace, workspace of the Hub's event. */
+/** Origin of an event: conversation of a trace, workspace of the Hub's event. */
 function subjectOf({ fields }: FirehoseEntry): string {
-  const { tool, sessionKey, workspacePath } = fields as Readonly<Record<string, unknown>> & {
-    readonly tool?: unknown;
-    readonly sessionKey?: unknown;
-    readonly workspacePath?: unknown;
-  };
+  const { sessionKey, workspacePath } = fields as Readonly<Record<'sessionKey' | 'workspacePath', unknown>>;
   if (typeof workspacePath === 'string') return workspacePath.split(/[/\\]/).filter(Boolean).at(-1) ?? workspacePath;
-  return [tool, sessionKey].filter((each) => typeof each === 'string').join(' · ');
-}
-
-/** Fields with a column of their own. */
-const columns: ReadonlySet<string> = new Set([
-  'at',
-  'id',
-  'kind',
-  'type',
-  'tool',
-  'sessionKey',
-  'workspacePath',
-  'data',
-]);
-/** Fields whose value is a sentence. */
-const sentences: ReadonlySet<string> = new Set(['title', 'body', 'message', 'text', 'error']);
-
-/** The event's own data in words; opened, the event shows all of it. */
-function gistOf({ fields, data }: FirehoseEntry): string {
-  const { data: inner } = fields;
-  if (Object.keys(fields).length === 0) return visible(data.slice(0, 300), { multiline: false });
-  const own = typeof inner === 'object' && inner !== null ? Object.entries(inner) : [];
-  const others = Object.entries(fields).filter(([name]) => !columns.has(name));
-  return visible([...own, ...others].flatMap(phraseOf).join(' · ').slice(0, 300), { multiline: false });
-}
-
-/** A plain value with its name; other values are left out. */
-function phraseOf([name, value]: [string, unknown]): readonly string[] {
-  if (typeof value === 'string' && sentences.has(name)) return value === '' ? [] : [value];
-  if (typeof value === 'number' && name.endsWith('Ms')) return [`${humanName(name)} ${duration(value)}`];
-  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-  return isPlain && value !== '' ? [`${humanName(name)} ${value}`] : [];
+  return typeof sessionKey === 'string' ? sessionKey : '';
 }
 
 /** Unchanged event as indented JSON. */
@@ -156,7 +126,7 @@ export function EventDetails({
                 query: { event: typeof id === 'number' ? String(id) : '' },
               })}
             >
-              Show in its session
+              Show in its trace
             </a>
           )}
         </p>

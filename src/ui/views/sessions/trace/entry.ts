@@ -73,6 +73,8 @@ const texts: Readonly<Record<string, (data: Data) => string>> = {
   'session.started': (data) => words(data, 'displayName', 'channelName'),
   'session.completed': (data) => words(data, 'reason'),
   'turn.started': (data) => words(data, 'text', 'input'),
+  'turn.resumed': (data) => words(data, 'reason'),
+  'turn.suspended': (data) => words(data, 'reason'),
   'turn.completed': (data) => words(data, 'status', 'finishReason'),
   thinking: (data) => words(data, 'text'),
   response: (data) => words(data, 'text'),
