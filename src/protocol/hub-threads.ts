@@ -30,6 +30,10 @@ export const HubThread = v.object({
         totalMs: v.pipe(v.number(), v.description('Time of its turns, in milliseconds.')),
         toolMs: v.pipe(v.number(), v.description('Time of its tool calls.')),
         waitMs: v.pipe(v.number(), v.description('Time in which it waited for a person.')),
+        pauseMs: v.pipe(
+          v.optional(v.number()),
+          v.description('Time between failed requests to a model and their repetitions.'),
+        ),
         costUsd: v.pipe(v.number(), v.description('Cost of its turns, in US dollars.')),
         unpricedCount: v.pipe(v.number(), v.description('Requests whose price is unknown.')),
         totalTokens: v.pipe(v.number(), v.description('Reported tokens.')),

@@ -83,6 +83,8 @@ export const TraceSession = v.object({
   maxToolDurationMs: v.number(),
   /** Time in which the agent waited for a person. */
   approvalWaitMs: v.number(),
+  /** Time between a failed request to a model and its repetition. */
+  pauseMs: v.number(),
   eventCount: v.number(),
 });
 export type TraceSession = v.InferOutput<typeof TraceSession>;
@@ -110,6 +112,7 @@ export const TraceTotals = v.object({
   toolDurationMs: v.number(),
   maxToolDurationMs: v.number(),
   approvalWaitMs: v.number(),
+  pauseMs: v.number(),
   eventCount: v.number(),
 });
 export type TraceTotals = v.InferOutput<typeof TraceTotals>;

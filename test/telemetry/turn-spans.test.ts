@@ -101,7 +101,7 @@ t.test(
     const provider = scripted(async function* () {
       asked += 1;
       yield { type: 'received', requestId: `req_${asked}` };
-      if (asked === 1) throw new ModelError('upstreamFailed', 'overloaded', { retryAfterMs: 1 });
+      if (asked === 1) throw new ModelError('upstreamFailed', 'overloaded', { retryAfterMs: 20 });
       yield say('done');
       const parts = { cachedInputTokens: 40, cacheWriteTokens: 5, reasoningTokens: 3, costUsd: 0.25 };
       yield { type: 'usage', inputTokens: 100, outputTokens: 10, ...parts };
@@ -115,6 +115,7 @@ t.test(
     const { families } = await scrape();
     store.traces.flush();
     const { events } = store.traces.events(thread.id, { limit: 100 });
+    const { pauseMs = 0 } = store.traces.session(thread.id) ?? {};
     await stop();
     const [failed, answered] = spans.filter(({ name }) => name.startsWith('chat'));
     t.match(failed, {
@@ -152,7 +153,9 @@ t.test(
       costUsd: 0.25,
       cachedInputTokens: 40,
       firstTokenMs: Number,
+      pausedMs: Number,
     });
+    t.ok(pauseMs >= 15, 'the pause is a sum of the conversation');
   },
 );
 

@@ -110,6 +110,7 @@ export async function startBackend(
       ...{ costUsd: sum((r) => r.costUsd), unpricedCount: sum((r) => r.unpricedCount) },
       modelFailureCount: sum((r) => r.modelFailureCount),
       ...{ toolDurationMs: sum((r) => r.toolDurationMs), approvalWaitMs: sum((r) => r.approvalWaitMs) },
+      pauseMs: sum((r) => r.pauseMs),
       maxToolDurationMs: Math.max(0, ...records.map((r) => r.maxToolDurationMs)),
       ...{ eventCount: sum((r) => r.eventCount), totalTokens: sum((r) => r.totalTokens) },
       ...{ activeTurns: state.activeTurns, pendingApprovals: state.pendingApprovals },

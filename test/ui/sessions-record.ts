@@ -41,7 +41,7 @@ export class Session {
       ...{ turnCount: 0, failedTurnCount: 0, thinkingCount: 0, responseCount: 0, toolCallCount: 0 },
       ...{ toolFailureCount: 0, approvalCount: 0, compactionCount: 0, errorCount: 0, inputTokens: 0, outputTokens: 0 },
       ...{ cachedInputTokens: 0, reasoningTokens: 0, costUsd: 0, unpricedCount: 0, modelFailureCount: 0 },
-      ...{ turnDurationMs: 0, toolDurationMs: 0, maxToolDurationMs: 0, approvalWaitMs: 0, eventCount: 0 },
+      ...{ turnDurationMs: 0, toolDurationMs: 0, maxToolDurationMs: 0, approvalWaitMs: 0, pauseMs: 0, eventCount: 0 },
       ...facts,
     };
   }

@@ -327,6 +327,30 @@ t.test('the strip of a conversation shows the work of its turns in order, and th
   t.equal(placeOf(strip, Number.POSITIVE_INFINITY), 10_000);
 });
 
+t.test('regression: the strip shows the pauses before repeated requests, also while one lasts', async (t) => {
+  const failed = (after: number): EventInput => ({
+    ...{ type: 'model.failed', at: day + after, turnId, durationMs: 1_000, data: { code: 'upstreamRateLimited' } },
+  });
+  const begun: readonly EventInput[] = [{ type: 'turn.started', at: day, turnId }, failed(1_000), failed(4_000)];
+  const partsOf = (inputs: readonly EventInput[], now: number) =>
+    stripOf(modelOf(inputs), now).segments.map(({ kind, share }) => [kind, Math.round(share * 10)]);
+  const before = [
+    ['thinks', 1],
+    ['pauses', 2],
+    ['thinks', 1],
+  ];
+  t.same(partsOf(begun, day + 10_000), [...before, ['pauses', 6]]);
+  const answered: EventInput = {
+    type: 'tokens.used',
+    at: day + 9_000,
+    turnId,
+    durationMs: 2_000,
+    data: { inputTokens: 1 },
+  };
+  const end: EventInput = { type: 'turn.completed', at: day + 10_000, turnId, durationMs: 10_000 };
+  t.same(partsOf([...begun, answered, end], day), [...before, ['pauses', 3], ['thinks', 3]]);
+});
+
 t.test('a filter matches any value of one name and all names, with exclusions, durations and texts', async (t) => {
   const model = modelOf(oneTurn);
   const ids = (text: string, found: Showing['found'] = new Map()) =>

@@ -29,6 +29,8 @@ interface Place {
 interface Asked {
   /** Failed requests that it repeats. */
   readonly retries?: number;
+  /** Time since the last of them. */
+  readonly pausedMs?: number;
   /** Absent: the turn's own answer. */
   readonly purpose?: 'compaction';
 }
@@ -36,6 +38,8 @@ interface Asked {
 interface FailedCall {
   readonly error: unknown;
   readonly retries: number;
+  /** Time since the failed request that it repeats. */
+  readonly pausedMs: number;
 }
 
 /** Decision about an approval. */
@@ -114,8 +118,13 @@ export class Tracer {
   }
 
   /** One request to a model that was answered. */
-  tokensUsed(place: Place, { durationMs, isEstimated, ...use }: ModelUse, { retries = 0, purpose }: Asked): void {
-    const data = { ...use, ...(isEstimated && { isEstimated }), ...(retries > 0 && { retries }), purpose };
+  tokensUsed(
+    place: Place,
+    { durationMs, isEstimated, ...use }: ModelUse,
+    { retries = 0, pausedMs = 0, purpose }: Asked,
+  ): void {
+    const repeats = { ...(retries > 0 && { retries }), ...(pausedMs > 0 && { pausedMs }) };
+    const data = { ...use, ...(isEstimated && { isEstimated }), ...repeats, purpose };
     this.#append('tokens.used', place, { durationMs, data });
   }
 
@@ -127,9 +136,15 @@ export class Tracer {
   }
 
   /** One request to a model that failed, whether it is repeated or not. */
-  modelFailed(place: Place, { durationMs, ...call }: ModelCall, { error, retries }: FailedCall): void {
+  modelFailed(place: Place, { durationMs, ...call }: ModelCall, { error, retries, pausedMs }: FailedCall): void {
     const code = error instanceof ModelError ? error.code : 'internalError';
-    const data = { ...call, code, text: this.#text(messageOf(error)), ...(retries > 0 && { retries }) };
+    const data = {
+      ...call,
+      code,
+      text: this.#text(messageOf(error)),
+      ...(retries > 0 && { retries }),
+      ...(pausedMs > 0 && { pausedMs }),
+    };
     this.#append('model.failed', place, { durationMs, data });
   }
 

@@ -319,6 +319,10 @@ export const migrations: readonly string[] = [
   END;
   INSERT INTO textsDue SELECT key FROM turns WHERE status IN ('running', 'waitingApproval');
   `,
+  `
+  ALTER TABLE traceSessions ADD COLUMN pauseMs INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE traceTotals ADD COLUMN pauseMs INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
 
 /**

@@ -23,6 +23,7 @@ export interface ListedThread {
     readonly totalMs: number;
     readonly toolMs: number;
     readonly waitMs: number;
+    readonly pauseMs: number;
     readonly costUsd: number;
     readonly unpricedCount: number;
     readonly totalTokens: number;
@@ -73,7 +74,7 @@ export function listThreads(directory: string, range: ThreadListRange, busyMs: n
     }
     const sql = `SELECT t.json AS json, ifnull(${firstInputOf('t.key')}, firstInput) AS firstInput,
         (SELECT json FROM turns WHERE thread = t.key ORDER BY key DESC LIMIT 1) AS turn,
-        turnDurationMs, toolDurationMs, approvalWaitMs, costUsd, unpricedCount, inputTokens + outputTokens AS totalTokens
+        turnDurationMs, toolDurationMs, approvalWaitMs, pauseMs, costUsd, unpricedCount, inputTokens + outputTokens AS totalTokens
       FROM (${newest}) AS t LEFT JOIN traceSessions ON sessionKey = t.id
       WHERE ${conditions.join(' AND ')} LIMIT ?`;
     return database.all(sql, ...values, range.limit).map((row) => listed(row, database.file));
@@ -95,6 +96,7 @@ function listed({ json, firstInput, turn, ...sums }: Row, file: string): ListedT
             totalMs: Number(sums['turnDurationMs']),
             toolMs: Number(sums['toolDurationMs']),
             waitMs: Number(sums['approvalWaitMs']),
+            pauseMs: Number(sums['pauseMs']),
             costUsd: Number(sums['costUsd']),
             unpricedCount: Number(sums['unpricedCount']),
             totalTokens: Number(sums['totalTokens']),

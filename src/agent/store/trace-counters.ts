@@ -21,6 +21,7 @@ export const sums = [
   'turnDurationMs',
   'toolDurationMs',
   'approvalWaitMs',
+  'pauseMs',
   'eventCount',
 ] as const satisfies readonly (keyof TraceTotals)[];
 type Sum = (typeof sums)[number];
@@ -114,10 +115,14 @@ const learned: Partial<Record<TraceType, (change: SessionChange, data: NewTraceE
     counts.outputTokens += whole(data['outputTokens']);
     counts.cachedInputTokens += whole(data['cachedInputTokens']);
     counts.reasoningTokens += whole(data['reasoningTokens']);
+    counts.pauseMs += whole(data['pausedMs']);
     const { costUsd, model } = data;
     if (typeof costUsd === 'number' && Number.isFinite(costUsd)) counts.costUsd += Math.max(0, costUsd);
     else counts.unpricedCount += 1;
     know(facts, 'model', model);
+  },
+  'model.failed'({ counts }, data) {
+    counts.pauseMs += whole(data['pausedMs']);
   },
 };
 

@@ -7,25 +7,29 @@ export interface Work {
   readonly toolMs: number;
   /** Time in which a person was awaited. */
   readonly waitMs: number;
+  /** Time between failed requests and their repetitions; absent from earlier servers. */
+  readonly pauseMs?: number | undefined;
 }
 
 /** Part of a strip. `failed` is a mark without a width. */
 export interface Segment {
-  readonly kind: 'asks' | 'works' | 'thinks' | 'failed';
+  readonly kind: 'asks' | 'pauses' | 'works' | 'thinks' | 'failed';
   readonly share: number;
 }
 
-const words = { asks: 'waiting for you', works: 'tools', thinks: 'model', failed: 'failed' } as const;
+const words = { asks: 'waiting for you', pauses: 'paused', works: 'tools', thinks: 'model', failed: 'failed' } as const;
 
 /** Shares of the time of a conversation; calls that ran side by side count once. */
-export function shareOf({ totalMs, toolMs, waitMs }: Work): readonly Segment[] {
+export function shareOf({ totalMs, toolMs, waitMs, pauseMs = 0 }: Work): readonly Segment[] {
   if (totalMs <= 0) return [];
   const asks = Math.min(1, waitMs / totalMs);
-  const works = Math.min(1 - asks, toolMs / totalMs);
+  const pauses = Math.min(1 - asks, pauseMs / totalMs);
+  const works = Math.min(1 - asks - pauses, toolMs / totalMs);
   const segments: readonly Segment[] = [
     { kind: 'asks', share: asks },
+    { kind: 'pauses', share: pauses },
     { kind: 'works', share: works },
-    { kind: 'thinks', share: 1 - asks - works },
+    { kind: 'thinks', share: 1 - asks - pauses - works },
   ];
   return segments.filter(({ share }) => share > 0.005);
 }

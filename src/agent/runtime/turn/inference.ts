@@ -45,6 +45,8 @@ export class TurnInference {
   readonly #steered: (readonly InputPart[])[] = [];
   readonly #volume: TurnVolume;
   #outputLimit: number | undefined;
+  /** When the latest request failed, by the monotonic clock; undefined: it was answered. */
+  #failedAt: number | undefined;
   /** Price of the model of the latest request. */
   #price: ModelFacts['price'];
 
@@ -92,19 +94,27 @@ export class TurnInference {
     // Results that the model has seen must survive a kill.
     const committed = thread.journal.committed(record);
     if (committed) await Promise.race([committed, rejectionOf(signal)]);
-    await streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
+    const pausedMs = this.#failedAt === undefined ? 0 : Math.round(performance.now() - this.#failedAt);
+    this.#failedAt = undefined;
+    const answered = streamCounted(provider, request, (event) => this.#take(event, answer, signal), signal, {
       onUsed: (use) => {
         // The trace has the answer before its usage.
         record.items.close();
-        services.tracer?.tokensUsed(place, use, { retries });
+        services.tracer?.tokensUsed(place, use, { retries, pausedMs });
         this.#options.onTokensUsed(tokensOf(use));
         conversation.noteUsage(use, request);
       },
       onFailed: (call, error) => {
         record.items.close();
-        services.tracer?.modelFailed(place, call, { error, retries });
+        services.tracer?.modelFailed(place, call, { error, retries, pausedMs });
       },
     });
+    try {
+      await answered;
+    } catch (error) {
+      this.#failedAt = performance.now();
+      throw error;
+    }
     signal.throwIfAborted();
     record.items.close();
     const { finish, state } = answer;

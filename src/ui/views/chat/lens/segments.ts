@@ -40,21 +40,33 @@ export function stripOf(model: TraceModel, now: number): Strip {
 
 type Part = Pick<Segment, 'kind'> & { readonly ms: number };
 
-/** Work of one turn in order of time. Where parts overlap, a wait for the user hides a call, and a call hides the model. */
+/**
+ * Work of one turn in order of time. Where parts overlap, a wait for the user hides a pause, a pause hides a call, and a call hides the
+ * model.
+ */
 function partsOf(turn: Turn, ms: number): Part[] {
   const until = turn.start + ms;
   const timesOf = (isOne: (span: Span) => boolean) =>
     turn.children.filter(isOne).map(({ start, end }) => [start, Math.min(end ?? until, until)] as const);
   const asks = timesOf(({ kind, isByRule }) => kind === 'approval' && !isByRule);
   const works = timesOf(({ kind }) => kind === 'tool');
-  const edges = [...new Set([turn.start, until, ...[...asks, ...works].flat()])].sort((a, b) => a - b);
+  const pauses = pausesOf(turn, until);
+  const edges = [...new Set([turn.start, until, ...[...asks, ...pauses, ...works].flat()])].sort((a, b) => a - b);
   const isIn = (times: readonly (readonly [number, number])[], at: number) =>
     times.some(([from, to]) => from <= at && at < to);
   const parts = edges.slice(0, -1).map((from, index): Part => {
-    const kind = isIn(asks, from) ? 'asks' : isIn(works, from) ? 'works' : 'thinks';
+    const kind = isIn(asks, from) ? 'asks' : isIn(pauses, from) ? 'pauses' : isIn(works, from) ? 'works' : 'thinks';
     return { kind, ms: (edges[index + 1] ?? from) - from };
   });
   return turn.state === 'failed' ? [...parts, { kind: 'failed', ms: 0 }] : parts;
+}
+
+/** Times from the end of a failed request to its repetition: the turn waits to try again, or for a quota. */
+function pausesOf(turn: Turn, until: number): readonly (readonly [number, number])[] {
+  const requests = turn.children.filter(({ kind }) => kind === 'request');
+  return requests.flatMap(({ state, end = until }, index) =>
+    state === 'failed' ? [[end, requests[index + 1]?.start ?? (turn.end === undefined ? until : end)] as const] : [],
+  );
 }
 
 function joined(parts: readonly Part[], totalMs: number): Segment[] {

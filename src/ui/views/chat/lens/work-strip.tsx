@@ -9,10 +9,11 @@ import type { Conversation } from '../data/conversation.ts';
 import { lensAt } from './cursor.ts';
 
 /** Sums of a conversation, from the list of conversations. */
-export const workOf = ({ turnDurationMs, toolDurationMs, approvalWaitMs }: DashboardSession): Work => ({
+export const workOf = ({ turnDurationMs, toolDurationMs, approvalWaitMs, pauseMs }: DashboardSession): Work => ({
   totalMs: turnDurationMs,
   toolMs: toolDurationMs,
   waitMs: approvalWaitMs,
+  pauseMs,
 });
 
 /** Time shares of a conversation with an ended turn. A press opens its trace. */
