@@ -1,6 +1,7 @@
-import { defaults, type NewTraceEvent, type TraceEvent } from '../../protocol/index.ts';
+import { defaults, type NewTraceEvent, type TraceEvent, type TraceTotals } from '../../protocol/index.ts';
 import type { TraceStore } from '../thread-store.ts';
 import type { Database } from './database.ts';
+import { addCounts, SessionChange } from './trace-counters.ts';
 import { TraceQueries } from './trace-queries.ts';
 import { TraceSweeper } from './trace-sweeper.ts';
 import { type Expiry, type PendingEvent, TraceTable } from './trace-table.ts';
@@ -45,6 +46,17 @@ export class SqliteTraces extends TraceQueries implements TraceStore {
 
   get dropped(): number {
     return this.#dropped;
+  }
+
+  /** Sums of all sessions, with those of events that are not written yet. */
+  override totals(): TraceTotals {
+    const totals = super.totals();
+    for (const { event } of this.#buffer) {
+      const change = new SessionChange(event.at);
+      change.add(event);
+      addCounts(totals, change.counts);
+    }
+    return totals;
   }
 
   append(event: NewTraceEvent): void {

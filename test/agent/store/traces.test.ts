@@ -90,7 +90,7 @@ t.test('a session counts its events', async (t) => {
   );
   const costs = { cachedInputTokens: 40, reasoningTokens: 3, costUsd: 0.25 };
   traces.append(event('a', { type: 'tokens.used', at: second(4), data: { ...costs, inputTokens: 0 } }));
-  traces.append(event('a', { type: 'model.failed', at: second(4), data: { code: 'upstreamFailed' } }));
+  traces.append(event('a', { type: 'model.failed', at: second(4), data: { code: 'upstreamFailed', pausedMs: 700 } }));
   traces.append(
     event('a', { type: 'tokens.used', at: second(4), data: { inputTokens: 30, outputTokens: Number.NaN } }),
   );
@@ -127,6 +127,7 @@ t.test('a session counts its events', async (t) => {
     turnDurationMs: 2_000,
     toolDurationMs: 42,
     approvalWaitMs: 9,
+    pauseMs: 700,
     eventCount: 19,
     maxToolDurationMs: 40,
   };
@@ -135,6 +136,17 @@ t.test('a session counts its events', async (t) => {
   close();
   const again = opened(t, directory).traces;
   t.strictSame(again.session('a'), { ...session, displayName: 'Renamed', lastActivityAt: second(6), eventCount: 20 });
+});
+
+t.test('regression: the sums of all sessions contain each request once, before and after it is written', async (t) => {
+  const { traces } = opened(t);
+  const used = () => traces.append(event('a', { type: 'tokens.used', data: { inputTokens: 5, costUsd: 0.25 } }));
+  used();
+  traces.flush();
+  used();
+  t.match(traces.totals(), { costUsd: 0.5, inputTokens: 10, eventCount: 2 }, 'the last request is not written yet');
+  traces.flush();
+  t.match(traces.totals(), { costUsd: 0.5, inputTokens: 10, eventCount: 2 });
 });
 
 t.test('sessions are paged by activity', async (t) => {
