@@ -115,7 +115,7 @@ scene('pages of one server', {}, async (t, stage) => {
     await one.getByRole('button', { name: 'Run “digest” now' }).click();
     const drawer = one.getByRole('complementary', { name: 'Selected automation' });
     await drawer.getByText('Since yesterday').waitFor();
-    await drawer.getByRole('link', { name: 'Session' }).click();
+    await drawer.getByRole('link', { name: 'Trace' }).click();
     await one.getByRole('heading', { name: 'digest' }).waitFor();
     await one.locator('.bar-row', { hasText: 'Run ls -t src test' }).first().waitFor();
     t.match(one.url(), '#/sessions/');

@@ -19,7 +19,7 @@ scene(
     const { connect, workspacePath, open } = stage;
     const stream = await followTraces(t, stage);
     const page = await open('/sessions');
-    await page.getByText('No session yet').waitFor();
+    await page.getByText('No trace yet').waitFor();
     const client = await connect(approver('accept'));
     const key = await begin(client, workspacePath, 'Everything');
     await sessionRow(page, 'Everything').waitFor();
@@ -105,7 +105,7 @@ async function showsEachView(t: Test, stage: DashboardScene): Promise<void> {
   // The second key of a sequence must come soon: it does not wait for the answer to the first.
   const press = (...keys: readonly string[]) => Promise.all(keys.map((key) => page.keyboard.press(key)));
   await press('g', 's');
-  await page.getByRole('grid', { name: 'Sessions' }).waitFor();
+  await page.getByRole('grid', { name: 'Traces' }).waitFor();
   await sessionRow(page, 'The missing cent').waitFor();
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
@@ -146,7 +146,7 @@ async function deletesTraces(t: Test, stage: DashboardScene): Promise<void> {
   await page.getByRole('button', { name: 'Delete all…' }).click();
   await page.getByRole('textbox', { name: 'Type 2' }).fill('2');
   await page.getByRole('button', { name: 'Delete all traces' }).click();
-  await page.getByText('1 session kept, because a turn runs').waitFor();
+  await page.getByText('1 trace kept, because a turn runs').waitFor();
   await sessionRow(page, 'Stock list').waitFor({ state: 'detached' });
   t.equal((await ask(`/DashBoard/api/sessions/${done}/events`)).status, 404, 'all its events are deleted');
   answer({ decision: 'decline' });

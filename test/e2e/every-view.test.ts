@@ -47,7 +47,7 @@ async function open(page: Page, path: string): Promise<readonly string[]> {
 
 /** Views in the navigation of each page. A new view needs a row here. */
 const views = {
-  workspace: ['actors', 'automations', 'chat', 'events', 'logs', 'overview', 'sessions', 'settings'],
+  workspace: ['actors', 'automations', 'chat', 'events', 'logs', 'overview', 'settings'],
   hub: ['actors', 'events', 'inbox', 'logs', 'now', 'overview', 'threads'],
 } as const;
 /** Nested views; `:thread` is the id of an ended conversation. */
@@ -58,6 +58,7 @@ const inner = {
     'chat/:thread?lens=trace',
     'chat/:thread?lens=chart',
     'chat/:thread?lens=raw',
+    'sessions',
     'sessions/:thread',
     'sessions/:thread?view=log',
     'sessions/:thread?view=list',

@@ -1,7 +1,7 @@
 /** Lenses of a conversation: changes, trace, chart and events at one moment, over a real agent server. */
 import type { Locator, Page } from 'playwright-core';
 import type { Test } from 'tap';
-import { callTool, finish, say, script, think, usage } from '../agent/scripted-provider.ts';
+import { callTool, fail, finish, say, script, think, usage } from '../agent/scripted-provider.ts';
 import { button, chatStage, openThread, write } from './chat-scene.ts';
 import { axe, overflowsAt, smallTargets } from './scene.ts';
 import { shows } from './shows.ts';
@@ -100,9 +100,9 @@ scene(
     await write(page, 'Make it');
     await openThread(page);
     await ended(page);
-    const strip = page.getByRole('img', { name: /^(?:\d+ % [a-z ]+, )+\d/ });
+    const strip = page.locator('.desk').getByRole('img', { name: /^(?:\d+ % [a-z ]+, )+\d/ });
     const name = await strip.getAttribute('aria-label');
-    await page.getByRole('link', { name: name ?? '' }).click();
+    await page.getByRole('link', { name: name ?? '', exact: true }).click();
     const slider = page.getByRole('slider', { name: 'Moment' });
     await slider.waitFor();
     await shows(t, 'equal', () => strip.getAttribute('aria-label'), name, 'the sums are unchanged');
@@ -184,3 +184,64 @@ for (const lens of ['changes', 'trace', 'chart', 'raw'] as const) {
     },
   );
 }
+
+scene(
+  'regression: a pause before a repeated request is on the strip, in the head, in the list and as a slider',
+  {
+    provider: script([fail('upstreamFailed', 'overloaded', 400)], [say('Now it works.'), usage(10, 5), finish('stop')]),
+    config,
+  },
+  async (t, { page }) => {
+    await write(page, 'Try it');
+    await openThread(page);
+    await ended(page);
+    const strips = page.getByRole('img', { name: /\d+ % paused, \d+ % model, \d/ });
+    await shows(t, 'equal', () => strips.count(), 2, 'the head and the list');
+    const [head, row] = await strips.evaluateAll((all) => all.map((strip) => strip.getAttribute('aria-label')));
+    t.equal(head, row);
+    await tab(page, 'Trace').click();
+    const widthOf = (part: Locator) => part.evaluateAll((all) => all.reduce((sum, each) => sum + each.clientWidth, 0));
+    const slider = page.getByRole('group', { name: 'Time' }).locator('.state-strip');
+    await slider.waitFor();
+    const share = (await widthOf(slider.locator('.pauses'))) / (await widthOf(slider.locator('i')));
+    const named = Number(/(\d+) % paused/.exec(head ?? '')?.[1]) / 100;
+    t.ok(Math.abs(share - named) <= 0.03, `the slider shows ${share} for ${named}`);
+  },
+);
+
+scene(
+  'regression: a workspace has one list of conversations, with state, agent, strip and cost, by age',
+  { provider: twoRounds(), config },
+  async (t, { page, go }) => {
+    await write(page, 'Make it');
+    const threadId = await openThread(page);
+    await ended(page);
+    const views = page.getByRole('navigation', { name: 'Views' });
+    const titles = await views.getByRole('link').allTextContents();
+    t.same(
+      titles.filter((title) => /session|trace|conversation/i.test(title)),
+      ['Conversations'],
+    );
+    const today = page.getByRole('region', { name: 'Today' });
+    const row = today.getByRole('link', { name: /^Make it/ });
+    await row.getByRole('img', { name: /% model/ }).waitFor();
+    await shows(t, 'match', () => row.textContent(), /\$|free|price unknown/);
+    const search = page.getByRole('searchbox', { name: 'Search conversations' });
+    await search.fill('running');
+    await row.waitFor({ state: 'detached' });
+    await search.fill('make');
+    await row.waitFor();
+    t.same(await axe(page), []);
+
+    await tab(page, 'Trace').click();
+    await page.getByRole('link', { name: 'Filter, export and read the whole trace' }).click();
+    await page.getByRole('link', { name: '← Conversation' }).click();
+    await page.waitForURL((url) => url.hash === `#/chat/${threadId}`);
+    await go('/overview');
+    const recent = page.getByRole('region', { name: 'Recent conversations' });
+    const link = recent.getByRole('link', { name: 'Make it' });
+    await shows(t, 'equal', () => link.getAttribute('href'), `#/chat/${threadId}`);
+    await page.getByRole('link', { name: 'Stored traces' }).click();
+    await page.getByRole('grid', { name: 'Traces' }).getByRole('row', { name: 'Make it' }).waitFor();
+  },
+);

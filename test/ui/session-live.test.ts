@@ -252,7 +252,7 @@ scene(
     await page.getByRole('link', { name: 'Sub-agent: Child' }).click();
     await page.locator('h1', { hasText: 'Child' }).waitFor();
     await open('/sessions/nobody');
-    await page.getByText('There is no trace of this session').waitFor();
+    await page.getByText('There is no trace of this conversation').waitFor();
     backend.seed('nobody', {}, []);
     await page.locator('.connection.live').waitFor();
     backend.emit('nobody', [{ type: 'session.started' }]);

@@ -156,7 +156,7 @@ scene(
     await bar(page, 'Response').waitFor();
     await shows(t, 'ok', () => bar(page, 'Response').evaluate((element) => element.classList.contains('dim')));
     await page.getByRole('button', { name: 'Dim others' }).click();
-    await page.getByRole('textbox', { name: 'Filter this session' }).focus();
+    await page.getByRole('textbox', { name: 'Filter this trace' }).focus();
     await page.keyboard.press('Backspace');
     await bar(page, 'Response').waitFor();
 

@@ -48,7 +48,7 @@ scene(
       await shows(t, 'match', () => cell('beta', 'approvals'), '1 5.00 s');
       await shows(t, 'match', () => cell('beta', 'worked'), '9.00 s');
       await shows(t, 'match', () => cell('Gamma', 'state'), 'Running');
-      const grid = page.getByRole('grid', { name: 'Sessions' });
+      const grid = page.getByRole('grid', { name: 'Traces' });
       await shows(t, 'equal', () => grid.getAttribute('aria-rowcount'), '4');
       await shows(t, 'equal', () => row(page, 'Alpha').getAttribute('aria-rowindex'), '4');
     },
@@ -90,15 +90,15 @@ scene(
       await row(page, 'Alpha').waitFor({ state: 'detached' });
       await page.waitForURL(/status=running/);
       await open('/sessions?status=failed&q=nobody');
-      await page.getByText('No session matches').waitFor();
-      await page.getByRole('button', { name: 'Show all sessions' }).click();
+      await page.getByText('No trace matches').waitFor();
+      await page.getByRole('button', { name: 'Show all traces' }).click();
       await row(page, 'Gamma').waitFor();
     },
   },
 );
 
 scene('without a session the page shows a command to begin with', { at: '/sessions' }, async (t, { page }) => {
-  await page.getByText('No session yet').waitFor();
+  await page.getByText('No trace yet').waitFor();
   await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio chat "hello"');
 });
 
@@ -204,7 +204,7 @@ scene(
     const deleted = page.waitForResponse((response) => response.request().method() === 'DELETE');
     await remove(page, 'Alpha');
     await page.getByRole('link', { name: 'Overview' }).click();
-    await page.getByRole('link', { name: 'Sessions', exact: true }).click();
+    await page.getByRole('link', { name: 'Traces', exact: true }).click();
     await row(page, 'Gamma').waitFor();
     t.equal(await row(page, 'Alpha').count(), 0, 'the row stays hidden after a return to the view');
     await page.clock.fastForward(8_000);
@@ -229,12 +229,12 @@ scene(
     await row(page, 'Alpha').waitFor();
     await page.getByRole('button', { name: 'Delete all…' }).click();
     const confirm = page.getByRole('button', { name: 'Delete all traces' });
-    await page.getByText('The traces of 3 sessions').waitFor();
+    await page.getByText('The traces of 3 conversations').waitFor();
     await page.getByRole('textbox', { name: 'Type 3' }).fill('4');
     await shows(t, 'ok', () => confirm.isDisabled());
     await page.getByRole('textbox', { name: 'Type 3' }).fill('3');
     await confirm.click();
-    await page.getByText('2 traces deleted. 1 session kept, because a turn runs.').waitFor();
+    await page.getByText('2 traces deleted. 1 trace kept, because a turn runs.').waitFor();
     await row(page, 'Alpha').waitFor({ state: 'detached' });
     await shows(t, 'same', () => page.locator('.c-name a').allTextContents(), ['Gamma']);
     t.ok(backend.requests.includes('DELETE /api/sessions'));
@@ -273,7 +273,7 @@ scene(
       t.same(await axe(page), []);
       await page.keyboard.press('Escape');
       await page.getByRole('button', { name: 'Delete all…' }).click();
-      await page.getByText('The traces of 3 sessions').waitFor();
+      await page.getByText('The traces of 3 conversations').waitFor();
       t.same(await axe(page), []);
     },
   },

@@ -20,7 +20,7 @@ import type { Overlay } from './page-commands.ts';
 import { Palette } from './palette.tsx';
 import { shellCommands, shellFinders } from './shell-commands.ts';
 import { Toasts } from './toasts.tsx';
-import { views } from './views.ts';
+import { listedViews, views } from './views.ts';
 import { useWaiting } from './waiting.ts';
 
 /**
@@ -52,7 +52,7 @@ function Inside({ app, page }: { readonly app: App; readonly page: Page }) {
       <div class="news">{app.renewal.value && <Renewed {...app.renewal.value} />}</div>
       {hasHub && <div class="spaces">{Rail && <Rail app={app} waiting={waiting.all.value} />}</div>}
       <nav class="rail" aria-label="Views">
-        {page.views
+        {listedViews(page)
           .filter((name) => !Rail || !inRail.has(name))
           .map((name) => (
             <a
@@ -123,7 +123,7 @@ function useShell(app: App, page: Page, overlay: Signal<Overlay>): void {
   useEffect(() => app.live.listen('events', { onEvents: () => {} }), [app]);
 }
 
-/** `(1) fugue · Sessions · demo · Oratorio`: waiting requests, then the most particular first, because tabs are narrow. */
+/** `(1) fugue · Traces · demo · Oratorio`: waiting requests, then the most particular first, because tabs are narrow. */
 function useTitle(app: App, page: Page, waiting: number): void {
   const { view } = app.router.route.value;
   const subject = app.subject.value;

@@ -137,7 +137,7 @@ function Run({ run, now }: { readonly run: AutomationRun; readonly now: number }
         </time>
         <span class="quiet">{notes.join(' · ')}</span>
         {run.threadId !== undefined && (
-          <a href={href({ view: 'sessions', path: [run.threadId], query: { turn: run.turnId } })}>Session</a>
+          <a href={href({ view: 'sessions', path: [run.threadId], query: { turn: run.turnId } })}>Trace</a>
         )}
       </p>
       {run.error && <p class="danger">{run.error.message}</p>}

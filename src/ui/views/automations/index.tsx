@@ -99,10 +99,7 @@ export default function AutomationsView({ app }: { readonly app: App }) {
                 if (automation) void actions.remove(automation);
               }}
             >
-              <p>
-                Its schedule and the history of its runs are deleted for good. The sessions of its runs stay under
-                Sessions.
-              </p>
+              <p>Its schedule and the history of its runs are deleted for good. The conversations of its runs stay.</p>
             </Confirm>
           )}
         </>

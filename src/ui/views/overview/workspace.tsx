@@ -20,7 +20,7 @@ import { Banner, FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime, dayTime, distance, zone } from '../../parts/time.ts';
 import { lookOfTone, type Shape, type Tone } from '../../parts/tone.ts';
 import { entryOf, isFailed } from '../sessions/trace/entry.ts';
-import { amount, costOf, counted, notReported, span, stateOf, titleOf } from '../sessions/words.ts';
+import { amount, costOf, counted, span, stateOf, titleOf } from '../sessions/words.ts';
 import { Down } from './incident.tsx';
 import { Problems } from './problems.tsx';
 import { Restriction } from './restriction.tsx';
@@ -50,7 +50,7 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
           <Losses summary={summary} />
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
           <section class="scroll parts" tabIndex={0} aria-label="Overview">
-            <Sessions app={app} sessions={store.sessions.value} />
+            <Conversations app={app} sessions={store.sessions.value} />
             <Modules modules={summary.modules} />
             <Counters summary={summary} />
             <Events events={store.events.value} />
@@ -62,6 +62,11 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
     </div>
   );
 }
+
+/** Filter of either list. */
+const running = { q: 'running', status: 'running' };
+/** List of the conversations; a page without authentication has only that of their traces. */
+const listOf = (app: App) => (app.page.value?.views.includes('chat') ? 'chat' : 'sessions');
 
 interface StatusProps {
   readonly app: App;
@@ -95,7 +100,7 @@ function Status({ app, summary }: StatusProps) {
       </p>
       {pendingApprovals > 0 && <a href={href({ view: 'chat' })}>Answer in the chat</a>}
       {pendingApprovals > 0 && <span>{counted(activeTurns, 'turn')} running</span>}
-      {activeTurns > 0 && <a href={href({ view: 'sessions', query: { status: 'running' } })}>Show running turns</a>}
+      {activeTurns > 0 && <a href={href({ view: listOf(app), query: running })}>Show running turns</a>}
       {condition?.agent && condition.agent.kind !== 'oratorio' ? (
         <span>
           <span class="quiet">Agent</span> <Answering record={condition} />
@@ -200,7 +205,7 @@ const isAboveZero = ([, value]: readonly [string, string, boolean?]): boolean =>
 
 function Counters({ summary }: { readonly summary: DashboardSummary }) {
   const rows: readonly (readonly [string, string, boolean?])[] = [
-    ['Sessions', amount(summary.sessionCount)],
+    ['Conversations', amount(summary.sessionCount)],
     ['Turns', amount(summary.turnCount)],
     ['Failed turns', amount(summary.failedTurnCount), summary.failedTurnCount > 0],
     ['Tool calls', amount(summary.toolCallCount)],
@@ -210,9 +215,7 @@ function Counters({ summary }: { readonly summary: DashboardSummary }) {
     ['Compactions', amount(summary.compactionCount)],
     [
       'Tokens',
-      summary.totalTokens === 0
-        ? notReported
-        : `${amount(summary.inputTokens)} in · ${amount(summary.outputTokens)} out`,
+      summary.totalTokens === 0 ? '–' : `${amount(summary.inputTokens)} in · ${amount(summary.outputTokens)} out`,
     ],
     ['Cost', costOf(summary)],
     ...(summary.spentTodayUsd === undefined
@@ -226,7 +229,7 @@ function Counters({ summary }: { readonly summary: DashboardSummary }) {
     ['Events kept', amount(summary.eventCount)],
   ];
   return (
-    <Part title="All time">
+    <Part title="All time" more={<a href={href({ view: 'sessions' })}>Stored traces</a>}>
       <dl class="counters">
         {rows.filter(isAboveZero).map(([name, value, isBad]) => (
           <div key={name}>
@@ -239,16 +242,19 @@ function Counters({ summary }: { readonly summary: DashboardSummary }) {
   );
 }
 
-function Sessions({ app, sessions }: { readonly app: App; readonly sessions: readonly DashboardSession[] }) {
+function Conversations({ app, sessions }: { readonly app: App; readonly sessions: readonly DashboardSession[] }) {
+  const listView = listOf(app);
+  // A sub-agent has a trace and no place among the conversations.
+  const viewOf = ({ parentSessionKey }: DashboardSession) => (parentSessionKey === undefined ? listView : 'sessions');
   return (
-    <Part title="Recent sessions" more={<a href={href({ view: 'sessions' })}>All sessions</a>}>
+    <Part title="Recent conversations" more={<a href={href({ view: listView })}>All conversations</a>}>
       {sessions.length === 0 ? (
         <NothingYet />
       ) : (
         <table class="table">
           <thead>
             <tr>
-              <th>Session</th>
+              <th>Conversation</th>
               <th>State</th>
               <th class="number">Turns</th>
               <th class="number">Last activity</th>
@@ -260,7 +266,7 @@ function Sessions({ app, sessions }: { readonly app: App; readonly sessions: rea
               return (
                 <tr key={session.sessionKey}>
                   <td class="name">
-                    <a href={href({ view: 'sessions', path: [session.sessionKey] })}>{titleOf(session)}</a>
+                    <a href={href({ view: viewOf(session), path: [session.sessionKey] })}>{titleOf(session)}</a>
                   </td>
                   <td>
                     <span class={`pill ${tone}`}>
@@ -285,7 +291,7 @@ function Sessions({ app, sessions }: { readonly app: App; readonly sessions: rea
 function NothingYet() {
   return (
     <div class="nothing">
-      <p class="quiet">No session yet. This begins one:</p>
+      <p class="quiet">No conversation yet. This begins one:</p>
       <CommandLine text='oratorio chat "hello"' />
     </div>
   );

@@ -75,7 +75,7 @@ function createDeletions(app: App): Deletions {
           'DELETE',
           paths.deleteSessions,
         );
-        const rest = kept.length === 0 ? '' : ` ${counted(kept.length, 'session')} kept, because a turn runs.`;
+        const rest = kept.length === 0 ? '' : ` ${counted(kept.length, 'trace')} kept, because a turn runs.`;
         app.toast({ text: `${amount(deleted)} traces deleted.${rest}` });
       } catch (error) {
         app.toast({ text: `Nothing was deleted: ${messageOf(error)}`, tone: 'danger' });

@@ -40,7 +40,7 @@ export function Peek({ app, table, session, onRemove }: PeekProps) {
   const readOnly = app.page.value?.readOnly;
   const events = last.data.value?.events;
   return (
-    <aside class="drawer peek" aria-label={`Session ${titleOf(session)}`}>
+    <aside class="drawer peek" aria-label={`Trace of ${titleOf(session)}`}>
       <header>
         <h2 class="cut">{titleOf(session)}</h2>
         <button type="button" class="bare" aria-label="Close the peek" onClick={() => table.select(sessionKey, false)}>

@@ -60,8 +60,8 @@ export function RemoveAll({ app, deletions, onClose }: RemoveAllProps) {
         }}
       >
         <p>
-          {count === undefined ? 'Counting…' : `The traces of ${counted(count, 'session')} will be gone for good.`}{' '}
-          Sessions in which a turn runs are kept. Conversations themselves stay.
+          {count === undefined ? 'Counting…' : `The traces of ${counted(count, 'conversation')} will be gone for good.`}{' '}
+          Those in which a turn runs are kept. Conversations themselves stay.
         </p>
         {summary.error.value !== null && (
           <p class="danger" role="alert">

@@ -9,7 +9,7 @@ import { amount, costOf, counted, moment, notReported, roughly, span, stateOf, t
 
 /** Columns of the table of sessions; the style sheet defines their widths, and which of them a narrow screen hides. */
 const columns: readonly (readonly [name: string, title: string])[] = [
-  ['name', 'Session'],
+  ['name', 'Conversation'],
   ['state', 'State'],
   ['model', 'Model'],
   ['turns', 'Turns'],
@@ -125,7 +125,7 @@ const Filter = ({ label, run }: FilterProps) => (
     type="button"
     class="value"
     tabIndex={-1}
-    title="Show only such sessions"
+    title="Show only such traces"
     onClick={(event) => {
       event.stopPropagation();
       run();

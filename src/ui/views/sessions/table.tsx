@@ -14,7 +14,7 @@ import { SessionCells, SessionHeader } from './row.tsx';
 import { SessionTable } from './table-store.ts';
 import { amount, titleOf } from './words.ts';
 
-/** Every session with a trace. */
+/** Every stored trace, those of sub-agents included. */
 export function SessionsPage({ app }: { readonly app: App }) {
   const table = useMemo(() => new SessionTable(app), [app]);
   const list = useRef<ListHandle | null>(null);
@@ -40,9 +40,9 @@ export function SessionsPage({ app }: { readonly app: App }) {
     <ListView
       app={app}
       class="sessions"
-      title="Sessions"
+      title="Traces"
       filter={{
-        label: 'Find sessions',
+        label: 'Find traces',
         placeholder: 'Name, first input or key',
         text: table.text.value,
         onText: table.search,
@@ -59,7 +59,7 @@ export function SessionsPage({ app }: { readonly app: App }) {
           type="button"
           class="plain"
           disabled={readOnly !== undefined || sessions.length === 0}
-          title={readOnly ?? 'Delete the traces of all sessions'}
+          title={readOnly ?? 'Delete all traces'}
           onClick={() => (asked.value = 'all')}
         >
           <Glyph name="bin" /> Delete all…
@@ -114,7 +114,7 @@ function Rows({ app, table, list }: RowsProps) {
   const selected = sessions.findIndex(({ sessionKey }) => sessionKey === table.selectedKey.value);
   return (
     <VirtualList
-      label="Sessions"
+      label="Traces"
       recycles
       role="grid"
       class={table.error.value === null ? '' : 'stale'}
@@ -150,7 +150,7 @@ function open(app: App, session: DashboardSession | undefined): void {
 function NoSessions({ table }: { readonly table: SessionTable }) {
   if (table.text.value.trim() !== '' || table.status.value !== undefined) {
     return (
-      <Empty title="No session matches">
+      <Empty title="No trace matches">
         <button
           type="button"
           onClick={() => {
@@ -158,13 +158,13 @@ function NoSessions({ table }: { readonly table: SessionTable }) {
             table.filter(undefined);
           }}
         >
-          Show all sessions
+          Show all traces
         </button>
       </Empty>
     );
   }
   return (
-    <Empty title="No session yet" command='oratorio chat "hello"'>
+    <Empty title="No trace yet" command='oratorio chat "hello"'>
       <p>Every conversation with the agent of this workspace leaves a trace here. Begin one:</p>
     </Empty>
   );
@@ -176,7 +176,7 @@ interface Reach {
 }
 
 function tableCommands(app: App, table: SessionTable, { focusList, remove }: Reach): Command[] {
-  const group = 'Sessions';
+  const group = 'Traces';
   const selected = () => table.sessions.peek().find(({ sessionKey }) => sessionKey === table.selectedKey.peek());
   const hasSelection = () => selected() !== undefined;
   const mayChange = () => app.page.peek()?.readOnly === undefined;
@@ -188,19 +188,19 @@ function tableCommands(app: App, table: SessionTable, { focusList, remove }: Rea
     focusList();
   };
   return [
-    { id: 'sessions.next', title: 'Select the next session', group, keys: ['j'], run: () => step(1) },
-    { id: 'sessions.previous', title: 'Select the previous session', group, keys: ['k'], run: () => step(-1) },
+    { id: 'sessions.next', title: 'Select the next trace', group, keys: ['j'], run: () => step(1) },
+    { id: 'sessions.previous', title: 'Select the previous trace', group, keys: ['k'], run: () => step(-1) },
     {
-      ...{ id: 'sessions.open', title: 'Open the selected session', group, isEnabled: hasSelection },
+      ...{ id: 'sessions.open', title: 'Open the selected trace', group, isEnabled: hasSelection },
       run: () => open(app, selected()),
     },
     {
-      ...{ id: 'sessions.peek', title: 'Look into the selected session', group, keys: ['o'], isEnabled: hasSelection },
+      ...{ id: 'sessions.peek', title: 'Look into the selected trace', group, keys: ['o'], isEnabled: hasSelection },
       run: () => table.select(table.selectedKey.peek(), !table.isPeeking.peek()),
     },
     {
       id: 'sessions.delete',
-      title: 'Delete the trace of the selected session',
+      title: 'Delete the selected trace',
       group,
       keys: ['Delete'],
       isEnabled: () => hasSelection() && mayChange(),

@@ -4,7 +4,7 @@ import { isTurn, type Span, type TraceModel } from './model.ts';
 import { around, moved, zoomed } from './scale.ts';
 import { type Trace, traceViews } from './store.ts';
 
-const group = 'Session';
+const group = 'Trace';
 const zoomStep = 0.6;
 const moveStep = 0.25;
 
@@ -35,7 +35,7 @@ export function traceCommands(trace: Trace, focusFilter: () => void, focusList: 
     named('nextTurn', 'Go to the next turn', [']'], () => go(turnFrom(trace, 1))),
     named('previousTurn', 'Go to the previous turn', ['['], () => go(turnFrom(trace, -1))),
     named('open', 'Open or fold the selection', ['o'], () => toggleSelected(trace)),
-    named('filter', 'Filter this session', ['/'], focusFilter),
+    named('filter', 'Filter this trace', ['/'], focusFilter),
     { ...named('pause', 'Pause or resume', ['p'], () => trace.pause(!trace.isPaused.peek())) },
     { ...named('in', 'Zoom in', ['w'], () => zoom(zoomStep)), isEnabled: isWaterfall },
     { ...named('out', 'Zoom out', ['s'], () => zoom(1 / zoomStep)), isEnabled: isWaterfall },

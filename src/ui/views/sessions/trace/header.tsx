@@ -19,9 +19,7 @@ export function Header({ app, trace }: { readonly app: App; readonly trace: Trac
   return (
     <header class="trace-head">
       <div class="strip">
-        <a class="button plain" href={href({ view: 'sessions' })} aria-label="All sessions">
-          ← Sessions
-        </a>
+        <Back app={app} trace={trace} />
         <h1 class="cut" title={trace.sessionKey}>
           {session ? titleOf(session) : 'Conversation'}
         </h1>
@@ -33,6 +31,21 @@ export function Header({ app, trace }: { readonly app: App; readonly trace: Trac
       </div>
       {session && <Totals app={app} trace={trace} session={session} />}
     </header>
+  );
+}
+
+/** To the conversation. The trace of a sub-agent, and a page without conversations, lead to the list. */
+function Back({ app, trace }: { readonly app: App; readonly trace: Trace }) {
+  const hasChat = app.page.value?.views.includes('chat') === true;
+  const isConversation = hasChat && trace.session.value?.parentSessionKey === undefined;
+  return isConversation ? (
+    <a class="button plain" href={href({ view: 'chat', path: [trace.sessionKey] })}>
+      ← Conversation
+    </a>
+  ) : (
+    <a class="button plain" href={href({ view: 'sessions' })} aria-label="All traces">
+      ← Traces
+    </a>
   );
 }
 

@@ -56,13 +56,13 @@ export function TracePage({ app, sessionKey }: { readonly app: App; readonly ses
 
 function Missing({ sessionKey }: { readonly sessionKey: string }) {
   return (
-    <Empty title="There is no trace of this session">
+    <Empty title="There is no trace of this conversation">
       <p>
         <code>{sessionKey}</code> was never recorded, or its trace has been deleted. The conversation itself may still
         be there: traces are stored separately.
       </p>
       <a class="button" href="#/sessions">
-        All sessions
+        All traces
       </a>
     </Empty>
   );

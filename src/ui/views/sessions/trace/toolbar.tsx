@@ -60,7 +60,7 @@ export function Toolbar({ trace, box }: { readonly trace: Trace; readonly box: {
         ))}
       </fieldset>
       <FilterBar
-        label="Filter this session"
+        label="Filter this trace"
         placeholder='type:tool.failed tool:Exec dur>2s "text"'
         text={draft.value}
         onText={(text) => {
