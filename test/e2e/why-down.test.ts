@@ -175,11 +175,11 @@ async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
   }
 }
 
-async function openPage(browser: Browser, place: Place): Promise<Page> {
+async function openPage(browser: Browser, place: Place, at = '/overview'): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   page.setDefaultTimeout(120_000);
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
-  await page.goto(`${stdout.trim()}&at=/overview`);
+  await page.goto(`${stdout.trim()}&at=${at}`);
   return page;
 }
 
@@ -207,17 +207,22 @@ const edits: Readonly<Record<string, (config: Record<string, unknown>) => Record
   nomcp: (config) => ({ ...config, McpServers: {} }),
 };
 
+/** Edits the place that a remedy names. */
+function edit(t: Test, place: Place, name: string, remedy: Remedy | undefined): void {
+  if (remedy?.act !== 'editSetting') return;
+  const path = join(place.root, name);
+  t.equal(remedy.file, join(path, '.oratorio', 'config.json'), `${name}: the file that holds the value`);
+  const text = name === 'badconfig' ? '{}' : readFileSync(remedy.file, 'utf8');
+  writeFileSync(remedy.file, JSON.stringify(edits[name]?.(JSON.parse(text)), null, 2));
+  trustWorkspace({ home: place.home, workspace: path });
+}
+
 /** Carries out the remedy of the first problem: edits the place that it names, and runs its command. */
 async function repair(t: Test, place: Place, hub: BuiltHub, name: string): Promise<void> {
   const path = join(place.root, name);
   const [problem] = (await record(hub, path)).problems;
   const remedy = problem?.remedy as Remedy | undefined;
-  if (remedy?.act === 'editSetting') {
-    t.equal(remedy.file, join(path, '.oratorio', 'config.json'), `${name}: the file that holds the value`);
-    const text = name === 'badconfig' ? '{}' : readFileSync(remedy.file, 'utf8');
-    writeFileSync(remedy.file, JSON.stringify(edits[name]?.(JSON.parse(text)), null, 2));
-    trustWorkspace({ home: place.home, workspace: path });
-  }
+  edit(t, place, name, remedy);
   const [, command = ''] = /(?:^|, then: )oratorio (.+)$/.exec(problem?.next ?? '') ?? [];
   // At a terminal, the command shows the settings and asks.
   const agreed = remedy?.act === 'trust' ? ['--yes'] : [];
@@ -284,4 +289,49 @@ t.test('regression: command line and page name each cause and the next step, bef
       await repair(t, place, next, name);
   });
   await next.shutdown();
+});
+
+/** Button of the remedy in the band *Broken*, for each cause. */
+const buttons: Readonly<Record<string, string>> = {
+  crashes: 'Start again',
+  badconfig: 'Restart',
+  badkey: 'Restart',
+  nomodel: 'Restart',
+  nomcp: 'Restart',
+  untrusted: 'Review and trust…',
+};
+
+t.test('regression: each cause is a row in Broken, and the one main button there removes it', async (t) => {
+  const place = makePlace(t);
+  const hub = await startHub(place);
+  await breakAll(t, place, hub);
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  const page = await openPage(browser, place, '/now');
+  const broken = page.getByRole('region', { name: 'Broken' });
+  const rowOf = (name: string) => broken.getByRole('listitem', { name: join(place.root, name), exact: true });
+  for (const { name, what } of cases.filter(({ state }) => state !== 'ready'))
+    await shows(t, 'match', () => rowOf(name).textContent(), what, `${name} is broken, with its reason`);
+  for (const [name, label] of Object.entries(buttons)) {
+    const path = join(place.root, name);
+    const [problem] = (await record(hub, path)).problems;
+    const main = rowOf(name).locator('.main');
+    await shows(t, 'same', () => main.allTextContents(), [label], `${name} has one main button`);
+    edit(t, place, name, problem?.remedy as Remedy | undefined);
+    await main.click();
+    if (label === 'Review and trust…') await page.getByRole('button', { name: 'Trust and restart' }).click();
+    if (name === 'badkey' || name === 'nomodel') {
+      await eventually(
+        async () => (await record(hub, path)).configChanged === false || undefined,
+        `${name} has its new settings`,
+      );
+      await runTurns(hub, path, 1);
+    }
+    await rowOf(name).waitFor({ state: 'detached' });
+  }
+  const { pid } = await record(hub, join(place.root, 'fulldisk'));
+  execFileSync('prlimit', ['--pid', String(pid), '--fsize=unlimited:']);
+  await runTurns(hub, join(place.root, 'fulldisk'), 1);
+  await rowOf('fulldisk').waitFor({ state: 'detached' });
+  await hub.shutdown();
 });

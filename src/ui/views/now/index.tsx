@@ -12,7 +12,7 @@ import { bothTimes, distance } from '../../parts/time.ts';
 import { Requests } from '../inbox/index.tsx';
 import { createInbox } from '../inbox/store.ts';
 import { Acts } from '../overview/acts.tsx';
-import { RemedyStep } from '../overview/incident.tsx';
+import { actOf, RemedyStep } from '../overview/incident.tsx';
 import { Problems } from '../overview/problems.tsx';
 import { useStopQuestion } from '../overview/stop-question.tsx';
 import { Answering, capital, LastTurn } from '../overview/words.tsx';
@@ -169,7 +169,7 @@ function WorkspaceRow({ app, store, workspace, act }: RowProps) {
             next={first.next}
             path={path}
             isBusy={store.busy.value.has(path)}
-            start={() => act(first.remedy?.act === 'restart' ? 'restart' : 'ensure', path)}
+            start={() => act(actOf(first.remedy), path)}
           />
         )}
         <Acts store={store} workspace={workspace} tabIndex={0} act={act} remedy={first?.remedy} />

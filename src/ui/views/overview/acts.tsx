@@ -1,6 +1,10 @@
 import type { Remedy } from '../../../protocol/index.ts';
+import { Glyph } from '../../parts/glyphs.tsx';
 import { type Action, actionsOn, actWords } from '../../parts/workspace-acts.ts';
 import { isRetrying, type Shown, type Workspaces } from './workspaces.ts';
+
+/** Action of the button of a remedy. */
+const endOf: Partial<Record<Remedy['act'], Action>> = { start: 'ensure', restart: 'restart', editSetting: 'restart' };
 
 interface ActsProps {
   readonly store: Workspaces;
@@ -15,31 +19,31 @@ interface ActsProps {
 export function Acts({ store, workspace, tabIndex, act, remedy }: ActsProps) {
   const { path, state, states, record, page } = workspace;
   const busy = store.busy.value.get(path);
-  const beside = remedy?.act === 'start' ? 'ensure' : remedy?.act;
+  const beside = remedy && endOf[remedy.act];
   const actions = actionsOn({ state, isRetrying: isRetrying(states) }).filter((action) => action !== beside);
-  const wordsOf = (action: Action) => {
-    if (busy === action) return actWords[action].busy;
-    return action === 'restart' && record?.configChanged ? 'Restart to apply' : actWords[action].label;
-  };
+  const applies = (action: Action) => action === 'restart' && record?.configChanged === true;
   return (
     <>
       {actions.map((action) => (
         <button
           key={action}
           type="button"
-          class="bare"
+          class="plain"
           tabIndex={tabIndex}
           disabled={busy !== undefined}
+          aria-label={applies(action) ? 'Restart to apply' : undefined}
+          title={applies(action) ? 'The configuration has changed: restart to apply it' : undefined}
           onClick={(event) => {
             event.stopPropagation();
             act(action, path);
           }}
         >
-          {wordsOf(action)}
+          {applies(action) && <Glyph name="refresh" />}
+          {busy === action ? actWords[action].busy : actWords[action].label}
         </button>
       ))}
       {page !== null && (
-        <a class="button bare" href={page} tabIndex={tabIndex} onClick={(event) => event.stopPropagation()}>
+        <a class="button plain" href={page} tabIndex={tabIndex} onClick={(event) => event.stopPropagation()}>
           Open
         </a>
       )}

@@ -11,7 +11,7 @@ import { distance } from '../../parts/time.ts';
 import { fullState } from '../../parts/tone.ts';
 import type { Action } from '../../parts/workspace-acts.ts';
 import { Acts } from './acts.tsx';
-import { CrashTable, RemedyStep } from './incident.tsx';
+import { actOf, CrashTable, RemedyStep } from './incident.tsx';
 import { Answering, capital, LastTurn } from './words.tsx';
 import { withoutSecret } from './workspace.tsx';
 import { type Shown, troubleOf, type Workspaces } from './workspaces.ts';
@@ -135,10 +135,7 @@ function Problems({ path, problems, otherwise, tone, act, isBusy }: ProblemsProp
             {what}
           </p>
           {where !== null && !what.includes(where) && <p class="quiet">{where}</p>}
-          <RemedyStep
-            {...{ next, remedy, path, isBusy }}
-            start={() => act(remedy?.act === 'restart' ? 'restart' : 'ensure')}
-          />
+          <RemedyStep {...{ next, remedy, path, isBusy }} start={() => act(actOf(remedy))} />
         </li>
       ))}
     </ul>

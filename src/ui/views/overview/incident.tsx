@@ -9,6 +9,7 @@ import { CommandLine } from '../../parts/copy.tsx';
 import { Skeleton } from '../../parts/empty.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime } from '../../parts/time.ts';
+import type { Action } from '../../parts/workspace-acts.ts';
 
 /** Pause between two readings of the report. */
 const readEveryMs = 5_000;
@@ -70,6 +71,9 @@ function Remedies({ remedies, ...props }: RemedyProps & Pick<Incident, 'remedies
   );
 }
 
+/** Action that a remedy ends with. A restart also starts a workspace that is down. */
+export const actOf = (remedy: Remedy | undefined): Action => (remedy?.act === 'start' ? 'ensure' : 'restart');
+
 /** A remedy: a button, the place to edit, or a command of the terminal. */
 export function RemedyStep({
   remedy,
@@ -113,7 +117,14 @@ export function RemedyStep({
         </a>
       );
     case 'editSetting':
-      return <Place {...remedy} />;
+      return (
+        <>
+          <Place {...remedy} />
+          <button type="button" class="main" disabled={isBusy} onClick={start}>
+            {remedyLabels.restart}
+          </button>
+        </>
+      );
     default:
       return next === null ? null : <CommandLine text={next} />;
   }
@@ -123,7 +134,7 @@ function Place(remedy: Pick<Extract<Remedy, { file: string }>, 'file' | 'line' |
   return (
     <p>
       Edit {remedy.keyPath === '' ? 'the file' : <code>{remedy.keyPath}</code>} in{' '}
-      <code class="place">{visible(placeWords(remedy), { multiline: false })}</code>, then start again.
+      <code class="place">{visible(placeWords(remedy), { multiline: false })}</code>, then restart.
     </p>
   );
 }
