@@ -410,12 +410,12 @@ scene(
     const prepare = fromPromise<Prepared, ReviewRunKey>(() => new Promise(() => {}));
     const machine = reviewRunMachine.provide({ actors: { prepare } });
     const input = { runId, resumeAt: 'preparing', attempt: 1, maxAttempts: 3, isCancelRequested: false } as const;
-    const actor = createActor(machine, { input, inspect: backend.inspect });
+    const actor = createActor(machine, { input, inspect: (event) => backend.inspect(event, 'octo/bookshop#1') });
     actor.start();
     t.teardown(() => actor.stop());
     await page.getByRole('link', { name: 'Its statechart' }).click();
     await page
-      .getByRole('treeitem', { name: new RegExp(runId) })
+      .getByRole('treeitem', { name: /bookshop#1/ })
       .getByText('preparing')
       .waitFor();
     t.match(page.url(), `#/actors/review-run%3A${runId}`);

@@ -17,8 +17,8 @@ export interface Inspection {
   /** The stream in the format of Stately's tools. */
   readonly stately: SseSource;
   readonly viewers: () => number;
-  /** Option of `createActor`: observes each new actor. */
-  readonly inspect: (event: InspectionEvent) => void;
+  /** Observes each new actor. @param title its pull request */
+  readonly inspect: (event: InspectionEvent, title: string) => void;
   end(): void;
 }
 
@@ -39,21 +39,21 @@ export function createInspection(logger: Logger): Inspection {
   const known = new WeakSet<object>();
 
   /** Observes an actor at its first event: it has a snapshot then and has not started yet. */
-  function inspect(event: InspectionEvent): void {
+  function inspect(event: InspectionEvent, title: string): void {
     const actor = event.actorRef as AnyActorRef;
     if (event.type !== '@xstate.event' || event.rootId !== actor.sessionId || known.has(actor)) return;
     known.add(actor);
     const { runId } = actor.getSnapshot().context as ReviewRunContext;
-    recorder.observe(actor, { id: `${machine}:${runId}`, parent: null, machine, title: `Review ${runId}`, project });
+    recorder.observe(actor, { id: `${machine}:${runId}`, parent: null, machine, title, project });
   }
 
   return {
     source: createInspectionSource(recorder),
     stately: createStatelySource(recorder, catalogue),
     viewers: () => recorder.viewers,
-    inspect(event) {
+    inspect(event, title) {
       try {
-        inspect(event);
+        inspect(event, title);
       } catch (error) {
         onFault(error);
       }

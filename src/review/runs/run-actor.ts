@@ -1,4 +1,4 @@
-import { type Actor, createActor, fromCallback, fromPromise, type SnapshotFrom } from 'xstate';
+import { type Actor, createActor, fromCallback, fromPromise, type InspectionEvent, type SnapshotFrom } from 'xstate';
 import {
   type ReviewFailure,
   type ReviewResume,
@@ -34,8 +34,10 @@ export async function resumeOf({ store }: RunContext, run: StoredRun): Promise<R
 export function runActor(session: RunSession, publication: Publication, resumeAt: ReviewResume): ReviewRunActor {
   const { context, run } = session;
   const { clock, inspect, settings } = context;
-  const { runId, attempt, isCancelRequested } = run;
+  const { runId, attempt, isCancelRequested, repositoryKey, number } = run;
   const id = `review-run:${runId}`;
+  // Without the instance: `owner/name#12`.
+  const pull = `${repositoryKey.replace(/^[^/]*\//, '')}#${number}`;
   const step = <T>(body: (signal: AbortSignal) => Promise<T>) =>
     fromPromise<T, ReviewRunKey>(({ signal }) =>
       session
@@ -67,7 +69,7 @@ export function runActor(session: RunSession, publication: Publication, resumeAt
       id,
       systemId: id,
       clock,
-      ...(inspect && { inspect }),
+      ...(inspect && { inspect: (event: InspectionEvent) => inspect(event, pull) }),
       input: {
         ...{ runId, resumeAt, attempt, isCancelRequested },
         maxAttempts: settings().AgentServer.MaxRunAttempts,

@@ -34,7 +34,7 @@ export interface ReviewRunsOptions {
   /** Name of this process among the replicas. */
   readonly node: string;
   readonly clock?: RunClock;
-  readonly inspect?: (event: InspectionEvent) => void;
+  readonly inspect?: (event: InspectionEvent, title: string) => void;
   readonly times?: Partial<RunTimes>;
 }
 
