@@ -350,12 +350,13 @@ t.test('the tree shows matches with their parents, in the chosen order, and ende
       born('/w/a/proxy', { parent: '/w/a/slot', machine: 'api-proxy', states: ['running'] }),
       born('turn_1', { parent: 'hub', machine: 'turn', states: ['completed'] }),
       { type: 'gone', id: 'turn_1', at: at(90) },
+      born('/w/c#inbox', { parent: '/w/c', machine: 'inbox-feed', states: ['live'] }),
     ],
     0,
   );
   const rows = new TreeRows();
-  const ids = (filter = {}, closed: string[] = []) =>
-    rows.of(actors, { ...everything, ...filter }, new Set(closed)).map((row) => row.id);
+  const ids = (filter = {}, closed: readonly string[] = []) =>
+    rows.of(actors, { ...everything, ...filter }, new Map(closed.map((id) => [id, false]))).map((row) => row.id);
   t.same(ids(), ['hub', '/w/a', '/w/a/slot', '/w/a/proxy', '/w/b', '/w/c', '(ended)', 'turn_1']);
   t.same(ids({}, ['/w/a', '(ended)']), ['hub', '/w/a', '/w/b', '/w/c', '(ended)']);
   t.same(ids({ order: 'failures' }), ['hub', '/w/a', '/w/a/slot', '/w/a/proxy', '/w/b', '/w/c', '(ended)', 'turn_1']);
@@ -363,9 +364,12 @@ t.test('the tree shows matches with their parents, in the chosen order, and ende
   t.same(ids({ text: 'PROXY' }), ['hub', '/w/a', '/w/a/slot', '/w/a/proxy']);
   t.same(ids({ tone: 'danger' }), ['hub', '/w/a']);
   t.same(ids({ machine: 'turn' }), ['(ended)', 'turn_1']);
+  t.same(ids({ machine: 'inbox-feed' }), ['hub', '/w/c', '/w/c#inbox'], 'regression: a feed is shown when asked for');
+  const opened = rows.of(actors, everything, new Map([['/w/c', true]])).map((row) => row.id);
+  t.ok(opened.includes('/w/c#inbox'), 'or opened');
   t.same(ids({ isInTrouble: true }), ['hub', '/w/a', '/w/b']);
-  t.match(countsOf(actors), { inTrouble: 2, living: 6, ended: 1 });
-  const [hub] = rows.of(actors, everything, new Set());
+  t.match(countsOf(actors), { inTrouble: 2, living: 7, ended: 1 });
+  const [hub] = rows.of(actors, everything, new Map());
   t.match(hub, { level: 1, position: 1, siblings: 2, isOpen: true });
 });
 

@@ -11,7 +11,7 @@ import { actorsOf, type Recording, readRecording, recordsOf, writeRecording } fr
 import { createSimulation, type SimulationSession } from './simulation/session.ts';
 import type { ActorSource, CreateSource, MachineCopy } from './source.ts';
 import { createTravel, type Travel } from './travel.ts';
-import { type Counts, countsOf, everything, type Filter, type TreeRow, TreeRows } from './tree-rows.ts';
+import { type Counts, countsOf, everything, type Filter, type Openings, type TreeRow, TreeRows } from './tree-rows.ts';
 
 /** Command that the Hub has not answered yet, and its actor. */
 interface Running {
@@ -37,7 +37,6 @@ export interface Store {
   readonly rows: ReadonlySignal<readonly TreeRow[]>;
   readonly counts: ReadonlySignal<Counts>;
   readonly filter: ReadonlySignal<Filter>;
-  readonly closed: ReadonlySignal<ReadonlySet<string>>;
   readonly selectedId: ReadonlySignal<string | null>;
   /** Selected actor at the selected moment; null: it did not exist then, or nothing exists. */
   readonly selected: ReadonlySignal<Actor | null>;
@@ -99,7 +98,7 @@ export function createStore(app: App, createSource: CreateSource, link: ActorsLi
   const busy = signal<Running | null>(null);
   const notice = signal<string | null>(null);
   const source = createSource(app, feed.isLoaded, notice);
-  const closed = signal<ReadonlySet<string>>(new Set());
+  const openings = signal<Openings>(new Map());
   const showsHeat = signal(false);
   const compared = signal<{ readonly a: number | null; readonly b: number | null }>({ a: null, b: null });
 
@@ -130,10 +129,9 @@ export function createStore(app: App, createSource: CreateSource, link: ActorsLi
     charts,
     isLoaded,
     live: feed.actors,
-    rows: computed(() => treeRows.of(travel.shown.value, link.filter.value, closed.value)),
+    rows: computed(() => treeRows.of(travel.shown.value, link.filter.value, openings.value)),
     counts: computed(() => countsOf(travel.shown.value)),
     filter: link.filter,
-    closed,
     selectedId,
     selected,
     whole,
@@ -163,10 +161,7 @@ export function createStore(app: App, createSource: CreateSource, link: ActorsLi
     askToStop: (asks) => link.set({ ask: asks ? 'stop' : undefined }),
     setPick: (pick) => link.set({ pick: pick ? `${pick.kind}:${pick.id}` : undefined, ...(pick && { tab: 'states' }) }),
     setOpen(id, isOpen) {
-      const next = new Set(closed.peek());
-      if (isOpen) next.delete(id);
-      else next.add(id);
-      closed.value = next;
+      openings.value = new Map(openings.peek()).set(id, isOpen);
     },
     toggleHeat() {
       showsHeat.value = !showsHeat.peek();

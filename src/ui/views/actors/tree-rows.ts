@@ -27,6 +27,9 @@ export interface TreeRow {
   readonly isOpen: boolean | undefined;
 }
 
+/** Rows that the user has opened or closed, by id. */
+export type Openings = ReadonlyMap<string, boolean>;
+
 /** Id of the heading above the ended actors. */
 export const endedId = '(ended)';
 
@@ -63,13 +66,13 @@ interface Family {
 export class TreeRows {
   #family: Family | undefined;
 
-  of(actors: Actors, filter: Filter, closed: ReadonlySet<string>): TreeRow[] {
+  of(actors: Actors, filter: Filter, openings: Openings): TreeRow[] {
     const family = this.#familyOf(actors);
     const isWanted = matcher(filter);
-    const living = rowsBelow(actors, family, null, 1, { filter, isWanted, closed });
+    const living = rowsBelow(actors, family, null, 1, { filter, isWanted, openings });
     const ended = family.ended.flatMap((id) => actors.byId.get(id) ?? []).filter(isWanted);
     if (ended.length === 0) return living;
-    const isOpen = !closed.has(endedId);
+    const isOpen = openings.get(endedId) ?? true;
     const top = living.filter((row) => row.level === 1).length + 1;
     const heading: TreeRow = { actor: null, id: endedId, level: 1, position: top, siblings: top, isOpen };
     const rows = ended.map((actor, index): TreeRow => {
@@ -131,8 +134,16 @@ function matcher(filter: Filter): (actor: Actor) => boolean {
 interface Choice {
   readonly filter: Filter;
   readonly isWanted: (actor: Actor) => boolean;
-  readonly closed: ReadonlySet<string>;
+  readonly openings: Openings;
 }
+
+/** The list of requests below a workspace is closed until the user opens it or looks for it. */
+const isOpenFirst = (below: readonly TreeRow[], filter: Filter): boolean =>
+  filter.text !== '' ||
+  filter.machine !== null ||
+  filter.tone !== null ||
+  filter.isInTrouble ||
+  below.some(({ actor }) => actor?.machine !== 'inbox-feed');
 
 /** Matching rows and their ancestors, without the children of closed rows. */
 function rowsBelow(actors: Actors, family: Family, parent: string | null, level: number, choice: Choice): TreeRow[] {
@@ -143,7 +154,8 @@ function rowsBelow(actors: Actors, family: Family, parent: string | null, level:
     return below.length > 0 || choice.isWanted(actor) ? [{ actor, below }] : [];
   });
   return groups.flatMap(({ actor, below }, index) => {
-    const isOpen = below.length === 0 ? undefined : !choice.closed.has(actor.id);
+    const isOpen =
+      below.length === 0 ? undefined : (choice.openings.get(actor.id) ?? isOpenFirst(below, choice.filter));
     const place = { level, position: index + 1, siblings: groups.length };
     return [{ actor, id: actor.id, ...place, isOpen }, ...(isOpen === true ? below : [])];
   });
