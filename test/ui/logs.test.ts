@@ -2,9 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import t from 'tap';
-import type { AppServerRecord, LogLine } from '../../src/protocol/index.ts';
+import type { LogLine } from '../../src/protocol/index.ts';
 import { rowsOfText, search, textOf } from '../../src/ui/views/logs/lines.ts';
-import { axe, stage } from './scene.ts';
+import { recordOf } from './records.ts';
+import { axe, overflowsAt, stage } from './scene.ts';
 import { shows } from './shows.ts';
 
 const scene = await stage();
@@ -58,10 +59,10 @@ scene(
     t.ok(backend.requests.filter((request) => request === 'GET /dashboard/api/logs').length > 1);
     const list = page.locator('.logs .vlist');
     const isWide = () => list.evaluate((box) => box.scrollWidth > box.clientWidth);
-    await shows(t, 'equal', () => isWide(), true);
-    await page.keyboard.press('w');
     await page.locator('.vlist.wraps').waitFor();
-    t.equal(await isWide(), false);
+    t.equal(await isWide(), false, 'long lines are whole');
+    await page.keyboard.press('w');
+    await shows(t, 'equal', () => isWide(), true);
     await page.getByLabel('Lowest level').selectOption('error');
     await page.locator('.count', { hasText: '1 of 3' }).waitFor();
     t.match(page.url(), 'level=error');
@@ -99,27 +100,35 @@ scene(
 );
 
 scene(
-  'on a Hub, workspace, process and output can be chosen and are in the address',
+  'regression: on a Hub the log begins with the workspace in trouble; workspace, process and output can be chosen',
   {
     kind: 'hub',
     at: '/logs',
     prepare: (backend) => {
-      backend.state.appservers = ['/w/alpha', '/w/beta'].map(
-        (path) => ({ canonicalWorkspacePath: path, displayName: path }) as AppServerRecord,
-      );
+      const gaveUp = { code: 'gaveUp', what: 'Gave up.', where: null, next: null };
+      backend.state.appservers = [
+        recordOf('/w/alpha'),
+        recordOf('/w/beta', { problems: [gaveUp] }),
+        recordOf('/w/gamma'),
+      ];
       backend.state.output = { 'server stderr': 'from the server\n', 'sidecar stdout': 'from the sidecar\n' };
     },
   },
   async (t, { page }) => {
     await lines(page).getByText('from the server').waitFor();
+    const workspace = page.getByLabel('Workspace', { exact: true });
+    await shows(t, 'equal', () => workspace.inputValue(), '/w/beta');
     await page.getByLabel('Process').selectOption('sidecar');
     await page.getByRole('heading', { name: 'Nothing was written yet' }).waitFor();
     await page.getByLabel('Output').selectOption('stdout');
     await lines(page).getByText('from the sidecar').waitFor();
-    await page.getByLabel('Workspace', { exact: true }).selectOption('/w/beta');
+    await workspace.selectOption('/w/alpha');
     await page.waitForURL(/path=/);
-    t.match(decodeURIComponent(page.url()), 'path=/w/beta');
+    t.match(decodeURIComponent(page.url()), 'path=/w/alpha');
     t.same(await axe(page), []);
+    t.notOk(await overflowsAt(page, 390));
+    const strip = await page.locator('.logs .strip').boundingBox();
+    t.ok(strip && strip.height < 150, `a phone has three rows of controls: ${strip?.height}`);
   },
 );
 

@@ -37,7 +37,9 @@ function HubLogs({ app }: { readonly app: App }) {
       </div>
     );
   }
-  const paths = data.value.map(({ canonicalWorkspacePath }) => canonicalWorkspacePath);
+  // A workspace with a problem is the usual reason to read a log.
+  const records = data.value.toSorted((a, b) => Number(isInTrouble(b)) - Number(isInTrouble(a)));
+  const paths = records.map(({ canonicalWorkspacePath }) => canonicalWorkspacePath);
   const path = paths.find((each) => each === query['path']) ?? paths[0];
   if (path === undefined) {
     return (
@@ -69,6 +71,9 @@ function HubLogs({ app }: { readonly app: App }) {
     </Log>
   );
 }
+
+const isInTrouble = ({ problems }: AppServerRecord): boolean =>
+  problems.some(({ code }) => code !== 'restricted' && code !== 'configChanged');
 
 function Pick({
   label,
@@ -105,7 +110,7 @@ function Log({
   const { query } = app.router.route.value;
   const text = query['q'] ?? '';
   const level = levels.find((each) => each === query['level']) ?? levels[0];
-  const wraps = useSignal(false);
+  const wraps = useSignal(true);
   const follows = useSignal(true);
   const list = useRef<ListHandle | null>(null);
   const rows = search(tail.rows.value, level, text);
@@ -156,18 +161,25 @@ function Log({
           >
             Wrap
           </button>
-          <button type="button" class="bare" disabled={rows.length === 0} onClick={() => copyText(app, all(), 'Log')}>
+          <button
+            type="button"
+            class="bare"
+            aria-label="Copy"
+            title="Copy"
+            disabled={rows.length === 0}
+            onClick={() => copyText(app, all(), 'Log')}
+          >
             <Glyph name="copy" />
-            Copy
           </button>
           <button
             type="button"
             class="bare"
+            aria-label="Save"
+            title="Save"
             disabled={rows.length === 0}
             onClick={() => download(fileName('log', 'txt'), all())}
           >
             <Glyph name="save" />
-            Save
           </button>
         </>
       }
