@@ -1,5 +1,5 @@
 /** The automations view: schedules, runs and actions. */
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import type { Automation, AutomationRun } from '../../src/protocol/index.ts';
 import { goTo } from './kept-page.ts';
 import { axe, stage } from './scene.ts';
@@ -82,6 +82,10 @@ scene(
       await shows(t, 'match', () => row(page, 'weekly review').textContent(), 'Off');
       await shows(t, 'match', () => row(page, 'tidy up').textContent(), 'Running');
       await page.getByText('3 in all, 1 running').waitFor();
+      const rightOf = (at: Locator) => at.evaluate((element) => element.getBoundingClientRect().right);
+      const heading = page.getByRole('columnheader', { name: 'Last runs' });
+      const runs = first.getByRole('img', { name: /runs/ });
+      t.ok(Math.abs((await rightOf(heading)) - (await rightOf(runs))) < 16, 'the last runs are below their heading');
       await page.keyboard.press('/');
       await page.keyboard.type('weekly');
       await first.waitFor({ state: 'detached' });
@@ -101,7 +105,7 @@ scene(
       await shows(
         t,
         'equal',
-        () => drawer.getByRole('link', { name: 'Session' }).getAttribute('href'),
+        () => drawer.getByRole('link', { name: 'Trace' }).getAttribute('href'),
         '#/sessions/thread_9?turn=turn_4',
       );
       t.same(await axe(page), []);
@@ -131,8 +135,9 @@ scene(
   async (t, { page, backend }) => {
     await page.getByRole('button', { name: 'Run “morning report” now' }).click();
     await row(page, 'morning report').getByText('Running').waitFor();
-    await page.getByRole('button', { name: 'Switch “weekly review” on' }).click();
+    await page.getByRole('switch', { name: 'Run “weekly review” on schedule', checked: false }).click();
     await row(page, 'weekly review').getByText('Waiting').waitFor();
+    await page.getByRole('switch', { name: 'Run “weekly review” on schedule', checked: true }).waitFor();
     t.match(backend.bodies.at(-1), { path: '/dashboard/api/automations/a2/enable', body: { enabled: true } });
     const refreshed = untilToast(page, 'Schedules reloaded.');
     await page.keyboard.press('r');
@@ -140,7 +145,13 @@ scene(
 
     await page.getByRole('button', { name: 'Delete “weekly review”' }).click();
     const dialog = page.getByRole('dialog', { name: 'Delete “weekly review”?' });
-    await shows(t, 'match', () => dialog.textContent(), 'stay under Sessions', 'the dialog names what is retained');
+    await shows(
+      t,
+      'match',
+      () => dialog.textContent(),
+      'The conversations of its runs stay',
+      'the dialog names what is retained',
+    );
     t.same(await axe(page), []);
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });

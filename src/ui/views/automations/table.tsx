@@ -163,13 +163,15 @@ function Buttons({
       </button>
       <button
         type="button"
-        class="bare"
+        role="switch"
+        class="switch"
+        aria-checked={enabled}
         title={readOnly ?? (enabled ? 'Switch off' : 'Switch on')}
-        aria-label={`Switch ${label} ${enabled ? 'off' : 'on'}`}
+        aria-label={`Run ${label} on schedule`}
         disabled={isFixed}
         onClick={() => void actions.enable(automation, !enabled)}
       >
-        {enabled ? 'Off' : 'On'}
+        <i aria-hidden="true" />
       </button>
       <button
         type="button"
