@@ -100,6 +100,13 @@ t.test('an agent that wants a log-in, is broken or missing says what to do', asy
   });
 });
 
+t.test('regression: a missing program of an agent is named, with the earlier PATH of the Hub as a cause', async (t) => {
+  const Agent = { Name: 'opencode', Command: ['no-such-agent'], Env: {} };
+  const { talk } = await Talk.begin(t, '', { Agent });
+  const message = /no such program[\s\S]*Install it with: npm install -g [\s\S]*earlier PATH: oratorio hub stop/;
+  t.match(await talk.say('say x'), { status: 'failed', error: { code: 'agentUnavailable', message } });
+});
+
 t.test('a turn starts an agent once, also one that ends while the files are saved', async (t) => {
   const starts = join(temporaryDirectory(t), 'starts');
   const Command = ['/bin/sh', '-c', 'echo start >> "$0"; exit 3', starts];
