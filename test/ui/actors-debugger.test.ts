@@ -572,6 +572,10 @@ onPage(
     await page.keyboard.press('l');
     await page.locator('.pane svg').scrollIntoViewIfNeeded();
     await shows(t, 'ok', () => page.locator('.pane svg').isVisible(), 'the chart can be reached on a phone');
+    await page.keyboard.press('l');
+    await page.setViewportSize({ width: 390, height: 844 });
+    const height = async () => ((await page.locator('.pane').boundingBox())?.height ?? 0) / 844;
+    await shows(t, 'ok', async () => (await height()) >= 0.6, 'regression: on a phone the chart is the screen');
   },
   { at: `/actors/${path}`, prepare: unhealthy },
 );

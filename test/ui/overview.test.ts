@@ -62,7 +62,7 @@ scene(
     const answer = page.getByRole('link', { name: 'Answer in the chat' });
     await shows(t, 'equal', () => answer.getAttribute('href'), '#/chat', 'regression: the answer opens in the chat');
     await shows(t, 'match', () => page.locator('.home .strip').textContent(), '2 turns running');
-    await part(page, 'Recent sessions').getByText('Beta').waitFor();
+    await part(page, 'Recent conversations').getByText('Beta').waitFor();
     const kept = async () => Number(/Events kept(\d+)/.exec((await sums()) ?? '')?.[1]);
     const earlier = await kept();
     for (let index = 0; index < 50; index += 1) backend.emit('thread_b', [{ type: 'thinking', durationMs: 1 }]);
@@ -72,7 +72,7 @@ scene(
     t.ok(summaries() - before <= 4 + idle, `many events, few requests: ${summaries() - before}`);
     await part(page, 'Recent events').getByText('A fresh word.').waitFor({ state: 'detached' });
     await page.getByRole('link', { name: 'Show running turns' }).click();
-    await page.waitForURL(/#\/sessions\?status=running/);
+    await page.waitForURL(/#\/sessions\?.*status=running/);
   },
 );
 
@@ -97,9 +97,15 @@ scene(
 );
 
 scene('a workspace without sessions shows a command to begin with', { at: '/overview' }, async (t, { page }) => {
-  await page.getByText('No session yet').waitFor();
-  await shows(t, 'equal', () => part(page, 'Recent sessions').locator('code').textContent(), 'oratorio chat "hello"');
-  await shows(t, 'match', () => part(page, 'All time').textContent(), /Tokensnot reported/);
+  await page.getByText('No conversation yet').waitFor();
+  await shows(
+    t,
+    'equal',
+    () => part(page, 'Recent conversations').locator('code').textContent(),
+    'oratorio chat "hello"',
+  );
+  const counters = part(page, 'All time').locator('dt');
+  await shows(t, 'same', () => counters.allTextContents(), [], 'regression: counters without a value are left out');
 });
 
 scene(
@@ -187,6 +193,7 @@ scene(
     const restricted = row(page, "it's");
     await restricted.getByText('Restricted: McpServers is ignored').waitFor();
     await shows(t, 'equal', () => restricted.locator('code').textContent(), restriction.next);
+    t.equal(await page.getByText('McpServers is ignored').count(), 1, 'regression: once');
     t.ok(await restricted.locator('.pill.warn').isVisible(), 'regression: it is never green');
   },
 );
@@ -372,7 +379,16 @@ scene(
     const chip = row(page, 'edited').locator('.c-model .pill');
     await shows(t, 'equal', () => chip.textContent(), 'pi 0.0.34 (busy, does not ask)');
     await shows(t, 'match', () => chip.getAttribute('title'), /cannot be steered.*\n.*\n.*only checkpoints protect/);
-    await row(page, 'edited').getByRole('button', { name: 'Restart to apply' }).click();
+    t.equal(
+      await chip.evaluate((pill) => getComputedStyle(pill).textOverflow),
+      'ellipsis',
+      'regression: a cut is marked',
+    );
+    const restart = row(page, 'edited').getByRole('button', { name: 'Restart to apply' });
+    const { height = 0 } = (await restart.boundingBox()) ?? {};
+    t.ok(height < 32, 'regression: on one line');
+    t.not(await restart.evaluate((button) => getComputedStyle(button).borderTopColor), 'rgba(0, 0, 0, 0)', 'a button');
+    await restart.click();
     await shows(t, 'match', async () => backend.requests.join(), 'POST /v1/appservers/restart');
     await page.getByRole('button', { name: 'Trouble 2' }).waitFor();
 
@@ -391,6 +407,8 @@ scene(
     const facts = page.locator('.drawer');
     const crashes = facts.getByRole('table', { name: 'Crashes' });
     await crashes.getByText('SIGKILL').waitFor();
+    for (const cell of ['.c-model', '.c-turn', '.c-trouble'])
+      t.ok(await row(page, 'shop').locator(cell).isVisible(), `regression: the facts leave ${cell} in the list`);
     t.match(await crashes.textContent(), /1\.6 sSIGKILLlistening/);
     t.equal(await crashes.getByRole('row').count(), 2, 'a stop on request is no crash');
     const text = (await facts.textContent()) ?? '';
@@ -514,6 +532,7 @@ scene(
     await page.keyboard.press('End');
     await row(page, 'project-0990').waitFor();
     backend.actor('/w/project-0990', ['unhealthy'], { lastError: 'It does not answer.' });
+    await page.setViewportSize({ width: 1280, height: 1_600 });
     await page.keyboard.press('Home');
     await row(page, 'project-0990').getByText('Not answering').waitFor();
     await page.getByRole('button', { name: /^Trouble/ }).click();

@@ -16,7 +16,9 @@ export default function Inbox({ app }: { readonly app: App }) {
   const asked = app.router.route.value.path.join('/');
   return (
     <div class="view inbox">
-      <h1 class="unseen">Inbox</h1>
+      <div class="strip">
+        <h1>Inbox</h1>
+      </div>
       <FaultBanner error={store.error.value} at={null} retry={() => void store.load()} />
       {entries === null && store.error.value === null && <Skeleton rows={3} />}
       <NoticeSwitch api={app.api} />

@@ -21,12 +21,12 @@ export const switchWords: Readonly<Record<string, SwitchWords>> = {
     action: { label: 'Check again', event: 'CHECK' },
   },
   off: {
-    text: 'This browser can say that a workspace waits, also while no page is open.',
+    text: 'Notices while no page is open: off.',
     action: { label: 'Turn on notices', event: 'TURN.ON' },
   },
   subscribing: { text: 'Answer the question of the browser …' },
   on: {
-    text: 'This browser says when a workspace waits, also while no page is open.',
+    text: 'Notices while no page is open: on.',
     action: { label: 'Turn off notices', event: 'TURN.OFF' },
   },
   unsubscribing: { text: 'Turning notices off …' },
