@@ -122,6 +122,7 @@ export const moveMachine = setup({
       description: 'Reading the records of both places.',
       meta: { kind: 'works', lane: 'spine', order: 0 },
       invoke: {
+        id: 'ask',
         src: 'ask',
         input: inputOf,
         onDone: [
@@ -137,6 +138,7 @@ export const moveMachine = setup({
       description: 'The source locks the conversation and writes its parts.',
       meta: { kind: 'works', lane: 'spine', order: 1 },
       invoke: {
+        id: 'prepare',
         src: 'prepare',
         input: inputOf,
         onDone: [
@@ -151,6 +153,7 @@ export const moveMachine = setup({
       description: 'The target checks its commit and its own conversations.',
       meta: { kind: 'works', lane: 'spine', order: 2 },
       invoke: {
+        id: 'offer',
         src: 'offer',
         input: inputOf,
         onDone: [
@@ -165,6 +168,7 @@ export const moveMachine = setup({
       description: 'Copying the conversation and its files to the target.',
       meta: { kind: 'works', lane: 'spine', order: 3 },
       invoke: {
+        id: 'send',
         src: 'send',
         input: inputOf,
         onDone: [
@@ -179,6 +183,7 @@ export const moveMachine = setup({
       description: 'The target brings the files, then makes the conversation visible. Its commit decides.',
       meta: { kind: 'works', lane: 'spine', order: 4 },
       invoke: {
+        id: 'commit',
         src: 'commit',
         input: inputOf,
         onDone: [
@@ -192,6 +197,7 @@ export const moveMachine = setup({
       description: 'The conversation is at the target. The source notes that it has left.',
       meta: { kind: 'works', lane: 'spine', order: 5 },
       invoke: {
+        id: 'finish',
         src: 'finish',
         input: inputOf,
         onDone: [{ guard: 'isLost', target: 'waiting', actions: 'recordReason' }, { target: 'moved' }],
@@ -210,6 +216,7 @@ export const moveMachine = setup({
           description: 'The target forgets the parts. A conversation that has arrived stays there.',
           meta: { kind: 'works', lane: 'exception', order: 4 },
           invoke: {
+            id: 'withdraw',
             src: 'withdraw',
             input: inputOf,
             onDone: [
@@ -223,6 +230,7 @@ export const moveMachine = setup({
           description: 'The source releases the conversation.',
           meta: { kind: 'works', lane: 'exception', order: 5 },
           invoke: {
+            id: 'release',
             src: 'release',
             input: inputOf,
             onDone: [{ guard: 'isLost', target: '#move.waiting' }, { target: '#move.cancelled' }],

@@ -220,8 +220,14 @@ t.test('agent-server', (t) =>
     createWorld: () => new Workspace(patient, false),
     valueOf: (world: Workspace) => world.actor.getSnapshot().value,
     alsoDecides: ({ context }) => context.stopReason,
-    // The sidecar's part in it is walked with its own machine in agent-server/.
-    elsewhere: ['starting.replacingProxy', 'starting.readyingPlace', 'stopping.stoppingProxy', 'exited.givenUp'],
+    // The sidecar's part and the sleep of an idle server are tested in agent-server/.
+    elsewhere: [
+      'starting.replacingProxy',
+      'starting.readyingPlace',
+      'asleep',
+      'stopping.stoppingProxy',
+      'exited.givenUp',
+    ],
     replyTo(snapshot) {
       if (snapshot.matches({ starting: 'clearing' })) return { type: 'SLOT.CLEARED' };
       return snapshot.matches({ starting: 'proxying' }) ? { type: 'SLOT.READY' } : undefined;
