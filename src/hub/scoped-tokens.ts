@@ -18,6 +18,8 @@ import { hubError } from './errors.ts';
 const lifeMs = 7 * 86_400_000;
 /** A host token with more than this left is reused, so a Hub that reconnects adds no token to the list. */
 const reissuedMs = 2 * 86_400_000;
+/** Longest wait before the next look for expired tokens. */
+const maxWaitMs = 20_000;
 /** Tokens on record. One more ends the oldest: its holder asks for another one. */
 const maxTokens = 1_000;
 
@@ -51,8 +53,9 @@ export class ScopedTokens implements OwnedFile {
   readonly #known = new Map<string, Entry>();
   /** Key ids of host tokens, cached because the route that looks them up needs no authentication. */
   readonly #keyIds = new Map<string, string>();
-  /** Streams and WebSockets that end when their token is revoked. */
+  /** Streams and WebSockets that end with their token. */
   readonly #revocations = new Set<(tokenId: string) => void>();
+  #expiry: NodeJS.Timeout | undefined;
 
   constructor(statePath: string, credentials: Credentials, logger: Logger) {
     this.#credentials = credentials;
@@ -123,7 +126,7 @@ export class ScopedTokens implements OwnedFile {
     return facts !== undefined && this.#hostTokens().some(({ tokenId }) => tokenId === facts.tokenId);
   }
 
-  /** Calls `end` when this token is revoked. @returns function that stops watching */
+  /** Calls `end` when this token expires or is revoked. @returns function that stops watching */
   onRevoked(token: string | undefined, end: () => void): () => void {
     const facts = this.#factsOf(token);
     return facts === undefined ? () => {} : this.#watch(facts.tokenId, end);
@@ -139,7 +142,20 @@ export class ScopedTokens implements OwnedFile {
       if (id === tokenId) end();
     };
     this.#revocations.add(revoked);
+    this.#endExpiredSoon();
     return () => void this.#revocations.delete(revoked);
+  }
+
+  /** Looks for expired tokens while something is open. The clock may be set, so a wait is short. */
+  #endExpiredSoon(): void {
+    if (this.#expiry !== undefined || this.#revocations.size === 0) return;
+    const next = Math.min(...[...this.#known.values()].map(({ expiresAt }) => Date.parse(expiresAt)));
+    const waitMs = Math.min(Math.max(next - Date.now(), 0) + 1, maxWaitMs);
+    this.#expiry = setTimeout(() => {
+      this.#expiry = undefined;
+      this.#forgetExpired();
+      this.#endExpiredSoon();
+    }, waitMs).unref();
   }
 
   #keyIdOf(entry: ScopedToken): string {
@@ -181,7 +197,7 @@ export class ScopedTokens implements OwnedFile {
     return token;
   }
 
-  /** Ends a stream of the token's holder when the token is revoked. */
+  /** Ends a stream of the token's holder when the token expires or is revoked. */
   untilRevoked(tokenId: string, source: SseSource): SseSource {
     return {
       replay: (lastEventId) => source.replay(lastEventId),
@@ -212,6 +228,7 @@ export class ScopedTokens implements OwnedFile {
   #forget(tokenId: string): void {
     this.#known.delete(tokenId);
     this.#keyIds.delete(tokenId);
+    for (const ended of [...this.#revocations]) ended(tokenId);
   }
 
   #forgetExpired(): void {

@@ -25,7 +25,7 @@ export interface TunnelOptions {
   readonly path: string;
   /** See `PagesOptions`. */
   readonly isToken: (token: string, host: string | null) => boolean;
-  /** Calls `end` when the token is revoked. Returns a function that stops watching. */
+  /** Calls `end` when the token expires or is revoked. Returns a function that stops watching. */
   readonly onRevoked: (token: string, end: () => void) => () => void;
   readonly targetOf: (asked: PagePath, signal: AbortSignal) => Promise<Target>;
 }
@@ -78,9 +78,9 @@ class Tunnel {
     this.#inner.terminate();
   }
 
-  /** The token of the page was revoked. */
+  /** The token of the page has expired or was revoked. */
   revoke(): void {
-    this.#outer?.close(closeCodes.policy, 'The token was revoked.');
+    this.#outer?.close(closeCodes.policy, 'The token has expired or was revoked.');
     this.#inner.terminate();
   }
 
