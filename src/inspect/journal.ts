@@ -39,6 +39,8 @@ export class Journal {
   readonly #options: JournalOptions;
   readonly #ring: Ring<RingEntry>;
   readonly #living = new Map<string, Watched>();
+  /** Active actors by the id of their parent: the end of one of 10,000 must not search through all. */
+  readonly #children = new Map<string, Set<Watched>>();
   /** In the order in which they ended. */
   readonly #ended = new Map<string, Watched>();
   readonly #listeners = new Map<Listener, (() => void) | undefined>();
@@ -66,18 +68,35 @@ export class Journal {
 
   /** Active children of this actor in XState; without roots that are only shown below it. */
   childrenOf(watched: Watched): Watched[] {
-    return [...this.#living.values()].filter(({ parent, ref }) => parent === watched.id && ref?._parent !== undefined);
+    return [...(this.#children.get(watched.id) ?? [])].filter(({ ref }) => ref?._parent !== undefined);
   }
 
   admit(watched: Watched): void {
     this.#ended.delete(watched.id);
+    const known = this.#living.get(watched.id);
+    if (known) this.#removeChild(known);
     this.#living.set(watched.id, watched);
+    if (watched.parent !== null) this.#childrenBelow(watched.parent).add(watched);
     this.append(watched, watched.record());
+  }
+
+  #childrenBelow(parent: string): Set<Watched> {
+    const known = this.#children.get(parent) ?? new Set();
+    this.#children.set(parent, known);
+    return known;
+  }
+
+  #removeChild(watched: Watched): void {
+    if (watched.parent === null) return;
+    const siblings = this.#children.get(watched.parent);
+    siblings?.delete(watched);
+    if (siblings?.size === 0) this.#children.delete(watched.parent);
   }
 
   dismiss(watched: Watched, gone: GoneRecord): void {
     if (this.#living.get(watched.id) === watched) {
       this.#living.delete(watched.id);
+      this.#removeChild(watched);
       this.#ended.set(watched.id, watched);
       for (const [id] of this.#ended) {
         if (this.#ended.size <= this.#options.ended) break;
