@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../lib/index.ts';
 import { type AnyHubEvent, type HostRecord, maxHosts } from '../protocol/index.ts';
 import { clean } from './clean.ts';
@@ -27,6 +28,8 @@ export interface HostThreads {
 }
 
 const threadsMs = 8_000;
+/** Longest wait for lists that are being read again. */
+const currentMs = 1_500;
 
 /** All hosts of a Hub. Starts no `ssh` before `open`. */
 export class Fleet {
@@ -73,8 +76,10 @@ export class Fleet {
 
   /** Adds a host, or replaces the host of this name. For `inTurn` only. */
   async put(settings: HostSettings): Promise<Host> {
-    await this.#hosts.get(settings.name)?.close();
-    return this.#add(settings);
+    const before = this.#hosts.get(settings.name);
+    await before?.close();
+    // A machine that stays keeps its last known state, and its events resume.
+    return this.#add(settings, before?.settings.ssh === settings.ssh ? before : undefined);
   }
 
   /** Resolves when its `ssh` has ended. For `inTurn` only. @throws HostUnavailableError */
@@ -96,10 +101,6 @@ export class Fleet {
     );
   }
 
-  has(name: string): boolean {
-    return this.#hosts.has(name);
-  }
-
   hosts(): readonly Host[] {
     return [...this.#hosts.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -119,6 +120,18 @@ export class Fleet {
     throw new HostUnavailableError('hostUnreachable', `The host ${name} is ${state}${why}. Nothing was sent to it.`, {
       ...{ host: name, state, reason, asOf },
     });
+  }
+
+  /** Resolves when the list of each connected host includes every event that was passed on so far, or after a limit. */
+  async current(): Promise<void> {
+    const waits = this.hosts().flatMap((host) => host.current() ?? []);
+    if (waits.length === 0) return;
+    const over = new AbortController();
+    await Promise.race([
+      Promise.all(waits),
+      sleep(currentMs, undefined, { signal: over.signal }).catch(() => undefined),
+    ]);
+    over.abort();
   }
 
   /** Lists the conversations of every connected host; null for a host that does not answer in time. */
@@ -152,9 +165,9 @@ export class Fleet {
     for (const each of settings) if (!this.#hosts.has(each.name)) this.#add(each);
   }
 
-  #add(settings: HostSettings): Host {
+  #add(settings: HostSettings, before?: Host): Host {
     const onEvent = (name: string, id: string, event: AnyHubEvent) => this.log.append(name, id, event);
-    const host = new Host(settings, { ...this.#options, onEvent });
+    const host = new Host(settings, { ...this.#options, onEvent }, before);
     this.#hosts.set(settings.name, host);
     return host;
   }

@@ -1,8 +1,9 @@
+import * as v from 'valibot';
 import { type ActorRefFrom, createActor, fromCallback } from 'xstate';
 import { type HostDriverEvent, type HostEmitted, type HostRefusal, hostMachine } from '../../machines/index.ts';
-import type { HubAddress, HubClient, InboxItemAnswer, RecordAnswer } from '../client/index.ts';
+import type { HubAddress, HubClient, RecordAnswer } from '../client/index.ts';
 import type { Logger } from '../log/index.ts';
-import type { AnyHubEvent, HostRecord } from '../protocol/index.ts';
+import { type AnyHubEvent, type HostRecord, InboxItem } from '../protocol/index.ts';
 import { clean } from './clean.ts';
 import { clientOf, failureOf, openTunnel, prove } from './dial.ts';
 import { hostFiles } from './directory.ts';
@@ -32,7 +33,7 @@ export interface HostOptions {
 /** Last known state of a remote Hub. */
 interface RemoteState {
   readonly records: readonly RecordAnswer[];
-  readonly inbox: readonly InboxItemAnswer[];
+  readonly inbox: readonly InboxItem[];
   readonly at: string;
 }
 
@@ -47,6 +48,9 @@ const readMs = 20_000;
 /** Time limit for finding the cause of a lost stream. */
 const causeMs = 2_000;
 
+/** A page shows every field of a request: one of another shape is left out. */
+const isItem = (item: unknown): item is InboxItem => v.is(InboxItem, item);
+
 /** Kinds of events that change the list or the inbox. */
 const changing = /^(?:appserver|apiProxy|inbox|hub)\./;
 
@@ -57,6 +61,7 @@ export class Host {
   readonly #actor: ActorRefFrom<typeof hostMachine>;
   #seen: RemoteState | null = null;
   #connected: Connected | null = null;
+  #reading: Refresh | null = null;
   #version: string | null = null;
   #since = new Date().toISOString();
   #state = '';
@@ -65,8 +70,11 @@ export class Host {
   /** Resolves when all links have ended. */
   #closing: Promise<unknown> = Promise.resolve();
 
-  constructor(settings: HostSettings, options: HostOptions) {
+  /** @param before earlier connection to the same machine */
+  constructor(settings: HostSettings, options: HostOptions, before?: Host) {
     this.settings = settings;
+    this.#seen = before?.seen ?? null;
+    this.#lastEventId = before === undefined ? undefined : before.#lastEventId;
     this.#options = options;
     const link = fromCallback<{ readonly type: 'NONE' }, { readonly name: string }>(({ sendBack }) => {
       const cut = new AbortController();
@@ -115,6 +123,11 @@ export class Host {
   /** Retries at once. Has no effect while the host is connected or connecting. */
   retry(): void {
     this.#actor.send({ type: 'HOST.RETRY' });
+  }
+
+  /** Resolves when list and inbox include every received event; undefined when they do. */
+  current(): Promise<void> | undefined {
+    return this.#reading?.current();
   }
 
   record(): HostRecord {
@@ -198,6 +211,7 @@ export class Host {
       this.#connected ??= { hub, address };
       report({ type: 'HOST.LISTED' });
     }, both);
+    this.#reading = reading;
     const events = hub.events({
       signal: both,
       lastEventId: this.#lastEventId,
@@ -223,6 +237,7 @@ export class Host {
       fail(error);
     } finally {
       over.abort();
+      this.#reading = null;
     }
     signal.throwIfAborted();
     if (failure !== undefined) throw failure;
@@ -232,7 +247,7 @@ export class Host {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(readMs)]);
     const at = new Date().toISOString();
     const [records, inbox] = await Promise.all([hub.list({ signal: limited }), hub.inbox({ signal: limited })]);
-    this.#seen = { records: clean(records), inbox: clean(inbox), at };
+    this.#seen = { records: clean(records), inbox: clean(inbox).filter(isItem), at };
   }
 }
 

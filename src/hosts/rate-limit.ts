@@ -16,6 +16,8 @@ export class Refresh {
   readonly #signal: AbortSignal;
   #running: Promise<void> | null = null;
   #isDue = false;
+  #isReading = false;
+  readonly #waiting: (() => void)[] = [];
 
   constructor(read: () => Promise<void>, signal: AbortSignal) {
     this.#read = read;
@@ -26,18 +28,39 @@ export class Refresh {
     this.#isDue = true;
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
+      this.#release();
     });
     return this.#running;
+  }
+
+  /** Resolves when a read after the last call of `soon` has ended, or reading ends; undefined without such a call. */
+  current(): Promise<void> | undefined {
+    if (this.#signal.aborted || !(this.#isDue || this.#isReading)) return undefined;
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
   }
 
   async #run(): Promise<void> {
     while (this.#isDue && !this.#signal.aborted) {
       this.#isDue = false;
+      this.#isReading = true;
       const begun = performance.now();
-      await this.#read();
+      const earlier = this.#waiting.length;
+      try {
+        await this.#read();
+      } finally {
+        this.#isReading = false;
+        // A call of `soon` during this read concerns the next one.
+        this.#release(this.#isDue ? earlier : undefined);
+      }
       const pauseMs = Math.max(betweenReadsMs, restFactor * (performance.now() - begun));
       if (!this.#signal.aborted) await sleep(pauseMs, undefined, { signal: this.#signal }).catch(() => {});
     }
+  }
+
+  #release(count = this.#waiting.length): void {
+    for (const resolve of this.#waiting.splice(0, count)) resolve();
   }
 }
 

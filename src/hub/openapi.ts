@@ -296,6 +296,16 @@ const exampleHost: HostRecord = {
   ...{ state: 'connected', phase: 'connected.current', reason: null, next: null, version: '0.1.0' },
   ...{ workspaces: 3, waiting: 1, since: startedAt, asOf: startedAt },
 };
+const exampleSum = {
+  host: null,
+  workspaces: 1,
+  trouble: 0,
+  ready: 1,
+  asleep: 0,
+  stopped: 0,
+  waiting: 0,
+  costUsd: 0.12,
+};
 const exampleWhere = { host: 'build', asOf: null };
 /** By operation. The tests hold every example against its schema. */
 const responseExamples: Readonly<Record<string, unknown>> = {
@@ -384,7 +394,12 @@ const responseExamples: Readonly<Record<string, unknown>> = {
   listHosts: [exampleHost],
   addHost: exampleHost,
   changeHost: exampleHost,
-  listFleet: { appServers: [{ ...exampleRecord, ...exampleWhere }], hosts: [exampleHost], next: null },
+  listFleet: {
+    appServers: [{ ...exampleRecord, ...exampleWhere }],
+    hosts: [exampleHost],
+    sums: [exampleSum],
+    next: null,
+  },
   listFleetInbox: [{ ...exampleItem, ...exampleWhere }],
   answerFleetInbox: { decision: 'accept', decidedBy: 'page', decidedAt: startedAt, reason: 'answered' },
   listFleetThreads: { threads: [], hasMore: false, workspaces: [], missing: [] },

@@ -162,7 +162,7 @@ export class Registry {
 
   /** Records of all known workspaces, with the servers that run without this Hub. */
   listAll(): Promise<AppServerRecord[]> {
-    return Promise.all(this.list().map((record) => this.#inspectKnown(record)));
+    return Promise.all(this.list().map((record) => this.inspected(record)));
   }
 
   /** `GET /v1/appservers/by-workspace`: changes nothing. */
@@ -431,7 +431,8 @@ export class Registry {
     throw hubError('workspaceLocked', ownedMessage(owner), { workspacePath: requested, pid, lockPath });
   }
 
-  #inspectKnown(record: AppServerRecord): Promise<AppServerRecord> | AppServerRecord {
+  /** Record of the list, with a server that runs without this Hub. */
+  inspected(record: AppServerRecord): Promise<AppServerRecord> | AppServerRecord {
     const { state, workspacePath: requested, canonicalWorkspacePath: canonical } = record;
     return state === 'stopped' ? inspectUnmanaged(this.#hub, { requested, canonical }, record) : record;
   }

@@ -63,7 +63,8 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     auth: hostAuth,
     isToken: (token, host) => sameSecret(token, pageToken()) || (host === null && options.tokens.isHost(token)),
     onRevoked: (token, end) => options.tokens.onRevoked(token, end),
-    isKnown: ({ host, id }) => (host === null ? registry.byId(id) !== undefined : fleet.has(host)),
+    // A page has no data, and its address must not show which hosts exist.
+    isKnown: ({ host, id }) => host !== null || registry.byId(id) !== undefined,
     targetOf: (asked, signal) =>
       asked.host === null ? targetOf(asked.id, signal) : hostTarget(fleet, asked.host, asked.id),
   });

@@ -35,6 +35,11 @@ export const workspacePagePath = (workspaceId: string): string => `/w/${workspac
 /** Path prefix of a page of another machine; `/w/<id>/` follows. */
 export const hostPageShape = /^\/h\/([a-z][a-z0-9-]{0,31})(?=\/w\/)/;
 export const hostPagePath = (host: string, path: string): string => `/h/${host}${path}`;
+/** Name or path of a workspace with its machine first: `build:site`; without a host, unchanged. */
+export const hostedName = (host: string | null | undefined, name: string): string =>
+  host === null || host === undefined ? name : `${host}:${name}`;
+/** Host of a page address; null for a page of this machine. */
+export const hostOfPage = (address: string): string | null => hostPageShape.exec(address)?.[1] ?? null;
 export const workspacePageShape = /^\/w\/([a-z2-7]{16})(?=\/|$)/;
 
 /** Subprotocol of the WebSockets of a page: `new WebSocket(url, [pageSubprotocol, token])`. The server echoes the first only. */

@@ -40,10 +40,10 @@ export const HostInput = v.strictObject({
 });
 export type HostInput = v.InferInput<typeof HostInput>;
 
-export const hostActions = ['enable', 'disable', 'remove', 'ensure', 'stop'] as const;
+export const hostActions = ['enable', 'disable', 'remove', 'ensure', 'restart', 'stop'] as const;
 /** Body of `POST /v1/hosts/{name}/{action}`. */
 export const HostActionInput = v.strictObject({
-  workspacePath: v.optional(text('For ensure and stop: absolute path of a workspace on that machine.')),
+  workspacePath: v.optional(text('For ensure, restart and stop: absolute path of a workspace on that machine.')),
 });
 
 export const hostStates = ['disabled', 'connecting', 'connected', 'unreachable', 'refused'] as const;
@@ -74,13 +74,37 @@ const where = {
 export const FleetRecord = v.object({ ...AppServerRecord.entries, ...where });
 export type FleetRecord = v.InferOutput<typeof FleetRecord>;
 
+/** Groups of states that the list is filtered by. */
+export const fleetGroups = ['trouble', 'ready', 'asleep', 'stopped'] as const;
+export type FleetGroup = (typeof fleetGroups)[number];
+
+const number = (description: string) => v.pipe(v.number(), v.description(description));
+/** Sums of the workspaces of one machine. */
+export const FleetSum = v.object({
+  host: where.host,
+  workspaces: number('Number of workspaces.'),
+  trouble: number('Workspaces that fail, are degraded, do not answer or gave up.'),
+  ready: number('Workspaces that are ready.'),
+  asleep: number('Workspaces that sleep until the next request.'),
+  stopped: number('Workspaces that were stopped or have ended.'),
+  waiting: number('Approvals that wait for a user.'),
+  costUsd: number('Cost of all kept turns in US dollars.'),
+});
+export type FleetSum = v.InferOutput<typeof FleetSum>;
+
 /** Answer of `GET /v1/fleet/appservers`. */
 export const FleetList = v.object({
   appServers: v.pipe(
     v.array(FleetRecord),
-    v.description('Workspaces of this machine, then those of each host; sorted by path.'),
+    v.description('Workspaces of this machine and of each host: one page of those that match.'),
   ),
   hosts: v.pipe(v.array(HostRecord), v.description('All hosts, connected or not.')),
+  sums: v.pipe(
+    v.array(FleetSum),
+    v.description(
+      'Sums of this machine, then of each host, without filters. Servers that run without this Hub count as stopped.',
+    ),
+  ),
   next: nullable('Value of `after` for the next page; null on the last one.'),
 });
 export type FleetList = v.InferOutput<typeof FleetList>;

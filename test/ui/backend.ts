@@ -20,7 +20,7 @@ import {
   sidecarSlotMachine,
 } from '../../machines/index.ts';
 import { createInspectionSource, createRecorder, loadCharts, projections } from '../../src/inspect/index.ts';
-import type { PageInfo } from '../../src/protocol/index.ts';
+import type { FleetList, PageInfo } from '../../src/protocol/index.ts';
 import { answerProof } from '../prove.ts';
 import { pagePort, sendPageFile } from './page-server.ts';
 
@@ -45,6 +45,8 @@ const policy = {
   idleStopMs: 0,
 };
 
+/** List of a Hub without workspaces. */
+const emptyFleet: FleetList = { appServers: [], hosts: [], sums: [], next: null };
 const pageInfo: PageInfo = { kind: 'hub', version: '0.0.0', views: ['overview', 'actors', 'events'] };
 
 const never = () => new Promise<never>(() => {});
@@ -125,8 +127,8 @@ export async function startBackend(pageDirectory: string) {
     if (url.pathname === '/v1/machines') return json(200, charts);
     if (url.pathname === '/v1/inspect') return serveStream(request, response);
     if (url.pathname === '/v1/page') return json(200, JSON.stringify(pageInfo));
-    if (url.pathname === '/v1/appservers' && request.method === 'GET') return json(200, '[]');
-    if (url.pathname === '/v1/events') return serveNothing(response);
+    if (url.pathname === '/v1/fleet/appservers') return json(200, JSON.stringify(emptyFleet));
+    if (url.pathname === '/v1/fleet/events') return serveNothing(response);
     const [, action] = /^\/v1\/appservers\/(ensure|restart|stop)$/.exec(url.pathname) ?? [];
     if (!action || request.method !== 'POST')
       return json(404, '{"error":{"code":"notFound","message":"No such route.","details":null}}');

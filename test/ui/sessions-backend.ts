@@ -282,7 +282,7 @@ export async function startBackend(
       response.end('{"error":{"code":"unauthorized","message":"Missing or wrong token.","details":null}}');
       return;
     }
-    if (path === '/dashboard/api/events/stream' || path === '/v1/events') return events.serve(request, response);
+    if (path === '/dashboard/api/events/stream' || path === '/v1/fleet/events') return events.serve(request, response);
     if (path === '/dashboard/api/inspect' || path === '/v1/inspect') return inspect.serve(request, response);
     await state.held.get(path.replace(/^\/dashboard/i, '/dashboard'));
     const text = Buffer.concat(chunks).toString();

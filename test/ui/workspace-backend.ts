@@ -336,7 +336,7 @@ export async function startWorkspaceBackend(pageDirectory: string, options: Back
     const given = request.headers.authorization?.replace('Bearer ', '') ?? '';
     if (!tokens.has(given)) return void send(fail(401, 'unauthorized', 'Missing or wrong token.'));
     if (state.failWith !== undefined) return void send(fail(state.failWith, 'storageFailed', 'The disk is full.'));
-    if (path === '/dashboard/api/events/stream' || path === '/v1/events') return events.serve(request, response);
+    if (path === '/dashboard/api/events/stream' || path === '/v1/fleet/events') return events.serve(request, response);
     if (path === '/v1/appservers/logs') {
       const key = `${url.searchParams.get('process')} ${url.searchParams.get('stream')}`;
       response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(state.output[key] ?? '');

@@ -4,8 +4,22 @@ import type { App } from '../../src/ui/app/app.ts';
 import { workspaceFindings } from '../../src/ui/shell/workspace-findings.ts';
 
 const workspaces = [
-  { canonicalWorkspacePath: '/w/site', displayName: 'site', state: 'running', phase: 'running', page: null },
-  { canonicalWorkspacePath: '/w/shop', displayName: 'shop', state: 'stopped', phase: 'stopped', page: null },
+  {
+    canonicalWorkspacePath: '/w/site',
+    displayName: 'site',
+    state: 'running',
+    phase: 'running',
+    page: null,
+    host: null,
+  },
+  {
+    canonicalWorkspacePath: '/w/shop',
+    displayName: 'shop',
+    state: 'stopped',
+    phase: 'stopped',
+    page: null,
+    host: null,
+  },
 ] as const;
 
 /** An app that records the acts of a finding. */

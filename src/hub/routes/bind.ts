@@ -11,10 +11,14 @@ export const ownersOnly =
   (auth: Authenticate<HubCaller>): Authenticate<HubCaller> =>
   (request) => {
     if (auth(request) === 'owner') return 'owner';
-    throw new HttpError(401, 'unauthorized', 'This route needs the token of the Hub.', {}, [
-      ['www-authenticate', 'Bearer error="invalid_token"'],
-    ]);
+    throw notForPage();
   };
+
+/** Refusal of the page token. */
+export const notForPage = (): HttpError =>
+  new HttpError(401, 'unauthorized', 'This route needs the token of the Hub.', {}, [
+    ['www-authenticate', 'Bearer error="invalid_token"'],
+  ]);
 
 /**
  * Creates the binder of a Hub. Protected routes require `auth`, or `hostAuth` if another Hub may call them. Answers to pages and

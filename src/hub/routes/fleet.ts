@@ -1,6 +1,12 @@
 import type { Fleet, Host } from '../../hosts/index.ts';
 import { type AnyRoute, json, type Reply, type RequestContext, sse } from '../../http/index.ts';
-import { hostPagePath, InboxAnswer, workspacePageShape } from '../../protocol/index.ts';
+import {
+  type AppServerRecord,
+  fleetGroups,
+  hostPagePath,
+  InboxAnswer,
+  workspacePageShape,
+} from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import type { Inbox } from '../inbox/index.ts';
 import { onHost } from '../pages/index.ts';
@@ -9,6 +15,7 @@ import { onRemote } from '../remote.ts';
 import { hubRoutes } from '../route-table.ts';
 import type { ThreadLists } from '../threads.ts';
 import type { Bind } from './bind.ts';
+import { emptySum, type FleetQuery, fleetPage } from './fleet-list.ts';
 
 export interface FleetRoutesOptions {
   readonly fleet: Fleet;
@@ -19,21 +26,13 @@ export interface FleetRoutesOptions {
 
 type LastEventId = (context: RequestContext<never>) => string | undefined;
 
-/** Fields by which rows of all machines are sorted and filtered. */
-interface Row {
-  readonly host: string | null;
-  readonly canonicalWorkspacePath: string;
-  readonly state: string;
-}
-
 const defaultRows = 200;
 const maxRows = 1_000;
 const defaultThreads = 100;
 const maxThreads = 200;
 const maxText = 200;
-
-/** Sort key of a row: its host, then its path. Host names never contain a tilde. */
-const keyOf = ({ host, canonicalWorkspacePath }: Row): string => `${host ?? ''}~${canonicalWorkspacePath}`;
+const maxPath = 5_000;
+const orders = ['path', 'attention'] as const;
 
 /** Rest of a path after the id of its workspace: the page, with a place on it. A path with dots would lead out of it. */
 const pageRest = /^\/(?:#[!-~]*)?$/;
@@ -56,6 +55,18 @@ function textIn(query: URLSearchParams, name: string, max = maxText): string {
   throw hubError('invalidRequest', `${name} must have at most ${max} characters.`);
 }
 
+function wordIn<T extends string>(query: URLSearchParams, name: string, words: readonly T[]): T | undefined {
+  const text = query.get(name);
+  if (text === null || text === '') return undefined;
+  const word = words.find((each) => each === text);
+  if (word === undefined) throw hubError('invalidRequest', `${name} must be one of: ${words.join(', ')}.`);
+  return word;
+}
+
+/** Whether a row is of this machine. */
+const isOwn = <T extends { readonly host: string | null }>(row: T): row is T & AppServerRecord & { host: null } =>
+  row.host === null;
+
 /** Routes that combine this Hub with all hosts. A host that is not connected is listed with its last known state and time. */
 export function fleetRoutes(
   bind: Bind,
@@ -73,26 +84,33 @@ export function fleetRoutes(
   async function list({ query }: RequestContext<never>): Promise<Reply> {
     const only = query.get('host');
     const hosts = only === null ? fleet.hosts() : [onHost(() => fleet.byName(only))];
-    const own = only === null ? await registry.listAll() : [];
-    const state = textIn(query, 'state');
-    const text = textIn(query, 'q').toLowerCase();
-    const after = textIn(query, 'after', 5_000);
-    const limit = limitIn(query, defaultRows, maxRows);
-    const rows = [...own.map((record) => ({ ...record, host: null, asOf: null })), ...hosts.flatMap(rowsOf)]
-      .filter(
-        (row) =>
-          (state === '' || row.state === state) &&
-          (text === '' || row.canonicalWorkspacePath.toLowerCase().includes(text)) &&
-          keyOf(row) > after,
-      )
-      .sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-    const shown = rows.slice(0, limit);
-    const last = shown.at(-1);
-    const next = last !== undefined && rows.length > shown.length ? keyOf(last) : null;
-    return json(200, { appServers: shown, hosts: hosts.map((host) => host.record()), next });
+    const path = query.get('path');
+    const wanted: FleetQuery = {
+      state: textIn(query, 'state'),
+      group: wordIn(query, 'group', fleetGroups) ?? '',
+      words: textIn(query, 'q').toLowerCase().split(/\s+/).filter(Boolean),
+      path: path === null ? null : textIn(query, 'path', maxPath),
+      isByAttention: wordIn(query, 'order', orders) === 'attention',
+      after: textIn(query, 'after', maxPath),
+      limit: limitIn(query, defaultRows, maxRows),
+    };
+    await fleet.current();
+    const own = only === null ? registry.list().map((record) => ({ ...record, host: null, asOf: null })) : [];
+    const sums = [...(only === null ? [emptySum(null)] : []), ...hosts.map(({ name }) => emptySum(name))];
+    const { rows, next } = fleetPage<ReturnType<typeof rowsOf>[number] | (typeof own)[number]>(
+      [...own, ...hosts.flatMap(rowsOf)],
+      sums,
+      wanted,
+    );
+    // Only the rows that are shown: a search for servers without this Hub reads files.
+    const appServers = await Promise.all(
+      rows.map(async (row) => (isOwn(row) ? { ...(await registry.inspected(row)), host: null, asOf: null } : row)),
+    );
+    return json(200, { appServers, hosts: hosts.map((host) => host.record()), sums, next });
   }
 
-  function listInbox(): Reply {
+  async function listInbox(): Promise<Reply> {
+    await fleet.current();
     const own = inbox.list().map((item) => ({ ...item, host: null, asOf: null }));
     const others = fleet.hosts().flatMap((host) =>
       (host.seen?.inbox ?? []).map((item) => ({

@@ -4,11 +4,12 @@ import type { Fleet } from '../../hosts/index.ts';
 import { type AnyRoute, json, type Reply, type RequestContext } from '../../http/index.ts';
 import type { Logger } from '../../log/index.ts';
 import { HostActionInput, HostInput, hostActions } from '../../protocol/index.ts';
+import type { HubCaller } from '../auth.ts';
 import { hubError } from '../errors.ts';
 import { onHost } from '../pages/index.ts';
 import { onRemote } from '../remote.ts';
 import { hubRoutes } from '../route-table.ts';
-import type { Bind } from './bind.ts';
+import { type Bind, notForPage } from './bind.ts';
 import { refusing } from './workspaces.ts';
 
 export interface HostRoutesOptions {
@@ -17,6 +18,8 @@ export interface HostRoutesOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
 }
+
+const pageActions: ReadonlySet<string> = new Set(['ensure', 'restart', 'stop']);
 
 /** Routes of other machines. Writing routes change the user's settings file, so they require the owner's token. */
 export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }: HostRoutesOptions): AnyRoute[] {
@@ -58,15 +61,21 @@ export function hostRoutes(bind: Bind, { fleet, home, environment: env, logger }
     const { name = '', action = '' } = context.params;
     const { workspacePath } = await context.json(HostActionInput);
     onHost(() => fleet.byName(name));
+    // A page acts on workspaces, and changes no settings.
+    const caller: HubCaller = context.principal;
+    if (caller !== 'owner' && !pageActions.has(action)) throw notForPage();
     switch (v.is(v.picklist(hostActions), action) ? action : null) {
       case 'ensure':
+      case 'restart':
       case 'stop': {
         if (workspacePath === undefined)
           throw hubError('invalidRequest', 'workspacePath is missing: name a workspace by its absolute path.');
         const { hub } = onHost(() => fleet.connected(name));
         const { signal } = context;
-        const work = () =>
-          action === 'stop' ? hub.stop(workspacePath, { signal }) : hub.ensure({ workspacePath }, { signal });
+        const work = () => {
+          if (action === 'ensure') return hub.ensure({ workspacePath }, { signal });
+          return action === 'stop' ? hub.stop(workspacePath, { signal }) : hub.restart({ workspacePath }, { signal });
+        };
         return json(200, { ...(await onRemote(name, work, signal)), host: name, asOf: null });
       }
       case 'remove':

@@ -1,5 +1,6 @@
 import {
   dashboardPaths,
+  hostOfPage,
   hostPageShape,
   type PageView,
   type ProofRole,
@@ -25,6 +26,8 @@ export interface Server {
   readonly kind: Page['kind'];
   /** Prefix of each request path: `/w/<id>` or `/h/<host>/w/<id>` for the page of a workspace on the Hub, else empty. */
   readonly base: string;
+  /** Machine of the workspace; null: the machine of the Hub that serves this page. */
+  readonly host: string | null;
   /** Role in the server proof. */
   readonly role: ProofRole;
   /** Server name, shown where a workspace shows its path. */
@@ -49,13 +52,13 @@ export interface Server {
 const ofTerminal = 'This command opens the page with a valid token:';
 const ofWorkspace = 'In the workspace, this command opens the page with a valid token:';
 
-/** Streams of the Hub. */
-export const hubStreams = { events: '/v1/events', inspect: '/v1/inspect' };
+/** Streams of the Hub: events of all machines, and actors of its own. */
+export const hubStreams = { events: '/v1/fleet/events', inspect: '/v1/inspect' };
 
 const servers: Readonly<Record<Exclude<Page['kind'], 'inspector'>, Server>> = {
   hub: {
     kind: 'hub',
-    base: '',
+    ...{ base: '', host: null },
     role: 'hub',
     name: 'Hub',
     firstView: 'now',
@@ -67,7 +70,7 @@ const servers: Readonly<Record<Exclude<Page['kind'], 'inspector'>, Server>> = {
   },
   workspace: {
     kind: 'workspace',
-    base: '',
+    ...{ base: '', host: null },
     role: 'dashboard',
     name: 'Workspace',
     firstView: 'overview',
@@ -79,7 +82,7 @@ const servers: Readonly<Record<Exclude<Page['kind'], 'inspector'>, Server>> = {
   },
   review: {
     kind: 'review',
-    base: '',
+    ...{ base: '', host: null },
     role: 'backend',
     name: 'Reviews',
     firstView: 'queue',
@@ -103,7 +106,7 @@ function onHub(base: string): Server {
   const { streams, ...workspace } = servers.workspace;
   return {
     ...workspace,
-    base,
+    ...{ base, host: hostOfPage(base) },
     role: 'hub',
     filesFrom: '/v1/page',
     streams: { events: `${base}${streams.events}`, inspect: `${base}${streams.inspect}` },

@@ -12,7 +12,7 @@ const page: Page = { kind: 'inspector', version: '', views: ['actors'] };
 /** The page belongs to an inspected program and has no Oratorio server. */
 const server: Server = {
   kind: 'inspector',
-  base: '',
+  ...{ base: '', host: null },
   role: 'hub',
   name: 'Inspector',
   firstView: 'actors',

@@ -26,8 +26,11 @@ const units = [
   ['s', 1_000],
 ] as const;
 
-/** `14:02:07`, in the time zone of the browser. @param at milliseconds since the epoch */
-export const clockTime = (at: number): string => clock.format(at);
+/** Texts of other machines may hold no time. */
+const shown = (format: Intl.DateTimeFormat, at: number): string => (Number.isFinite(at) ? format.format(at) : '–');
+
+/** `14:02:07`, in the time zone of the browser. @param at milliseconds since the epoch; NaN: `–` */
+export const clockTime = (at: number): string => shown(clock, at);
 
 /** Day and time to the minute, in the time zone of the browser. */
 export const dayTime = (at: number): string => whole.format(at);
@@ -36,7 +39,8 @@ export const dayTime = (at: number): string => whole.format(at);
 export const dayOf = (at: number): string => dayOnly.format(at);
 
 /** A moment in the time zone of the browser and in UTC: the title of a relative time. */
-export const bothTimes = (at: number): string => `${whole.format(at)} (${zone()})\n${new Date(at).toISOString()}`;
+export const bothTimes = (at: number): string =>
+  Number.isFinite(at) ? `${whole.format(at)} (${zone()})\n${new Date(at).toISOString()}` : '–';
 
 /** Name of the time zone of the browser. */
 const zoneOfThisClock = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -1,4 +1,7 @@
 /** Actions on a workspace, in one table for lists, the palette and the header of its actor. */
+import type { AppServerRecord, FleetList, FleetRecord } from '../../protocol/index.ts';
+import type { App } from '../app/app.ts';
+
 export type Action = 'ensure' | 'restart' | 'stop';
 
 /** Facts that decide which actions a workspace allows. */
@@ -32,3 +35,26 @@ export const actWords: Readonly<Record<Action, { readonly label: string; readonl
   restart: { label: 'Restart', busy: 'Restarting…' },
   stop: { label: 'Stop', busy: 'Stopping…' },
 };
+
+/** Starts, restarts or stops the agent server of a workspace of this machine or of a host. Rejects with `ApiError`. */
+export const sendAct = (
+  { hub }: Pick<App, 'hub'>,
+  action: Action,
+  { host, canonicalWorkspacePath: workspacePath }: Pick<FleetRecord, 'host' | 'canonicalWorkspacePath'>,
+): Promise<AppServerRecord> =>
+  hub.send('POST', host === null ? `/v1/appservers/${action}` : `/v1/hosts/${host}/${action}`, { workspacePath });
+
+/** Record of a workspace of this machine or of a host. Rejects with `ApiError`. */
+export async function readRecord(
+  { hub }: Pick<App, 'hub'>,
+  host: string | null,
+  path: string,
+  signal?: AbortSignal,
+): Promise<AppServerRecord | undefined> {
+  if (host === null) return hub.get(`/v1/appservers/by-workspace?${new URLSearchParams({ path })}`, signal);
+  const { appServers } = await hub.get<FleetList>(
+    `/v1/fleet/appservers?${new URLSearchParams({ host, path })}`,
+    signal,
+  );
+  return appServers[0];
+}

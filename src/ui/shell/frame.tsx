@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { visible } from '../../lib/browser.ts';
+import { hostedName } from '../../protocol/browser.ts';
 import type { App } from '../app/app.ts';
 import type { Renewal } from '../app/renewal.ts';
 import { href } from '../app/router.ts';
@@ -132,7 +133,8 @@ function useTitle(app: App, page: Page, waiting: number): void {
     app.subject.value = null;
   }, [view]);
   useEffect(() => {
-    const where = page.workspacePath === undefined ? app.server.name : lastName(page.workspacePath);
+    const { name, host } = app.server;
+    const where = page.workspacePath === undefined ? name : hostedName(host, lastName(page.workspacePath));
     const calls = waiting > 0 ? `(${waiting}) ` : '';
     document.title =
       calls + [subject, views[view].title, where, 'Oratorio'].filter((part) => part !== null).join(' · ');

@@ -1,4 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
+import { hostedName } from '../../protocol/browser.ts';
 import type { App } from '../app/app.ts';
 import type { Page } from '../app/server.ts';
 import type { Connection } from '../app/stream.ts';
@@ -31,7 +32,11 @@ export function Header({
             <a href="/">Hub</a>{' '}
           </>
         )}
-        <b>{page.workspacePath === undefined ? `Oratorio ${app.server.name}` : lastName(page.workspacePath)}</b>
+        <b>
+          {page.workspacePath === undefined
+            ? `Oratorio ${app.server.name}`
+            : hostedName(app.server.host, lastName(page.workspacePath))}
+        </b>
         <span class="quiet mono cut" title={page.workspacePath}>
           {head}
         </span>

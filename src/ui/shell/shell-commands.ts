@@ -1,13 +1,13 @@
 import type { Signal } from '@preact/signals';
 import { visible } from '../../lib/browser.ts';
-import { dashboardPaths, threadName } from '../../protocol/browser.ts';
-import type { AppServerRecord, FoundTexts, HubThreadList, ReviewItem, SessionPage } from '../../protocol/index.ts';
+import { dashboardPaths, hostedName, threadName } from '../../protocol/browser.ts';
+import type { FleetList, FleetThreadList, FoundTexts, ReviewItem, SessionPage } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
 import type { Command, Finder, Finding } from '../app/commands.ts';
 import type { Page } from '../app/server.ts';
 import { type Overlay, pageCommands } from './page-commands.ts';
 import { views } from './views.ts';
-import { workspaceFindings } from './workspace-findings.ts';
+import { pathWords, workspaceFindings } from './workspace-findings.ts';
 
 const findingsPerFinder = 8;
 
@@ -65,18 +65,22 @@ async function findSessions(app: App, query: string, signal: AbortSignal): Promi
 }
 
 async function findWorkspaces(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
-  const records = await app.hub.get<readonly AppServerRecord[]>('/v1/appservers', signal);
-  return workspaceFindings(app, records, query);
+  const search = new URLSearchParams({ q: pathWords(query), order: 'attention' });
+  const { appServers } = await app.hub.get<FleetList>(`/v1/fleet/appservers?${search}`, signal);
+  return workspaceFindings(app, appServers, query);
 }
 
 /** Conversations of all workspaces by their names and the words of their messages. */
 async function findThreads(app: App, query: string, signal: AbortSignal): Promise<readonly Finding[]> {
   const search = new URLSearchParams({ q: query, limit: String(findingsPerFinder) });
-  const { threads, workspaces } = await app.hub.get<HubThreadList>(`/v1/threads?${search}`, signal);
-  return threads.map(({ workspaceId, threadId, name, actionUrl }) => ({
-    id: `thread:${threadId}`,
+  const { threads, workspaces } = await app.hub.get<FleetThreadList>(`/v1/fleet/threads?${search}`, signal);
+  return threads.map(({ workspaceId, threadId, name, actionUrl, host }) => ({
+    id: `thread:${host ?? ''}:${threadId}`,
     title: visible(threadName({ displayName: name ?? undefined }), { multiline: false }),
-    detail: workspaces.find((each) => each.workspaceId === workspaceId)?.displayName ?? '',
+    detail: hostedName(
+      host,
+      workspaces.find((each) => each.workspaceId === workspaceId && each.host === host)?.displayName ?? '',
+    ),
     run: () => location.assign(actionUrl),
   }));
 }

@@ -19,8 +19,8 @@ interface Source {
 const sources: Readonly<Partial<Record<Page['kind'], Source>>> = {
   hub: {
     view: 'inbox',
-    events: ['inbox.added', 'inbox.resolved'],
-    read: async ({ hub }, signal) => (await hub.get<readonly InboxItem[]>('/v1/inbox', signal)).length,
+    events: ['inbox.added', 'inbox.resolved', 'host.connected'],
+    read: async ({ hub }, signal) => (await hub.get<readonly InboxItem[]>('/v1/fleet/inbox', signal)).length,
     live: ({ hubLive }) => hubLive,
   },
   workspace: {

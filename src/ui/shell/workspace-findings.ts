@@ -1,13 +1,14 @@
 import { messageOf } from '../../lib/browser.ts';
-import type { AppServerRecord } from '../../protocol/index.ts';
+import { hostedName } from '../../protocol/browser.ts';
+import type { FleetRecord } from '../../protocol/index.ts';
 import type { App } from '../app/app.ts';
 import type { Finding } from '../app/commands.ts';
 import { href, type To } from '../app/router.ts';
-import { type Action, actionsOn, actWords } from '../parts/workspace-acts.ts';
+import { type Action, actionsOn, actWords, sendAct } from '../parts/workspace-acts.ts';
 
 const most = 12;
 
-type Named = Pick<AppServerRecord, 'canonicalWorkspacePath' | 'displayName' | 'state' | 'phase' | 'page'>;
+type Named = Pick<FleetRecord, 'canonicalWorkspacePath' | 'displayName' | 'state' | 'phase' | 'page' | 'host'>;
 
 /** Act on a workspace in the palette. */
 interface Doing {
@@ -32,11 +33,16 @@ const furtherWords: Readonly<Record<Action, string>> = {
 const done = { ensure: 'started', restart: 'restarted' } as const;
 
 function doingsOf(app: App, workspace: Named): readonly Doing[] {
-  const { canonicalWorkspacePath: path, displayName: name, state, phase, page } = workspace;
-  const chart = (query = {}) => openOnHub(app, { view: 'actors', path: [path], query });
+  const { canonicalWorkspacePath: path, displayName, state, phase, page, host } = workspace;
+  const name = hostedName(host, displayName);
+  // The charts of a host are on its page.
+  const chart = (query = {}) =>
+    host === null
+      ? openOnHub(app, { view: 'actors', path: [path], query })
+      : openOnHub(app, { view: 'overview', query: { workspace: hostedName(host, path) } });
   const send = (action: keyof typeof done) => {
     if (app.server.kind === 'hub') chart();
-    app.hub.send('POST', `/v1/appservers/${action}`, { workspacePath: path }).then(
+    sendAct(app, action, workspace).then(
       () => app.toast({ text: `${name}: ${done[action]}.`, ms: 2_500 }),
       (error: unknown) => app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 }),
     );
@@ -51,8 +57,21 @@ function doingsOf(app: App, workspace: Named): readonly Doing[] {
       // The chart asks before it stops anything.
       run: () => (action === 'stop' ? chart({ ask: 'stop' }) : send(action)),
     })),
-    { id: 'chart', title: `Open the chart of ${name}`, words: 'statechart actor', run: () => chart() },
+    ...(host === null
+      ? [{ id: 'chart', title: `Open the chart of ${name}`, words: 'statechart actor', run: () => chart() }]
+      : []),
   ];
+}
+
+/** Words of a query that may be part of a path. Leaves out beginnings of names of acts. */
+export function pathWords(query: string): string {
+  const acts = Object.entries(furtherWords).flatMap(([action, words]) =>
+    `${actWords[action as Action].label} ${words} open workspace chart statechart actor of the`
+      .toLowerCase()
+      .split(' '),
+  );
+  const given = query.toLowerCase().split(/\s+/);
+  return given.filter((word) => !acts.some((act) => act.startsWith(word))).join(' ');
 }
 
 /** Workspaces and their acts of which every word of the query is a part; a beginning of the title counts most. */
@@ -60,7 +79,7 @@ export function workspaceFindings(app: App, workspaces: readonly Named[], query:
   const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
   return workspaces
     .flatMap((workspace) => {
-      const { canonicalWorkspacePath: path } = workspace;
+      const path = hostedName(workspace.host, workspace.canonicalWorkspacePath);
       return doingsOf(app, workspace).flatMap(({ id, title, words, run }) => {
         const all = `${title} ${words} ${path}`.toLowerCase();
         if (!wanted.every((word) => all.includes(word))) return [];

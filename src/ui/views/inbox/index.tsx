@@ -1,7 +1,9 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { hostedName } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { Empty, Skeleton } from '../../parts/empty.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
+import { AsOf } from '../overview/words.tsx';
 import { RequestCard } from './card.tsx';
 import { NoticeSwitch } from './notices/switch.tsx';
 import { cardsOf, createInbox, type InboxCard, type InboxStore, keyOf } from './store.ts';
@@ -76,7 +78,7 @@ function Request({ app, store, card: { entries, open }, isAsked }: RequestProps)
   }, [isAsked]);
   const [first, ...others] = open.length > 0 ? open : entries;
   if (!first) return null;
-  const { displayName, workspacePath, actionUrl } = first.item;
+  const { displayName, workspacePath, actionUrl, host, asOf } = first.item;
   return (
     <li
       ref={place}
@@ -85,14 +87,21 @@ function Request({ app, store, card: { entries, open }, isAsked }: RequestProps)
     >
       <RequestCard
         requests={[first.item.request, ...others.map(({ item }) => item.request)]}
-        name={displayName}
+        name={hostedName(host, displayName)}
         path={workspacePath}
         actionUrl={actionUrl}
         now={app.now.value}
         outcome={first.outcome}
-        isOff={[first, ...others].some(({ sending }) => sending !== null)}
+        isOff={asOf !== null || [first, ...others].some(({ sending }) => sending !== null)}
         onAnswer={(decision, answer) => void store.answer(open, decision, answer)}
-      />
+      >
+        {asOf !== null && (
+          <span>
+            {host} is not connected; answer when it is.
+            <AsOf at={asOf} now={app.now.value} />
+          </span>
+        )}
+      </RequestCard>
     </li>
   );
 }

@@ -1,6 +1,6 @@
 import { messageOf, visible } from '../../../lib/browser.ts';
-import { isEdit, placeInWords } from '../../../protocol/browser.ts';
-import type { InboxDecision, InboxItem, QuestionAnswer } from '../../../protocol/index.ts';
+import { hostedName, isEdit, placeInWords } from '../../../protocol/browser.ts';
+import type { FleetEvent, FleetInboxItem, InboxDecision, QuestionAnswer } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
 import { createListStore, type ListStore } from '../../app/resource.ts';
@@ -11,10 +11,12 @@ import { type Group, rounds } from './rounds.ts';
 
 /** Shown request. A request that is decided while the view is open stays, with its outcome. */
 export interface InboxEntry {
-  readonly item: InboxItem;
+  readonly item: FleetInboxItem;
   readonly outcome: string | null;
   /** Decision that is under way. */
   readonly sending: string | null;
+  /** The list no longer has it, and no decision was reported. A host that connects again may list it again. */
+  readonly isMissing?: boolean;
   /** Equal for the edits that a turn asks about at the same time. */
   readonly round: string;
 }
@@ -39,8 +41,8 @@ export const cardsOf = (entries: readonly InboxEntry[]): readonly InboxCard[] =>
   }));
 
 /** Entries of new requests: an edit joins the edits of its turn that still wait. */
-function entriesOf(items: readonly InboxItem[], known: readonly InboxEntry[]): readonly InboxEntry[] {
-  const turnOf = ({ workspaceId, request }: InboxItem) => `${workspaceId}/${request.turnId}`;
+function entriesOf(items: readonly FleetInboxItem[], known: readonly InboxEntry[]): readonly InboxEntry[] {
+  const turnOf = ({ host, workspaceId, request }: FleetInboxItem) => `${placeOf(host, workspaceId)}/${request.turnId}`;
   const waiting = new Map<string, string>();
   for (const { item, outcome, round } of known)
     if (outcome === null && isEdit(item.request)) waiting.set(turnOf(item), round);
@@ -52,10 +54,12 @@ function entriesOf(items: readonly InboxItem[], known: readonly InboxEntry[]): r
   });
 }
 
-export const keyOf = ({ workspaceId, request }: InboxItem): string => `${workspaceId}/${request.requestId}`;
+/** A workspace of a host may have the id of one of this machine. */
+const placeOf = (host: string | null, workspaceId: string): string => hostedName(host, workspaceId);
+export const keyOf = ({ host, workspaceId, request }: FleetInboxItem): string =>
+  `${placeOf(host, workspaceId)}/${request.requestId}`;
 
-interface Resolved {
-  readonly at: string;
+interface Resolved extends Pick<FleetEvent, 'at' | 'host'> {
   readonly data: {
     readonly workspaceId: string;
     readonly requestId: string;
@@ -68,18 +72,20 @@ interface Resolved {
 export function createInbox(app: App) {
   const list: ListStore<readonly InboxEntry[]> = createListStore({
     live: app.hubLive,
-    isConcerned: ({ event }) => event === 'inbox.added',
+    isConcerned: ({ event }) => event === 'inbox.added' || event.startsWith('host.'),
     // An agent waits for the answer on this card.
     gatherMs: 0,
     load: async (aborted) => {
-      const items = await app.hub.get<readonly InboxItem[]>('/v1/inbox', aborted);
-      const waiting = new Set(items.map(keyOf));
+      const items = await app.hub.get<readonly FleetInboxItem[]>('/v1/fleet/inbox', aborted);
+      const waiting = new Map(items.map((item) => [keyOf(item), item]));
       const known = entries.peek() ?? [];
-      const stale = known.map((entry) =>
-        entry.outcome === null && !waiting.has(keyOf(entry.item))
-          ? { ...entry, sending: null, outcome: outcomeOf('cancel', 'agent', Date.now()) }
-          : entry,
-      );
+      const stale = known.map((entry) => {
+        const item = waiting.get(keyOf(entry.item));
+        if (item) return { ...entry, item, isMissing: false, ...(entry.isMissing && { outcome: null }) };
+        return entry.outcome === null
+          ? { ...entry, sending: null, isMissing: true, outcome: outcomeOf('cancel', 'agent', Date.now()) }
+          : entry;
+      });
       const seen = new Set(known.map(({ item }) => keyOf(item)));
       const added = items.filter((item) => !seen.has(keyOf(item)));
       return [...stale, ...entriesOf(added, stale)];
@@ -94,24 +100,29 @@ export function createInbox(app: App) {
   function take(events: readonly StreamEvent[]): void {
     for (const { event, data } of events) {
       if (event !== 'inbox.resolved') continue;
-      const { at, data: made } = JSON.parse(data) as Resolved;
-      change(`${made.workspaceId}/${made.requestId}`, {
+      const { at, host, data: made } = JSON.parse(data) as Resolved;
+      const key = `${placeOf(host, made.workspaceId)}/${made.requestId}`;
+      change(key, {
         outcome: outcomeOf(made.decision, made.decidedBy, Date.parse(at)),
         sending: null,
       });
-      closeNotice(`${made.workspaceId}/${made.requestId}`).catch((fault: unknown) => {
+      closeNotice(key).catch((fault: unknown) => {
         error.value = messageOf(fault);
       });
     }
   }
 
-  async function answerOne(item: InboxItem, decision: string, given: QuestionAnswer | null): Promise<string | null> {
-    const { workspaceId, request } = item;
+  async function answerOne(
+    item: FleetInboxItem,
+    decision: string,
+    given: QuestionAnswer | null,
+  ): Promise<string | null> {
+    const { host, workspaceId, request } = item;
     const key = keyOf(item);
     change(key, { sending: decision });
     let outcome: string | null = null;
     try {
-      const path = `/v1/inbox/${workspaceId}/${encodeURIComponent(request.requestId)}`;
+      const path = `${host === null ? '/v1/inbox' : `/v1/fleet/inbox/${host}`}/${workspaceId}/${encodeURIComponent(request.requestId)}`;
       const made = await app.hub.send<InboxDecision>('POST', path, given ?? { decision });
       outcome = outcomeOf(made.decision, made.decidedBy, Date.now());
     } catch (fault) {

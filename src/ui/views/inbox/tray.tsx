@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
+import { hostedName } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { RequestCard } from './card.tsx';
 import { cardsOf, createInbox, type InboxEntry, keyOf } from './store.ts';
@@ -10,7 +11,8 @@ export function Tray({ app }: { readonly app: App }) {
   const put = useSignal<ReadonlySet<string>>(new Set());
   useEffect(() => store.start(), [store]);
   const card = cardsOf(store.entries.value ?? []).find(
-    ({ open: [first] }) => first && !put.value.has(keyOf(first.item)) && !isShownHere(app, first),
+    ({ open: [first] }) =>
+      first && first.item.asOf === null && !put.value.has(keyOf(first.item)) && !isShownHere(app, first),
   );
   const [first, ...others] = card?.open ?? [];
   const answer: Parameters<typeof RequestCard>[0]['onAnswer'] = (decision, answered) => {
@@ -27,7 +29,7 @@ export function Tray({ app }: { readonly app: App }) {
         <RequestCard
           key={card?.key}
           requests={[first.item.request, ...others.map(({ item }) => item.request)]}
-          name={first.item.displayName}
+          name={hostedName(first.item.host, first.item.displayName)}
           path={first.item.workspacePath}
           actionUrl={first.item.actionUrl}
           now={app.now.value}

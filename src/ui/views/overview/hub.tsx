@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { visible } from '../../../lib/browser.ts';
 import { moreProblems } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href } from '../../app/router.ts';
@@ -17,29 +18,29 @@ import { Acts } from './acts.tsx';
 import { Facts } from './facts.tsx';
 import { Problems } from './problems.tsx';
 import { useStopQuestion } from './stop-question.tsx';
-import { Answering, capital, LastTurn } from './words.tsx';
-import { type Shown, troubleOf, type Workspaces, workspacesOf } from './workspaces.ts';
+import { Answering, AsOf, capital, LastTurn } from './words.tsx';
+import { nameOf, type Shown, troubleOf, Workspaces } from './workspaces.ts';
 
 /** Filters by the state of a workspace. */
-const groups = [
-  { key: 'trouble', label: 'Trouble', has: ({ look }: Shown) => look.tone === 'danger' || look.tone === 'warn' },
-  { key: 'ready', label: 'Ready', has: ({ word }: Shown) => word === 'ready' },
-  { key: 'asleep', label: 'Asleep', has: ({ word }: Shown) => word === 'asleep' },
-  { key: 'stopped', label: 'Stopped', has: ({ word }: Shown) => word === 'stopped' || word === 'ended' },
-] as const;
+const groups = { trouble: 'Trouble', ready: 'Ready', asleep: 'Asleep', stopped: 'Stopped' } as const;
+/** Rows of a page of the list. */
+const limit = 1_000;
 
-/** Every workspace of this Hub: its state, and the actions on it. */
+/** Every workspace of this machine and of its hosts: its state, and the actions on it. */
 export function HubOverview({ app }: { readonly app: App }) {
-  const store = workspacesOf(app);
-  const { query } = app.router.route.value;
+  const store = useMemo(() => new Workspaces(app), [app]);
+  const { q, state: group, after } = app.router.route.value.query;
   const list = useRef<ListHandle | null>(null);
   const { act, question } = useStopQuestion(store);
   const [selectedPath, select] = useSelected(app);
   useEffect(() => store.start(), [store]);
+  useEffect(() => store.search({ q, group, after, limit: String(limit) }), [store, q, group, after]);
 
-  const all = store.all.value;
-  const shown = all.filter((workspace) => matches(workspace, query['q'] ?? '', query['state']));
-  const selected = all.find(({ path }) => path === selectedPath);
+  const shown = store.all.value;
+  const { sums = [], next = null } = store.list.value ?? {};
+  const sumOf = (name: keyof typeof groups | 'workspaces') => sums.reduce((sum, each) => sum + each[name], 0);
+  const all = sumOf('workspaces');
+  const selected = shown.find(({ path }) => path === selectedPath);
   useLayoutEffect(() => {
     const step = (by: number) => {
       const at = shown.findIndex(({ path }) => path === selectedPath);
@@ -66,18 +67,27 @@ export function HubOverview({ app }: { readonly app: App }) {
       filter={{
         label: 'Find workspaces',
         placeholder: 'Path, state or error',
-        text: query['q'] ?? '',
-        onText: (text) => app.router.set({ q: text }),
-        summary: shown.length === all.length ? amount(all.length) : `${amount(shown.length)} of ${amount(all.length)}`,
-        pills: groups.map(({ key, label, has }) => ({
+        text: q ?? '',
+        onText: (text) => app.router.set({ q: text, after: undefined }),
+        summary: shown.length === all ? amount(all) : `${amount(shown.length)} of ${amount(all)}`,
+        pills: (Object.keys(groups) as (keyof typeof groups)[]).map((key) => ({
           key,
-          label: `${label} ${amount(all.filter(has).length)}`,
-          isOn: query['state'] === key,
-          toggle: () => app.router.set({ state: query['state'] === key ? undefined : key }),
+          label: `${groups[key]} ${amount(sumOf(key))}`,
+          isOn: group === key,
+          toggle: () => app.router.set({ state: group === key ? undefined : key, after: undefined }),
         })),
       }}
-      tools={<HubFacts app={app} status={store.status.value} />}
-      state={{ error: store.fault, isLoaded: store.isLoaded.value, reload: () => void store.refresh() }}
+      tools={
+        <>
+          {(next !== null || after !== undefined) && (
+            <button type="button" onClick={() => app.router.set({ after: next ?? undefined })}>
+              {next === null ? 'First page' : `Next ${amount(limit)}`}
+            </button>
+          )}
+          <HubFacts app={app} status={store.status.value} />
+        </>
+      }
+      state={{ error: store.fault, isLoaded: store.list.value !== null, reload: () => void store.refresh() }}
       placeholderRows={10}
       notices={<Problems problems={store.status.value?.problems ?? []} tone="warn" />}
       dialog={question}
@@ -128,16 +138,6 @@ function useSelected(app: App): readonly [string | undefined, (path: string | un
 /** A browser refuses addresses that change too often. */
 const addressMs = 200;
 
-function matches(workspace: Shown, text: string, group: string | undefined): boolean {
-  if (group !== undefined && !groups.find(({ key }) => key === group)?.has(workspace)) return false;
-  const { path, word, states } = workspace;
-  const all = `${path} ${word} ${states.join(' ')} ${troubleOf(workspace)}`.toLowerCase();
-  return text
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => all.includes(word));
-}
-
 function HubFacts({ app, status }: { readonly app: App; readonly status: Workspaces['status']['value'] }) {
   if (!status) return null;
   return (
@@ -153,17 +153,18 @@ function HubFacts({ app, status }: { readonly app: App; readonly status: Workspa
 interface BodyProps {
   readonly app: App;
   readonly store: Workspaces;
-  readonly all: readonly Shown[];
+  /** Number of all workspaces. */
+  readonly all: number;
   readonly shown: readonly Shown[];
   readonly selected: string | undefined;
   readonly select: (path: string | undefined) => void;
-  readonly act: (action: Action, path: string) => void;
+  readonly act: (action: Action, workspace: Shown) => void;
   readonly list: { current: ListHandle | null };
 }
 
 function Body({ app, store, all, shown, selected, select, act, list }: BodyProps) {
   const now = app.now.value;
-  if (all.length === 0) {
+  if (all === 0) {
     return (
       <Empty title="No workspace yet" command="oratorio up <dir>">
         <p>A workspace is a directory with an agent server of its own. This starts one and shows it here:</p>
@@ -173,8 +174,8 @@ function Body({ app, store, all, shown, selected, select, act, list }: BodyProps
   if (shown.length === 0) {
     return (
       <Empty title="No workspace matches">
-        <button type="button" onClick={() => app.router.set({ q: undefined, state: undefined })}>
-          Show all {counted(all.length, 'workspace')}
+        <button type="button" onClick={() => app.router.set({ q: undefined, state: undefined, after: undefined })}>
+          Show all {counted(all, 'workspace')}
         </button>
       </Empty>
     );
@@ -193,10 +194,13 @@ function Body({ app, store, all, shown, selected, select, act, list }: BodyProps
       selected={shown.findIndex(({ path }) => path === selected)}
       onSelect={(index) => select(shown[index]?.path)}
       onOpen={(index) => {
-        const page = shown[index]?.page;
+        const page = shown[index]?.record.page;
         if (page) location.assign(page);
       }}
-      rowProps={(index) => ({ class: 'workspace-row', 'aria-label': shown[index]?.path })}
+      rowProps={(index) => ({
+        class: shown[index]?.record.asOf ? 'workspace-row past' : 'workspace-row',
+        'aria-label': shown[index]?.path,
+      })}
       renderRow={(index, isSelected) => {
         const workspace = shown[index];
         return workspace ? (
@@ -224,31 +228,35 @@ interface RowProps {
   readonly workspace: Shown;
   readonly now: number;
   readonly isSelected: boolean;
-  readonly act: (action: Action, path: string) => void;
+  readonly act: (action: Action, workspace: Shown) => void;
 }
 
 function Row({ store, workspace, now, isSelected, act }: RowProps) {
-  const { path, states, look, word, since } = workspace;
-  const { head, tail } = splitPath(path);
-  const record = store.factsOf(path);
-  const restarts = record?.restartCount ?? 0;
+  const { path, look, word, since, record } = workspace;
+  const { head } = splitPath(record.canonicalWorkspacePath);
+  const { restartCount: restarts, asOf } = record;
   return (
     <>
       <Cell class="c-name cut" title={path}>
-        <b>{tail}</b> <span class="quiet">{head}</span>
+        <b>{visible(nameOf(workspace), { multiline: false })}</b> <span class="quiet">{head}</span>
       </Cell>
       <Cell class="c-state">
-        <span class={`pill ${look.tone}`} title={fullState(states)}>
+        <span class={`pill ${look.tone}`} title={fullState([record.phase])}>
           <Mark tone={look.tone} shape={look.shape} />
           {capital(word)}
         </span>
         {restarts > 0 && <span class="quiet"> {counted(restarts, 'restart')}</span>}
+        <AsOf at={asOf} now={now} />
       </Cell>
       <Cell class="c-since number" title={Number.isNaN(since) ? '' : bothTimes(since)}>
         {Number.isNaN(since) ? '–' : age(now - since)}
       </Cell>
-      <Cell class="c-model cut">{record ? <Answering record={record} /> : '–'}</Cell>
-      <Cell class="c-turn cut">{record ? <LastTurn record={record} now={now} /> : '–'}</Cell>
+      <Cell class="c-model cut">
+        <Answering record={record} />
+      </Cell>
+      <Cell class="c-turn cut">
+        <LastTurn record={record} now={now} />
+      </Cell>
       <Cell class="c-trouble">
         <Trouble workspace={workspace} />
       </Cell>
@@ -264,7 +272,7 @@ function Trouble({ workspace }: { readonly workspace: Shown }) {
   const { look, problems, record } = workspace;
   const text = troubleOf(workspace);
   const next = problems[0]?.next;
-  const waiting = record?.pendingApprovals ?? 0;
+  const waiting = record.pendingApprovals;
   return (
     <>
       {text !== '' && <span class={look.tone === 'danger' ? 'danger' : ''}>{text}</span>}

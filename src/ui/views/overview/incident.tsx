@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { visible } from '../../../lib/browser.ts';
 import { endWords, placeWords, remedyLabels, spanWords } from '../../../protocol/browser.ts';
-import type { AppServerRecord, Incident, Remedy, ServerExit } from '../../../protocol/index.ts';
+import type { Incident, Remedy, ServerExit } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { useResource } from '../../app/resource.ts';
 import { href } from '../../app/router.ts';
@@ -9,7 +9,7 @@ import { CommandLine } from '../../parts/copy.tsx';
 import { Skeleton } from '../../parts/empty.tsx';
 import { FaultBanner } from '../../parts/state-banner.tsx';
 import { bothTimes, clockTime } from '../../parts/time.ts';
-import type { Action } from '../../parts/workspace-acts.ts';
+import { type Action, readRecord, sendAct } from '../../parts/workspace-acts.ts';
 
 /** Pause between two readings of the report. */
 const readEveryMs = 5_000;
@@ -20,14 +20,15 @@ const onHub = (route: Parameters<typeof href>[0]): string => `/${href(route)}`;
 /** The first thing on the page of a workspace that is down: its report, and the way to the log, the chart and the Hub. */
 export function Down({ app }: { readonly app: App }) {
   const path = app.page.value?.workspacePath ?? '';
+  const { host } = app.server;
   const { data, error, at, reload } = useResource(
-    (signal) => app.hub.get<AppServerRecord>(`/v1/appservers/by-workspace?${new URLSearchParams({ path })}`, signal),
+    (signal) => readRecord(app, host, path, signal),
     [Math.floor(app.now.value / readEveryMs)],
   );
   const isBusy = useSignal(false);
   const start = async () => {
     isBusy.value = true;
-    await app.hub.send('POST', '/v1/appservers/ensure', { workspacePath: path }).catch((fault: Error) => {
+    await sendAct(app, 'ensure', { host, canonicalWorkspacePath: path }).catch((fault: Error) => {
       app.toast({ text: fault.message, tone: 'danger', ms: 10_000 });
     });
     isBusy.value = false;
@@ -41,10 +42,10 @@ export function Down({ app }: { readonly app: App }) {
         <section class="incident" aria-label="Incident">
           <h1>{incident.what}</h1>
           {incident.note !== null && <p>{incident.note}</p>}
-          <Remedies remedies={incident.remedies} path={path} start={start} isBusy={isBusy.value} />
-          <CrashTable exits={incident.exits} path={path} />
+          <Remedies remedies={incident.remedies} host={host} path={path} start={start} isBusy={isBusy.value} />
+          <CrashTable exits={incident.exits} host={host} path={path} />
           <p>
-            <a href={onHub({ view: 'actors', path: [path] })}>State chart</a> <a href="/">Hub</a>
+            {host === null && <a href={onHub({ view: 'actors', path: [path] })}>State chart</a>} <a href="/">Hub</a>
           </p>
         </section>
       ) : (
@@ -55,6 +56,8 @@ export function Down({ app }: { readonly app: App }) {
 }
 
 interface RemedyProps {
+  /** Machine of the workspace; null: this one. */
+  readonly host: string | null;
   readonly path: string;
   readonly start: () => void;
   readonly isBusy: boolean;
@@ -78,6 +81,7 @@ export const actOf = (remedy: Remedy | undefined): Action => (remedy?.act === 's
 export function RemedyStep({
   remedy,
   next,
+  host,
   path,
   start,
   isBusy,
@@ -91,6 +95,16 @@ export function RemedyStep({
           {remedyLabels[remedy.act]}
         </button>
       );
+    default:
+  }
+  // The other buttons would act on this machine.
+  if (host !== null)
+    return next === null ? null : (
+      <>
+        On {host}: <CommandLine text={next} />
+      </>
+    );
+  switch (remedy?.act) {
     case 'openLog':
       return (
         <button type="button" onClick={() => location.assign(onHub({ view: 'logs', query: { path } }))}>
@@ -139,8 +153,14 @@ function Place(remedy: Pick<Extract<Remedy, { file: string }>, 'file' | 'line' |
   );
 }
 
+interface CrashTableProps {
+  readonly exits: readonly ServerExit[];
+  readonly host: string | null;
+  readonly path: string;
+}
+
 /** Ends of processes as a table, the latest first. */
-export function CrashTable({ exits, path }: { readonly exits: readonly ServerExit[]; readonly path: string }) {
+export function CrashTable({ exits, host, path }: CrashTableProps) {
   if (exits.length === 0) return null;
   return (
     <table class="table" aria-label="Crashes">
@@ -162,7 +182,11 @@ export function CrashTable({ exits, path }: { readonly exits: readonly ServerExi
             <td>
               <code>{exit.lastLine}</code>
             </td>
-            <td>{exit.log !== null && <a href={onHub({ view: 'logs', query: { path, at: exit.at } })}>Show</a>}</td>
+            <td>
+              {exit.log !== null && host === null && (
+                <a href={onHub({ view: 'logs', query: { path, at: exit.at } })}>Show</a>
+              )}
+            </td>
           </tr>
         ))}
       </tbody>

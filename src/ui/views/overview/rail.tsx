@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { visible } from '../../../lib/browser.ts';
+import { hostedName } from '../../../protocol/browser.ts';
 import type { App } from '../../app/app.ts';
 import { href, type To } from '../../app/router.ts';
 import { Glyph } from '../../parts/glyphs.tsx';
@@ -21,9 +22,10 @@ export function Rail({ app, waiting }: { readonly app: App; readonly waiting: nu
   const tiles = tilesOf(all);
   const { view } = app.router.route.value;
   const isHub = app.server.kind === 'hub';
-  const here = app.page.value?.workspacePath;
+  const here = hostedName(app.server.host, app.page.value?.workspacePath ?? '');
   const current = (isCurrent: boolean) => (isCurrent ? 'page' : undefined);
-  const pages = tiles.map(({ page }) => page).join();
+  const number = (store.list.value?.sums ?? []).reduce((sum, { workspaces }) => sum + workspaces, 0);
+  const pages = tiles.map(({ record: { page } }) => page).join();
   useEffect(
     () =>
       app.commands.register(
@@ -65,8 +67,8 @@ export function Rail({ app, waiting }: { readonly app: App; readonly waiting: nu
           isCurrent={!isHub && workspace.path === here}
         />
       ))}
-      {all.length > tiles.length && (
-        <a href={onHub(app, { view: 'overview' })} aria-label={`All ${all.length} workspaces`} title="All workspaces">
+      {number > tiles.length && (
+        <a href={onHub(app, { view: 'overview' })} aria-label={`All ${number} workspaces`} title="All workspaces">
           <Glyph name="more" />
         </a>
       )}
@@ -86,9 +88,9 @@ export function Rail({ app, waiting }: { readonly app: App; readonly waiting: nu
 const keptViews: ReadonlySet<string> = new Set(['overview', 'chat', 'sessions', 'automations', 'settings', 'logs']);
 
 /** Page of a workspace in the current view; until the page is known, its actor on the Hub. */
-function addressOf(app: App, { page, path }: Shown): string {
+function addressOf(app: App, { record: { page, host }, path }: Shown): string {
   const { view } = app.router.route.value;
-  if (page === null) return onHub(app, { view: 'actors', path: [path] });
+  if (page === null) return onHub(app, host === null ? { view: 'actors', path: [path] } : { view: 'overview' });
   return app.server.kind !== 'hub' && keptViews.has(view) ? `${page}${href({ view })}` : page;
 }
 
@@ -107,16 +109,17 @@ interface TileProps {
 
 function Tile({ workspace, address, isCurrent }: TileProps) {
   const { look, word, record, path } = workspace;
+  const { pendingApprovals: waiting, asOf, displayName } = record;
   const name = visible(nameOf(workspace), { multiline: false });
-  const waiting = record?.pendingApprovals ?? 0;
   return (
     <a
       href={address}
-      aria-label={`${name}, ${word}${waiting > 0 ? `, ${waiting} waiting` : ''}`}
+      class={asOf === null ? undefined : 'past'}
+      aria-label={`${name}, ${word}${asOf === null ? '' : ', not connected'}${waiting > 0 ? `, ${waiting} waiting` : ''}`}
       title={`${name} · ${word}\n${path}`}
       aria-current={isCurrent ? 'page' : undefined}
     >
-      <span class="initials" data-text={[...name].slice(0, 2).join('')} />
+      <span class="initials" data-text={[...visible(displayName, { multiline: false })].slice(0, 2).join('')} />
       <Mark tone={look.tone} shape={look.shape} />
       {waiting > 0 && <span class="badge" data-count={waiting} />}
     </a>

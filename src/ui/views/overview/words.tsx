@@ -37,3 +37,15 @@ export function LastTurn({ record: { lastTurn, failuresInARow }, now }: LastTurn
     </span>
   );
 }
+
+/** Time of the last known state of a workspace whose host is not connected. */
+export function AsOf({ at, now }: { readonly at: string | null; readonly now: number }) {
+  if (at === null) return null;
+  const read = Date.parse(at);
+  return (
+    <span class="quiet" title={bothTimes(read)}>
+      {' '}
+      as of {distance(read, now)}
+    </span>
+  );
+}

@@ -46,7 +46,7 @@ export function WorkspaceOverview({ app }: { readonly app: App }) {
               tone={summary.condition.health === 'failing' ? 'danger' : 'warn'}
             />
           )}
-          <Restriction path={summary.workspacePath} settings={summary.restrictedSettings} />
+          <Restriction host={app.server.host} path={summary.workspacePath} settings={summary.restrictedSettings} />
           <Losses summary={summary} />
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1) */}
           <section class="scroll parts" tabIndex={0} aria-label="Overview">

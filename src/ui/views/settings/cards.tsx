@@ -3,10 +3,11 @@ import type { ComponentChildren } from 'preact';
 import { useId } from 'preact/hooks';
 import { dollars, messageOf, visible } from '../../../lib/browser.ts';
 import { dashboardPaths, modelWords } from '../../../protocol/browser.ts';
-import type { AgentChosen, AppServerRecord, ConfigView, ModelTest } from '../../../protocol/index.ts';
+import type { AgentChosen, ConfigView, ModelTest } from '../../../protocol/index.ts';
 import type { App } from '../../app/app.ts';
 import { useResource } from '../../app/resource.ts';
 import { href } from '../../app/router.ts';
+import { readRecord } from '../../parts/workspace-acts.ts';
 import { AgentOptions } from '../now/agents.tsx';
 import { KeyDialog, testWords } from '../now/key.tsx';
 import { restartIfUp } from '../now/restart.ts';
@@ -23,12 +24,10 @@ const line = (value: unknown): string => visible(String(value ?? ''), { multilin
 /** Most important settings, each with its actions. Actions need the Hub. */
 export function Cards({ app, config, reload }: CardsProps) {
   const path = app.page.value?.workspacePath ?? '';
-  const hasHub = app.server.filesFrom !== null && path !== '';
+  // Model, key and agent of a workspace of a host are set on that machine.
+  const hasHub = app.server.filesFrom !== null && app.server.host === null && path !== '';
   const { data, reload: readAgain } = useResource(
-    async (signal) =>
-      hasHub
-        ? app.hub.get<AppServerRecord>(`/v1/appservers/by-workspace?${new URLSearchParams({ path })}`, signal)
-        : null,
+    async (signal) => (hasHub ? readRecord(app, null, path, signal) : null),
     [config],
   );
   const record = data.value;
