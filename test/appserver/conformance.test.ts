@@ -208,6 +208,9 @@ scenario(t, 'a conversation can be forked, also into a worktree of its own', {},
     'an attempt that was taken back is not applied',
   );
   t.equal((await session.refused('thread/merge', { threadId })).name, 'checkpointFailed');
+  const move = { moveId: 'move_0123456789abcdef', threadId };
+  t.same(await session.call('thread/move', { step: 'state', ...move }), { state: 'none' });
+  t.equal((await session.refused('thread/move', { step: 'commit', ...move })).name, 'moveRefused');
 
   writeFileSync(join(path, 'added.txt'), 'mine\n');
   const refused = await session.refused('thread/merge', { threadId: fork.id });
