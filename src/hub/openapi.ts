@@ -308,7 +308,18 @@ const exampleSum = {
 };
 const exampleWhere = { host: 'build', asOf: null };
 /** By operation. The tests hold every example against its schema. */
+const exampleMove = {
+  ...{ moveId: 'move_5f3a91c2d4e6b708', threadId: 'thread_20260101_abc123', state: 'sending', reason: null },
+  from: { host: null, workspacePath: '/home/me/project' },
+  to: { host: 'build', workspacePath: '/srv/project' },
+  ...{ sentBytes: 393_216, totalBytes: 1_200_000, entries: 200, startedAt },
+};
+
 const responseExamples: Readonly<Record<string, unknown>> = {
+  listMoves: [exampleMove],
+  startMove: exampleMove,
+  cancelMove: exampleMove,
+  stepMove: { state: 'receiving', received: { conversation: 4_096, files: 0 } },
   getStatus: exampleStatus,
   prove: { proof: '3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', use: 'token', instance: 'c2VydmVy' },
   shutDown: { ok: true },
