@@ -3,8 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { moveMachine } from '../../machines/index.ts';
+import type { MoveRecord } from '../../src/protocol/index.ts';
 import { stateOf as filesOf } from '../checkpoints/tree-of-files.ts';
-import { oratorio, oratorioJson, runningHub } from './harness.ts';
+import { eventually, killIfThere } from '../hub/harness.ts';
+import { agentServersUnder, oratorio, oratorioJson, runningHub } from './harness.ts';
 import { makeMachines } from './ssh-machine.ts';
 
 t.setTimeout(600_000);
@@ -82,4 +85,56 @@ t.test('a conversation moves with 200 changed files, ignored ones included, and 
   t.equal(thread.turns.length, 2, 'the turn of the other machine is in the conversation');
   t.match(await threadOf(there, threadId), { status: 'archived' });
   await chat(here, mine, 'hello again', '--thread', threadId);
+});
+
+/** State of a move in the record of the Hub, which is on disk before the work of the state begins. */
+function savedState(moveId: string): string | undefined {
+  const { moves } = JSON.parse(readFileSync(join(here.home, 'hub', 'moves.json'), 'utf8'));
+  return moves.find((each: MoveRecord) => each.moveId === moveId)?.state;
+}
+
+const pathOf = (workspace: string) => agentServersUnder(workspace === mine ? here.root : there.root);
+/** Processes that a test kills in the middle of a move. */
+const victims = {
+  'the Hub that leads': () => [runningHub(here).pid],
+  'the other Hub': () => [runningHub(there).pid],
+  'both agent servers': () => [...pathOf(mine), ...pathOf(theirs)].map(({ pid }) => pid),
+};
+
+/** States of a move, from its machine: all that work. */
+const states = Object.keys(moveMachine.config.states ?? {}).filter(
+  (state) => !['waiting', 'cancelling', 'moved', 'cancelled'].includes(state),
+);
+
+/** Places at which the conversation accepts a turn. */
+async function placesOf(): Promise<string[]> {
+  const [at, away] = [await threadOf(here, threadId), await threadOf(there, threadId)];
+  return [...(at?.status === 'active' ? [mine] : []), ...(away?.status === 'active' ? [theirs] : [])];
+}
+
+t.test('a kill of either side at every step leaves the conversation at one place, byte for byte', async (t) => {
+  let from = mine;
+  const files = filesOf(mine);
+  let round = 0;
+  for (const state of states) {
+    // Each victim dies in every other step, so each step sees a kill on the way there or back.
+    const [name, pids] = Object.entries(victims)[round % 3] ?? [];
+    round += 1;
+    const to = from === mine ? theirs : mine;
+    const place = (path: string) => ({ host: path === mine ? null : 'build', workspacePath: path });
+    await oratorioJson(here, 'hosts', 'enable', 'build');
+    const { moveId } = await runningHub(here).client.move({ threadId, from: place(from), to: place(to) });
+    await eventually(() => [state, 'moved', 'cancelled'].includes(savedState(moveId) ?? '') || undefined, state);
+    for (const pid of pids?.() ?? []) killIfThere(pid);
+    const ended = await eventually(async () => {
+      const moves = (await oratorioJson(here, 'move', '--list')) as MoveRecord[];
+      const found = moves.find((each) => each.moveId === moveId);
+      return found?.state === 'moved' || found?.state === 'cancelled' ? found : undefined;
+    }, `the move ends after ${name} was killed while ${state}`);
+    const at = ended.state === 'moved' ? to : from;
+    await oratorioJson(here, 'up', mine);
+    t.same(await placesOf(), [at], `${ended.state} after ${name} was killed while ${state}: it is at one place`);
+    t.same(filesOf(at), files, 'byte for byte');
+    from = at;
+  }
 });

@@ -51,8 +51,8 @@ export class Moves {
     }
   }
 
-  /** @throws HttpError `moveRefused` */
-  start({ threadId, from, to }: MoveInput): MoveRecord {
+  /** Resolves when the move is on disk: from then on it outlives this Hub. @throws HttpError `moveRefused` */
+  async start({ threadId, from, to }: MoveInput): Promise<MoveRecord> {
     if (placeWords(from) === placeWords(to)) throw hubError('moveRefused', 'Both places are the same.');
     const active = [...this.#runs.values()].map((run) => run.record());
     const known = active.find((each) => each.threadId === threadId);
@@ -63,6 +63,7 @@ export class Moves {
       ...{ moveId, threadId, from, to, state: 'asking', reason: null },
       ...{ startedAt: new Date().toISOString(), isOffered: false, isCancelled: false },
     });
+    await this.#save();
     return run.record();
   }
 

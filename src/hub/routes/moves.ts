@@ -14,7 +14,7 @@ export interface MoveRoutesOptions {
 export function moveRoutes(bind: Bind, { moves, registry }: MoveRoutesOptions): AnyRoute[] {
   return [
     bind(hubRoutes.listMoves, () => json(200, moves.list())),
-    bind(hubRoutes.startMove, async (context) => json(200, moves.start(await context.json(MoveInput)))),
+    bind(hubRoutes.startMove, async (context) => json(200, await moves.start(await context.json(MoveInput)))),
     bind(hubRoutes.cancelMove, ({ params }) => json(200, moves.cancel(params['moveId'] ?? ''))),
     bind(hubRoutes.stepMove, async (context) => {
       const step = await context.json(MoveStepInput);
