@@ -88,7 +88,7 @@ async function showsEachView(t: Test, stage: DashboardScene): Promise<void> {
     [`/sessions/${key}?view=list`, 'tool.failed'],
     ['/automations', 'digest'],
     ['/settings', 'Max tool call rounds'],
-    ['/events', 'turn.completed'],
+    ['/events', 'The turn ended'],
     ['/logs', 'Logs'],
   ];
   const [page] = context.pages();
