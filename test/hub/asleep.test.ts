@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { WebSocket } from 'ws';
 import { AppServerClient } from '../../src/client/index.ts';
 import type { AppServerRecord } from '../../src/protocol/index.ts';
@@ -30,13 +30,26 @@ const asleep = (workspace: string, of: TestHub = hub) =>
     return record.phase === 'asleep' ? record : undefined;
   }, `${workspace} sleeps`);
 
-/** A workspace that sleeps, and the addresses that its clients have. */
-async function sleeper(t: Test, more: object = {}) {
-  const workspace = makeWorkspace(t, { ...settings, ...more });
-  const { endpoints, page } = await hub.ensure(workspace);
-  await asleep(workspace);
-  const { api = '', agui = '', appServerWebSocket = '', dashboard = '' } = endpoints;
-  return { workspace, api, agui, appServerWebSocket, dashboard, page: page ?? '' };
+const events = await hub.events();
+
+/** Workspaces that sleep, and the addresses that their clients have. They are made together, because each takes its time to fall asleep. */
+const sleepers = await Promise.all(
+  Array.from({ length: 19 }, async () => {
+    const workspace = makeWorkspace(t, settings);
+    const { endpoints, page } = await hub.ensure(workspace);
+    await asleep(workspace);
+    const { api = '', agui = '', appServerWebSocket = '', dashboard = '' } = endpoints;
+    return { workspace, api, agui, appServerWebSocket, dashboard, page: page ?? '' };
+  }),
+);
+type Sleeper = (typeof sleepers)[number];
+const { length: count } = sleepers;
+
+/** The next one that nothing has woken. */
+function sleeper(): Sleeper {
+  const next = sleepers.pop();
+  if (!next) throw new Error('all are awake');
+  return next;
 }
 
 const messages = [{ role: 'user', content: 'say hello' }];
@@ -50,8 +63,7 @@ const chat = (api: string, more: object = {}) =>
 const wasWoken = async (workspace: string) => (await hub.record(workspace)).incarnation === 2;
 
 t.test('a workspace without work is asleep in records, list, status, metrics and events', async (t) => {
-  const events = await hub.events();
-  const { workspace } = await sleeper(t);
+  const { workspace } = sleeper();
   t.match((await events.wait('appserver.exited')).data, { stopped: true, reason: 'idle', exitCode: 0 });
   t.match(await hub.record(workspace), {
     ...{ state: 'stopped', phase: 'asleep', pid: null, endpoints: {}, incident: null, problems: [] },
@@ -61,7 +73,7 @@ t.test('a workspace without work is asleep in records, list, status, metrics and
     listed.find(({ canonicalWorkspacePath }) => canonicalWorkspacePath === workspace),
     { phase: 'asleep' },
   );
-  t.match((await hub.call('GET', '/v1/status')).body, { asleep: 1 });
+  t.match((await hub.call('GET', '/v1/status')).body, { asleep: count });
   t.match((await hub.call('GET', '/v1/metrics')).body, /state="asleep"[^\n]*\} 1/);
   t.match((await runInProcess(hub.home, 'list')).text, /asleep/);
   t.match((await runInProcess(hub.home, 'inspect', workspace)).text, /asleep/);
@@ -71,7 +83,7 @@ t.test('a workspace without work is asleep in records, list, status, metrics and
 
 t.test('each face wakes a workspace at the address that its clients have', async (t) => {
   const page = { ...hub.lock, token: pageToken(hub.home) };
-  const faces: Record<string, (at: Awaited<ReturnType<typeof sleeper>>) => Promise<void>> = {
+  const faces: Record<string, (at: Sleeper) => Promise<void>> = {
     async 'chat API'({ api }) {
       const answer = await chat(api);
       t.equal(answer.status, 200);
@@ -145,18 +157,15 @@ t.test('each face wakes a workspace at the address that its clients have', async
       await Promise.all(answers.map((answer) => answer.text()));
     },
   };
-  const places = await Promise.all(Object.keys(faces).map(() => sleeper(t)));
-  t.match((await hub.call('GET', '/v1/status')).body, { asleep: Number });
-  for (const [index, [name, wake]] of Object.entries(faces).entries()) {
-    const place = places[index];
-    if (!place) continue;
+  for (const [name, wake] of Object.entries(faces)) {
+    const place = sleeper();
     await wake(place);
     t.ok(await wasWoken(place.workspace), `${name}: the server was started once`);
   }
 });
 
 t.test('an address stays over many sleeps', async (t) => {
-  const { workspace, api } = await sleeper(t);
+  const { workspace, api } = sleeper();
   for (const round of [2, 3]) {
     t.equal((await chat(api)).status, 200);
     t.equal((await hub.record(workspace)).incarnation, round);
@@ -177,7 +186,7 @@ t.test('a client that is connected keeps a workspace awake', async (t) => {
 });
 
 t.test('a workspace that cannot be started answers the waiting request with the reason', async (t) => {
-  const { workspace, api } = await sleeper(t);
+  const { workspace, api } = sleeper();
   writeFileSync(`${workspace}/.oratorio/config.json`, '{');
   const answer = await chat(api);
   t.equal(answer.status, 503);
@@ -189,7 +198,7 @@ t.test('a workspace that cannot be started answers the waiting request with the 
 t.test(
   'a service that its settings no longer enable is refused with the reason when the workspace wakes',
   async (t) => {
-    const { workspace, api } = await sleeper(t);
+    const { workspace, api } = sleeper();
     writeFileSync(`${workspace}/.oratorio/config.json`, '{}');
     const answer = await chat(api);
     t.equal(answer.status, 503);
@@ -199,14 +208,14 @@ t.test(
 );
 
 t.test('a stopped workspace does not sleep: its ports are free, and no request starts it', async (t) => {
-  const { workspace, api } = await sleeper(t);
+  const { workspace, api } = sleeper();
   await hub.call('POST', '/v1/appservers/stop', { workspacePath: workspace });
   t.match(await hub.record(workspace), { state: 'stopped', phase: 'stopped' });
   await t.rejects(chat(api));
 });
 
 t.test('a connection that says nothing does not wake a workspace', async (t) => {
-  const { workspace, api } = await sleeper(t);
+  const { workspace, api } = sleeper();
   const socket = connect({ host: '127.0.0.1', port: Number(new URL(api).port) });
   await once(socket, 'connect');
   socket.end();
@@ -222,7 +231,7 @@ socket.on('error', () => {}).pipe(process.stdout);
 
 if (canBecomeOther) {
   t.test('a connection of another user neither wakes a workspace nor reaches it', async (t) => {
-    const { workspace, api } = await sleeper(t);
+    const { workspace, api } = sleeper();
     const child = runAsOther(otherProgram, [new URL(api).port]);
     let text = '';
     child.stdout?.setEncoding('utf8').on('data', (chunk) => {
