@@ -270,6 +270,7 @@ export const turnSetup = setup({
     emitQuotaReached: emit(({ context: { failure, patience } }) => ({
       type: 'turn.quotaReached',
       until: patience.quotaUntil,
+      pauseMs: patience.quotaUntil - (failure?.at ?? 0),
       isKnown: failure?.resetMs !== undefined,
       waits: patience.quotaWaits,
       reason: failure?.message ?? '',

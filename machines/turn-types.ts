@@ -245,6 +245,8 @@ export type TurnEmitted =
   | {
       readonly type: 'turn.quotaReached';
       readonly until: number;
+      /** Length of the whole wait, in milliseconds. */
+      readonly pauseMs: number;
       readonly isKnown: boolean;
       /** Waits since the last answer, this one included. */
       readonly waits: number;

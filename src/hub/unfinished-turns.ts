@@ -14,13 +14,17 @@ const maxTurns = 1_000;
 
 // A view or a virtual table of that name could take any time.
 const tableSql = `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'turnActors' AND sql LIKE 'CREATE TABLE %'`;
-const timesSql = `SELECT CASE WHEN json_valid(json) THEN json_extract(json, '$.savedAt') END AS savedAt FROM turnActors LIMIT ${maxTurns}`;
+const timesSql = `
+  SELECT CASE WHEN json_valid(json) THEN json_extract(json, '$.savedAt') END AS savedAt,
+    CASE WHEN json_valid(json) AND json_extract(json, '$.state') = 'waitingForQuota'
+      THEN json_extract(json, '$.context.patience.quotaUntil') END AS waitsUntil
+  FROM turnActors LIMIT ${maxTurns}`;
 const hourMs = 3_600_000;
 
 /**
  * Reads the unfinished turns of a workspace; empty for a missing, damaged or older database.
  *
- * @returns for each turn the time of its latest facts, in milliseconds since the epoch; NaN: the facts cannot be read
+ * @returns for each turn the time of its latest facts, or of the end of its wait for a quota, in milliseconds since the epoch; NaN: the facts cannot be read
  */
 export function unfinishedTurns(home: string, workspacePath: string, logger: Logger): readonly number[] {
   const file = join(workspaceStateDirectory(home, workspacePath), 'state.db');
@@ -38,9 +42,10 @@ export function unfinishedTurns(home: string, workspacePath: string, logger: Log
   }
 }
 
-/** Number of these turns that continue at a start now. @param withinHours null: unknown, and every turn counts */
+/** Number of these turns that continue at a start now. @param withinHours 0: none continues; null: unknown, and every turn counts */
 export function countContinuing(turns: readonly number[], withinHours: number | null): number {
   if (withinHours === null) return turns.length;
+  if (withinHours === 0) return 0;
   const oldest = Date.now() - withinHours * hourMs;
   return turns.filter((savedAt) => savedAt >= oldest).length;
 }
@@ -55,7 +60,7 @@ function readTimes(file: string): readonly number[] {
     return database
       .prepare(timesSql)
       .all()
-      .map(({ savedAt }) => Date.parse(String(savedAt)));
+      .map(({ savedAt, waitsUntil }) => Math.max(Date.parse(String(savedAt)), Number(waitsUntil ?? 0) || 0));
   } finally {
     database.close();
   }

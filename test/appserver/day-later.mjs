@@ -1,5 +1,8 @@
-/** Preloaded module: moves the wall clock of its process one day forward at each SIGUSR2, as after a sleep of the machine. */
-let days = 0;
+/**
+ * Preloaded module: moves the wall clock of its process one day forward at each SIGUSR2, as after a sleep of the machine.
+ * `ORATORIO_TEST_HOURS` moves it before the process starts.
+ */
+let days = Number(process.env.ORATORIO_TEST_HOURS ?? 0) / 24;
 process.on('SIGUSR2', () => {
   days += 1;
 });

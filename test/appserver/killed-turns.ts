@@ -187,7 +187,7 @@ export class KilledWorkspace {
     const { client } = this;
     this.#names += 1;
     const name = `t${this.#names}`;
-    const asks = script === 'ask' || script === 'spend' || script === 'quota';
+    const asks = script === 'ask' || script === 'spend' || script === 'quota' || script === 'refused';
     const { thread } = await client.call('thread/start', asks ? {} : { config: { approvalPolicy: 'autoApprove' } });
     const threadId: string = thread.id;
     await client.call('thread/subscribe', { threadId });

@@ -1,7 +1,8 @@
 /** Scripts of the model in `turn-victim.ts`. A prompt `script NAME ID` chooses one; ID names its files and its effects. */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ModelError, type ModelEvent, type ModelMessage, type ModelRequest } from '../../src/agent/model.ts';
+import { forms, refusalOf } from '../agent/runtime/quota-forms.ts';
 
 /** Hub that is killed first. Alone: its agent server lives. */
 export interface HubVictim {
@@ -84,6 +85,14 @@ export const scripts = {
   quota({ id }) {
     if (existsSync(join(process.env['ORATORIO_HOME'] ?? '', `free-${id}`))) return [say(`done ${id}`), usage()];
     throw new ModelError('upstreamRateLimited', 'Used up.', { retryAfterMs: 3_600_000, resetMs: 3_600_000 });
+  },
+  /** Is refused until the time in the file `reset-ID` of the home, with the form that the file names. */
+  refused({ id }) {
+    const file = join(process.env['ORATORIO_HOME'] ?? '', `reset-${id}`);
+    const { name, reset }: { readonly name: string; readonly reset: number } = JSON.parse(readFileSync(file, 'utf8'));
+    const now = Date.now();
+    if (now >= reset) return [say(`done ${id}`), usage()];
+    throw refusalOf(forms[name] ?? {}, { now, theirs: now, ms: reset - now });
   },
   compact: ({ id }) => [say(`done ${id}`), usage()],
   conclude: ({ id, request, rounds }) =>

@@ -21,8 +21,17 @@ const table = 'CREATE TABLE turnActors (turn INTEGER PRIMARY KEY, json TEXT NOT 
 const hoursAgo = (hours: number) => JSON.stringify({ savedAt: new Date(Date.now() - hours * 3_600_000).toISOString() });
 const rows = (...facts: readonly string[]) =>
   facts.map((json, index) => `INSERT INTO turnActors VALUES (${index + 1}, '${json}');`).join('');
-/** Facts of one turn that continues, and of three that do not. */
-const mixed = rows(hoursAgo(1), hoursAgo(25), '{}', '{"savedAt":');
+/** Facts of a turn whose wait for a quota has ended these hours ago. */
+const waited = (hours: number) => {
+  const quotaUntil = Date.now() - hours * 3_600_000;
+  return JSON.stringify({
+    ...JSON.parse(hoursAgo(100)),
+    state: 'waitingForQuota',
+    context: { patience: { quotaUntil } },
+  });
+};
+/** Facts of two turns that continue, and of four that do not. */
+const mixed = rows(hoursAgo(1), hoursAgo(25), waited(-1), waited(25), '{}', '{"savedAt":');
 
 /** Content of the database of a workspace: SQL, bytes of another kind, or null without a file. */
 const databases = {
@@ -84,7 +93,7 @@ t.test('a Hub starts a workspace with unfinished turns, however damaged other da
     const record = await eventually(() => running(name), `${name} runs`, 60_000);
     t.notOk(pids.includes(record.pid ?? 0), 'in a new process');
   }
-  t.equal((await next.record(pathOf('stoppedByUser'))).turnsResumed, 1, 'turns that are too old do not count');
+  t.equal((await next.record(pathOf('stoppedByUser'))).turnsResumed, 2, 'turns that are too old do not count');
   t.equal((await next.record(pathOf('stoppedForGood'))).turnsResumed, 0, 'no turn continues there');
   for (const name of names.filter((each) => !started.includes(each))) {
     const { state } = await next.record(pathOf(name));

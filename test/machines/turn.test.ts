@@ -473,7 +473,7 @@ const walks: Walk<World>[] = [
     when: (world) => open(world.infer).fail(usedUpQuota),
     shows: (t, world) => {
       t.same([world.value, world.state.status, world.running], ['confirming', 'waitingQuota', 0]);
-      const about = { until: refusedAt + resetMs, isKnown: true, waits: 1, reason: 'used up' };
+      const about = { until: refusedAt + resetMs, pauseMs: resetMs, isKnown: true, waits: 1, reason: 'used up' };
       t.same(world.emitted.at(-1), { type: 'turn.quotaReached', ...about });
     },
   },
@@ -500,7 +500,7 @@ const walks: Walk<World>[] = [
     given: to.resuming,
     when: (world) => open(world.resume).answer({ next: 'waitingForQuota' }),
     shows: (t, world) => {
-      const about = { until: 77, isKnown: true, waits: 1, reason: 'used up' };
+      const about = { until: 77, pauseMs: 77, isKnown: true, waits: 1, reason: 'used up' };
       t.same(world.emitted, [{ type: 'turn.quotaReached', ...about }]);
       t.match(savedTurnOf(world.actor.getSnapshot()), {
         state: 'waitingForQuota',

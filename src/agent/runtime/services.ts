@@ -12,6 +12,7 @@ import type { StoredThread, ThreadStore, TraceStore } from '../thread-store.ts';
 import type { Tool } from '../tool.ts';
 import type { ReadImage } from '../tools/index.ts';
 import type { OpenFork, OpenWorktree } from '../worktrees/index.ts';
+import { systemClock, type WaitClock } from './clock.ts';
 import { Feed } from './feed.ts';
 import type { Past, PastStep } from './past-steps.ts';
 import { Tracer } from './tracer.ts';
@@ -130,6 +131,8 @@ export interface RuntimeServices {
   readonly incarnation: string;
   /** Boot of the machine; absent: unknown. */
   readonly bootId?: string | undefined;
+  /** Clock of waits for a quota. */
+  readonly waitClock: WaitClock;
   /** Redacts secrets. */
   readonly clean: (text: string) => string;
   /** Logs a bug and returns its id. */
@@ -158,7 +161,7 @@ export interface RuntimeServices {
 /** Services that the runtime makes itself. */
 type OwnServices = 'feed' | 'tracer' | 'learnedWindows' | 'loadedProvider';
 /** Services that may be missing: images are named by their path only, and only this runtime's spending counts. */
-type DefaultedServices = 'worktreeRoots' | 'readImage' | 'spending' | 'clean' | 'incarnation';
+type DefaultedServices = 'worktreeRoots' | 'readImage' | 'spending' | 'clean' | 'incarnation' | 'waitClock';
 
 export interface RuntimeOptions
   extends Omit<RuntimeServices, OwnServices | DefaultedServices>,
@@ -176,6 +179,7 @@ export function completeServices(options: RuntimeOptions): RuntimeServices {
     readImage: async () => undefined,
     spending: new OwnSpending(),
     incarnation: randomUUID(),
+    waitClock: systemClock,
     ...options,
     clean,
     provider: async () => {

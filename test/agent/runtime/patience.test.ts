@@ -1,8 +1,7 @@
 /** Failures of the model that a turn waits out, fallback models, budgets, and state that goes back. */
 import t from 'tap';
 import { ModelError, type ModelEvent, type ModelRequest, openStore } from '../../../src/agent/index.ts';
-import { refusedFault } from '../../../src/agent/providers/upstream/errors.ts';
-import { waitUntil } from '../../../src/agent/runtime/turn/quota.ts';
+import { systemClock, waitUntil } from '../../../src/agent/runtime/clock.ts';
 import type { ApprovalRequest, Turn } from '../../../src/protocol/index.ts';
 import { call, listening, say, scripted, service, settings, talk, text, tool } from '../helpers.ts';
 import { temporaryDirectory } from '../store/helpers.ts';
@@ -377,62 +376,6 @@ t.test('a wait that a user ends fails the turn with the refusal', async (t) => {
   }
 });
 
-const hour = 3_600_000;
-const google = { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'You exceeded your current quota.' };
-const perDay = { violations: [{ quotaId: 'GenerateRequestsPerDayPerProject' }] };
-const clockTime = (at: number) =>
-  new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: 'UTC' });
-/** Headers and errors of refusals that last longer than the retries of a turn. */
-const longRefusals: Readonly<Record<string, (now: number) => readonly [Readonly<Record<string, string>>, object]>> = {
-  OpenAI: () => [{ 'retry-after': '3600' }, { message: 'Rate limit reached.' }],
-  'Anthropic, a window': (now) => [
-    { 'anthropic-ratelimit-unified-reset': String(Math.floor((now + hour) / 1_000)) },
-    { type: 'rate_limit_error', message: 'This request would exceed your rate limit.' },
-  ],
-  'Gemini, a day': () => [{}, { ...google, details: [perDay, { retryDelay: '30s' }] }],
-  'codex, a subscription': () => [{}, { type: 'usage_limit_reached', message: 'x', resets_in_seconds: 3_600 }],
-  'Claude, a subscription': (now) => [
-    {},
-    { message: `Claude AI usage limit reached|${Math.floor((now + hour) / 1_000)}` },
-  ],
-  OpenRouter: (now) => [
-    {},
-    { message: 'free-models-per-day', metadata: { headers: { 'X-RateLimit-Reset': String(now + hour) } } },
-  ],
-  'a compatible server, a time': (now) => [{}, { message: `try again at ${clockTime(now + hour)} UTC` }],
-};
-
-for (const [name, refusal] of Object.entries(longRefusals)) {
-  t.test(`${name}: the turn shows the reset, continues once after "now", and ends after "cancel"`, async (t) => {
-    for (const decision of ['now', 'cancel'] as const) {
-      // Noon in California, whose time zone determines the quota days of Google.
-      const now = Date.UTC(2026, 10, 30, 20);
-      const began = Date.now();
-      const [headers, error] = refusal(now);
-      const fault = refusedFault(429, headers, JSON.stringify({ error }), { clean: (words) => words, now });
-      let asked = 0;
-      const provider = scripted(async function* () {
-        asked += 1;
-        if (asked === 1) throw fault;
-        yield say('whole');
-      });
-      const quota = { wait: 'auto' as const, maxWaitMs: 26 * hour };
-      const { runtime } = service(provider, { settings: { ...settings, quota } });
-      const ear = listening();
-      const { thread } = runtime.threads.start({});
-      runtime.threads.subscribe(thread.id, ear.listener);
-      const { begin, ended } = runtime.turns.start(thread.id, text('x'), ear.listener);
-      begin();
-      const request = (await ear.until('item/approval/request')).params as ApprovalRequest;
-      const wait = Date.parse(request.until ?? '') - began;
-      t.ok(Math.abs(wait - (name === 'Gemini, a day' ? 12 : 1) * hour) < 65_000, `${wait} ms`);
-      runtime.turns.respond(request.requestId, decision);
-      t.equal((await ended).status, decision === 'now' ? 'completed' : 'failed');
-      t.equal(asked, decision === 'now' ? 2 : 1);
-    }
-  });
-}
-
 t.test('with Quota.Wait "auto" the turn waits without an answer; a client without a user cannot end it', async (t) => {
   const { runtime, asked, ended, question, thread, turn } = await held('auto', 2, {});
   const request = await question();
@@ -509,5 +452,6 @@ t.test('a wait ends at its time of the wall clock, with at most one timer a minu
     [30, minute, 30 * minute],
     'set back',
   );
-  await t.rejects(waitUntil(Date.now() + minute, AbortSignal.abort(new Error('gone'))), { message: 'gone' });
+  const gone = AbortSignal.abort(new Error('gone'));
+  await t.rejects(waitUntil(Date.now() + minute, gone, systemClock), { message: 'gone' });
 });

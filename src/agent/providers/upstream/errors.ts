@@ -5,7 +5,7 @@ import { defaults } from '../../../protocol/index.ts';
 import { ModelError, type ModelErrorCode } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
 import { isRecord, type Json, wordOf } from './json.ts';
-import { resetMs } from './reset.ts';
+import { resetMs, senderNow } from './reset.ts';
 import { limitResetMs, retryAfterMs, statedWaitMs } from './retry.ts';
 
 /** Problem that an upstream reports. */
@@ -137,8 +137,9 @@ export function refusedFault(
   status: number,
   headers: IncomingHttpHeaders,
   body: string,
-  { clean, now, place }: RefusalContext,
+  { clean, now: ownNow, place }: RefusalContext,
 ): ModelError {
+  const now = senderNow(headers, ownNow);
   const problem = problemInBody(parsed(body));
   const reason = reasonFor(status, shortened(clean(problem.message)));
   const limitMs = resetOf(status, headers, problem, now);
@@ -177,8 +178,7 @@ interface Refusal {
 
 /** Time until a limit is reset; undefined when a turn would not wait that long, because the limit may be free earlier. */
 function limitWaitMs(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
-  const wait = status === 429 ? limitResetMs(headers, now) : undefined;
-  return wait !== undefined && wait <= maxRetryAfterMs ? wait : undefined;
+  return status === 429 ? shortWait(limitResetMs(headers, now)) : undefined;
 }
 
 const isLimitCode = (code: ModelErrorCode): boolean =>
@@ -192,9 +192,9 @@ function resetOf(status: number, headers: IncomingHttpHeaders, problem: Problem,
   return isLimit ? resetMs({ headers, error, message, quotas, isUsedUp, now }) : undefined;
 }
 
-/** A pause short enough that a turn waits before it repeats its request. */
+/** A pause short enough that a turn waits before it repeats its request; undefined for a reset in the past, which states none. */
 const shortWait = (waitMs: number | undefined): number | undefined =>
-  waitMs !== undefined && waitMs <= maxRetryAfterMs ? waitMs : undefined;
+  waitMs !== undefined && waitMs > 0 && waitMs <= maxRetryAfterMs ? waitMs : undefined;
 
 /** An error inside an answer that began as a success. */
 export function reportedFault(problem: Problem, clean: (text: string) => string, now = Date.now()): ModelError {

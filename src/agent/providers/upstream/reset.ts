@@ -80,11 +80,15 @@ function windowWait(headers: IncomingHttpHeaders, prefix: string, now: number): 
 /** Difference of two clocks that counts as an error of one of them, in milliseconds: `Date` has whole seconds, and answers take a while. */
 const clockErrorMs = 60_000;
 
+/** Present time by the clock of the sender, in milliseconds since the epoch; that of this machine unless the two differ. */
+export function senderNow({ date = '' }: IncomingHttpHeaders, now: number): number {
+  const theirs = Date.parse(date);
+  return Math.abs(theirs - now) > clockErrorMs ? theirs : now;
+}
+
 /** Time until a limit is reset, in milliseconds, 0 for a reset in the past; undefined: the provider states none. */
 export function resetMs(refusal: LimitRefusal): number | undefined {
-  const theirs = Date.parse(refusal.headers.date ?? '');
-  const isOff = Math.abs(theirs - refusal.now) > clockErrorMs;
-  const asked = isOff ? { ...refusal, now: theirs } : refusal;
+  const asked = { ...refusal, now: senderNow(refusal.headers, refusal.now) };
   for (const source of Object.values<Source>(resetSources)) {
     const wait = source(asked);
     if (wait !== undefined && Number.isFinite(wait)) return Math.max(0, Math.ceil(wait));

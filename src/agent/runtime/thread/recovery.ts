@@ -70,7 +70,7 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     return resumeFailed(messageOf(error));
   }
   const at = Date.now();
-  if (at - Date.parse(facts.savedAt) > resumeWithinHours * hourMs) {
+  if (at - lastStepOf(facts) > resumeWithinHours * hourMs) {
     return { status: 'cancelled', interruptedBy: 'shutdown' };
   }
   if (facts.resumes >= maxResumes) {
@@ -95,6 +95,12 @@ function register({ services, turns }: Recovery, turn: Turn, thread: StoredThrea
     if (!(error instanceof AgentError)) throw error;
     return resumeFailed(error.message);
   }
+}
+
+/** Time from which `Turns.ResumeWithinHours` counts. A turn that waits for a quota saves nothing until the end of its wait. */
+function lastStepOf({ savedAt, state, context }: TurnFacts): number {
+  const waitsUntil = state === 'waitingForQuota' ? (context?.patience.quotaUntil ?? 0) : 0;
+  return Math.max(Date.parse(savedAt), waitsUntil);
 }
 
 /** Last known activity of the turn: its saved step, or the start or end of a call after that step. */

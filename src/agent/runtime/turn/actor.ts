@@ -79,7 +79,8 @@ function effect<T, I extends TurnKey = TurnKey>(act: (work: TurnWork, signal: Ab
     try {
       return await latest;
     } catch (error) {
-      throw turn.work.failureOf(error);
+      // The machine has left the state and ignores the error, which may be the reason of the abort.
+      throw signal.aborted ? error : turn.work.failureOf(error);
     }
   });
 }

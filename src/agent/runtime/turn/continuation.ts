@@ -84,8 +84,10 @@ export class TurnContinuation {
 
   /** Times that the turn continued after a death without a finished step in between. */
   get #resumes(): number {
-    const { resumed } = this.#options.turn;
-    if (!resumed || this.#isUnsuspicious) return 0;
+    const { turn, driver } = this.#options;
+    const { resumed } = turn;
+    // A turn that waits does nothing that could end the process.
+    if (!resumed || this.#isUnsuspicious || driver.saved?.state === 'waitingForQuota') return 0;
     const hasLived = performance.now() - this.#resumedAt > soundMs;
     const rounds = this.#saved.context?.rounds ?? 0;
     if (hasLived && (this.#hasFinishedCall || rounds > (resumed.facts.context?.rounds ?? 0))) return 0;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { TurnEmitted } from '../../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, ItemOf } from '../../../protocol/index.ts';
+import { waitUntil } from '../clock.ts';
 import { authorOf, type Decider } from './call-review.ts';
 import type { TurnContext } from './context.ts';
 
@@ -49,6 +49,10 @@ export class TurnQuota {
     this.#isEarlier = options.turn.resumed?.facts.state === 'waitingForQuota';
   }
 
+  get #now(): number {
+    return this.#options.turn.services.waitClock.now();
+  }
+
   get pending(): readonly ApprovalRequest[] {
     return this.#request ? [this.#request] : [];
   }
@@ -70,8 +74,10 @@ export class TurnQuota {
   reach(reached: Reached): void {
     const { turn, onAccepted, onRefused, provider } = this.#options;
     const { record, services, place } = turn;
-    const { until, isKnown, reason, waits } = reached;
-    this.#reached = reached;
+    const { isKnown, reason, waits, pauseMs } = reached;
+    // After the clock was set back, the wait of an earlier process does not begin again with more than its length.
+    const until = this.#isEarlier ? Math.min(reached.until, this.#now + pauseMs) : reached.until;
+    this.#reached = { ...reached, until };
     if (!this.#isEarlier) {
       const text = `${reason} ${isKnown ? 'The quota resets' : 'The time of the reset is unknown; the next try is'} at ${timeOf(until)}.`;
       record.items.discardAnswer();
@@ -85,20 +91,20 @@ export class TurnQuota {
     this.#isEarlier = false;
     this.#earlierAnswer = undefined;
     if (isRefused) onRefused();
-    else if (isAccepted) onAccepted(this.#isHurried ? Date.now() : until);
+    else if (isAccepted) onAccepted(this.#isHurried ? this.#now : until);
     else if (!this.#request) this.#ask('wait', place.turnId);
   }
 
   /** Resolves when the turn continues: at the time of the reset, even if the machine slept, or earlier if a user asks for it. */
   async awaitReset(until: number, signal: AbortSignal): Promise<void> {
-    const { record, place, policy } = this.#options.turn;
+    const { record, place, policy, services } = this.#options.turn;
     if (policy === 'default' && !this.#isHurried && !this.#request) this.#ask('continue', place.turnId);
-    await waitUntil(until, signal);
+    await waitUntil(until, signal, services.waitClock);
     this.#isHurried = false;
     if (this.#request) this.#resolve('accept', { by: 'policy' });
     const since = record.items.last('systemNotice', ({ kind }) => kind === 'quotaWaiting')?.createdAt;
     const waited = since === undefined ? '' : ` since ${timeOf(Date.parse(since))}`;
-    const text = `The turn waited${waited} for the quota of ${this.#options.provider()} and continues at ${timeOf(Date.now())}.`;
+    const text = `The turn waited${waited} for the quota of ${this.#options.provider()} and continues at ${timeOf(this.#now)}.`;
     record.items.add({ type: 'systemNotice', kind: 'quotaResumed', text });
     record.publish({ method: 'system/event', params: { ...place, kind: 'quotaResumed', message: text } });
   }
@@ -115,7 +121,7 @@ export class TurnQuota {
     this.#isHurried = !isRefused && (decision === 'now' || isScheduled);
     if (!this.#reached) this.#earlierAnswer = isRefused ? 'refused' : 'accepted';
     else if (isRefused) this.#options.onRefused();
-    else this.#options.onAccepted(this.#isHurried ? Date.now() : this.#reached.until);
+    else this.#options.onAccepted(this.#isHurried ? this.#now : this.#reached.until);
     return true;
   }
 
@@ -180,37 +186,4 @@ function timeOf(at: number): string {
   const time = new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
   const isToday = new Date(at).toDateString() === new Date().toDateString();
   return isToday ? time : `${new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })} ${time}`;
-}
-
-/** Pause between two readings of the clock, in milliseconds. */
-const tickMs = 60_000;
-
-/** Clocks and timer of a wait. */
-export interface WaitClock {
-  /** Milliseconds since the epoch, by the wall clock. It runs while the machine sleeps, and may be set. */
-  readonly now: () => number;
-  /** Milliseconds by a clock that is never set, and stops while the machine sleeps. */
-  readonly passed: () => number;
-  readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
-}
-
-const systemClock: WaitClock = {
-  now: Date.now,
-  passed: () => performance.now(),
-  sleep: (ms, signal) => sleep(ms, undefined, { signal }),
-};
-
-/**
- * Resolves at a wall-clock time, with at most one timer a minute. Setting the clock back does not lengthen the wait.
- *
- * @throws the reason of `signal` when it aborts
- */
-export async function waitUntil(until: number, signal: AbortSignal, clock: WaitClock = systemClock): Promise<void> {
-  const ends = clock.passed() + until - clock.now();
-  for (;;) {
-    const rest = Math.min(until - clock.now(), ends - clock.passed());
-    signal.throwIfAborted();
-    if (rest <= 0) return;
-    await clock.sleep(rest < 2 * tickMs ? rest : tickMs, signal);
-  }
 }

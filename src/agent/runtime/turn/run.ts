@@ -412,10 +412,11 @@ export class TurnRun implements TurnWork, RunningTurn {
   failureOf(error: unknown): unknown {
     const { isInterrupted, end } = this.#driver.state;
     if (isInterrupted || end) return error;
-    const { clean, onBug } = this.#turn.services;
+    const { clean, onBug, waitClock } = this.#turn.services;
     const failure = codedFailureOf(error) ?? bugFailure(onBug(error));
     const leftOut = this.#model?.noteFailure(error);
-    return { ...failure, at: Date.now(), message: clean(failure.message), ...(leftOut !== undefined && { leftOut }) };
+    const message = clean(failure.message);
+    return { ...failure, at: waitClock.now(), message, ...(leftOut !== undefined && { leftOut }) };
   }
 
   #perform(event: TurnEmitted): void {
