@@ -47,7 +47,9 @@ export type TokenRevocation = v.InferOutput<typeof TokenRevocation>;
 
 const workspaceId = text('Id of the workspace, as `list` names it.');
 
-/** Body of `POST /v1/delegated`: one thing to do. Each needs the scope of its name; `requests` needs `approve`. */
+const messageId = text('Id of a prompt, from the answer to it. It is a secret: it gives access to the turn.');
+
+/** Body of `POST /v1/delegated`: one thing to do. Each needs the scope of its name; `requests` needs `approve`, `cancel` needs `prompt`. */
 export const DelegatedRequest = v.variant('do', [
   v.object({ do: v.literal('list') }),
   v.object({ do: v.literal('start'), workspacePath: text('Path of a workspace.') }),
@@ -62,6 +64,8 @@ export const DelegatedRequest = v.variant('do', [
     workspaceId,
     threadId: v.optional(text('A conversation; absent: the list of conversations.')),
   }),
+  v.object({ do: v.literal('result'), workspaceId, threadId: text('A conversation.'), messageId }),
+  v.object({ do: v.literal('cancel'), workspaceId, threadId: text('A conversation.'), messageId }),
   v.object({ do: v.literal('requests') }),
   v.object({
     do: v.literal('approve'),

@@ -28,16 +28,17 @@ export interface McpTool {
   /** Runs the call and returns the value of the result. An error becomes a result with `isError`. */
   readonly run: (args: unknown, signal: AbortSignal) => Promise<unknown>;
   /** Starts the call as a task. Absent: the tool does not support tasks. */
-  readonly start?: (args: unknown) => Promise<McpTask>;
+  readonly start?: (args: unknown, signal: AbortSignal) => Promise<McpTask>;
 }
 
 /** Tasks of the tools. An id is a secret: it gives access to its task. */
 export interface McpTasks {
   /** Returns a task; undefined if none has this id. */
-  get(taskId: string): McpTask | undefined;
+  get(taskId: string, signal: AbortSignal): McpTask | undefined | Promise<McpTask | undefined>;
   /** Resolves when the task has ended or `signal` aborts. */
   ended(taskId: string, signal: AbortSignal): Promise<void>;
-  cancel(taskId: string): Promise<void>;
+  /** Resolves when the task has ended. */
+  cancel(taskId: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface McpServerOptions {
@@ -114,11 +115,11 @@ export class McpServer {
         return { tools: this.#list() };
       case 'tools/call': {
         if (params['task'] === undefined) return this.#call(params, signal);
-        return { task: olderTask(await this.#start(params)) };
+        return { task: olderTask(await this.#start(params, signal)) };
       }
     }
     if (!tasks || !method.startsWith('tasks/')) throw unknownMethod();
-    const task = this.#task(params);
+    const task = await this.#task(params, signal);
     switch (method) {
       case 'tasks/get':
         return olderTask(task);
@@ -126,14 +127,15 @@ export class McpServer {
         await tasks.ended(task.taskId, signal);
         signal.throwIfAborted();
         const _meta = { [metaKey('related-task')]: { taskId: task.taskId } };
-        return { ...resultOf(this.#task(params).output), _meta };
+        return { ...resultOf((await this.#task(params, signal)).output), _meta };
       }
       case 'tasks/cancel': {
         if (task.status !== 'working') {
           throw new JsonRpcError({ code: rpcCodes.invalidParams, message: `The task is already ${task.status}.` });
         }
-        await tasks.cancel(task.taskId);
-        return olderTask(this.#task(params));
+        await tasks.cancel(task.taskId, signal);
+        // A task that never began is deleted with its cancellation.
+        return olderTask((await tasks.get(task.taskId, signal)) ?? { ...task, status: 'cancelled' });
       }
       default:
         throw unknownMethod();
@@ -153,7 +155,7 @@ export class McpServer {
         const isWanted = tasks !== undefined && takesTasks(params) && this.#tool(params).start !== undefined;
         if (!isWanted) return this.#call(params, signal);
         try {
-          return { resultType: 'task', ...newerTask(await this.#start(params)) };
+          return { resultType: 'task', ...newerTask(await this.#start(params, signal)) };
         } catch (error) {
           if (error instanceof JsonRpcError) throw error;
           return failed(error);
@@ -161,12 +163,12 @@ export class McpServer {
       }
     }
     if (!tasks || !method.startsWith('tasks/')) throw unknownMethod();
-    const task = this.#task(params);
+    const task = await this.#task(params, signal);
     switch (method) {
       case 'tasks/get':
         return { ...newerTask(task), ...endOf(task) };
       case 'tasks/cancel':
-        if (task.status === 'working') await tasks.cancel(task.taskId);
+        if (task.status === 'working') await tasks.cancel(task.taskId, signal);
         return {};
       case 'tasks/update':
         // Tasks of this server never request input, so the update changes nothing.
@@ -203,20 +205,20 @@ export class McpServer {
     }
   }
 
-  async #start(params: Fields): Promise<McpTask> {
+  async #start(params: Fields, signal: AbortSignal): Promise<McpTask> {
     const { start } = this.#tool(params);
     if (!start)
       throw new JsonRpcError({
         code: rpcCodes.methodNotFound,
         message: 'The tool does not support tasks: call it without a task.',
       });
-    return start(params['arguments'] ?? {}).catch((error: unknown) => {
+    return start(params['arguments'] ?? {}, signal).catch((error: unknown) => {
       throw new JsonRpcError({ code: rpcCodes.invalidParams, message: messageOf(error) });
     });
   }
 
-  #task({ taskId }: Fields): McpTask {
-    const task = typeof taskId === 'string' ? this.#options.tasks?.get(taskId) : undefined;
+  async #task({ taskId }: Fields, signal: AbortSignal): Promise<McpTask> {
+    const task = typeof taskId === 'string' ? await this.#options.tasks?.get(taskId, signal) : undefined;
     if (!task)
       throw new JsonRpcError({
         code: rpcCodes.invalidParams,

@@ -9,7 +9,7 @@ import type { McpTool } from '../../src/rpc/index.ts';
 
 function serve(t: Test, tools: readonly McpTool[]) {
   const [input, output, ending] = [new PassThrough(), new PassThrough(), new AbortController()];
-  const served = serveMcp(tools, { input, output, signal: ending.signal });
+  const served = serveMcp({ tools }, { input, output, signal: ending.signal });
   t.teardown(() => ending.abort());
   let rest = '';
   const seen: { id?: unknown; result?: unknown; error?: { code: number } }[] = [];

@@ -6,6 +6,7 @@ import type { CommandContext } from '../command.ts';
 import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { serveMcp } from '../mcp-server/server.ts';
+import { LedTasks } from '../mcp-server/tasks.ts';
 import { toolsFor } from '../mcp-server/tools.ts';
 
 /** Time-out for the revocation of the token at the end. */
@@ -48,7 +49,8 @@ export async function run({ home, env, options, absolute, signal }: CommandConte
   }
 
   const streams = { input: process.stdin, output: process.stdout, signal: ending.signal };
-  await serveMcp(toolsFor(scopes, delegated), streams);
+  const tasks = scopes.includes('read') && scopes.includes('prompt') ? new LedTasks(delegated) : undefined;
+  await serveMcp({ tools: toolsFor(scopes, delegated, tasks), ...(tasks && { tasks }) }, streams);
   const last = await current?.catch(() => undefined);
   // Nothing is lost without: it expires.
   await last?.hub.revokeToken(last.tokenId, { signal: AbortSignal.timeout(revokeMs) }).catch(() => {});

@@ -9,7 +9,7 @@ import {
   type IncomingRequest,
   JsonRpcError,
   McpServer,
-  type McpTool,
+  type McpServerOptions,
   Peer,
   type Reply,
   rpcCodes,
@@ -20,12 +20,12 @@ const maxInFlight = 16;
 
 const notARequest = { code: rpcCodes.invalidRequest, message: 'This is not a request.' };
 
-/** Serves `tools` until the input ends or `signal` aborts; running calls are aborted then. */
+/** Serves tools and tasks until the input ends or `signal` aborts; running calls are aborted then. */
 export async function serveMcp(
-  tools: readonly McpTool[],
+  offer: Pick<McpServerOptions, 'tools' | 'tasks'>,
   { input, output, signal }: { readonly input: Readable; readonly output: Writable; readonly signal: AbortSignal },
 ): Promise<void> {
-  const server = new McpServer({ tools, version });
+  const server = new McpServer({ ...offer, version });
   const peer = new Peer({
     send: (text) => void output.write(`${text}\n`),
     onRequest: take,

@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as v from 'valibot';
-import type { DelegatedRequest, DelegationScope } from '../../protocol/index.ts';
+import type { DelegationScope } from '../../protocol/index.ts';
 import type { McpTool } from '../../rpc/index.ts';
-
-/** Sends one request to the Hub with the scoped token. @throws Error with the Hub's reason */
-export type Delegated = (request: DelegatedRequest, signal: AbortSignal) => Promise<unknown>;
+import type { Delegated, LedTasks } from './tasks.ts';
 
 const pollMs = 500;
 const maxWaitSeconds = 600;
@@ -18,7 +16,7 @@ const Prompt = v.object({
   waitSeconds: v.optional(v.pipe(v.number(), v.minValue(0), v.maxValue(maxWaitSeconds)), 0),
 });
 const Read = v.object({ workspaceId: id, threadId: v.optional(id) });
-const Begun = v.looseObject({ threadId: v.string() });
+const Begun = v.object({ threadId: v.string(), messageId: v.string() });
 const Conversation = v.looseObject({ turns: v.array(v.looseObject({ status: v.string() })) });
 
 const text = (description: string) => ({ type: 'string', description });
@@ -32,13 +30,13 @@ const objectOf = (properties: Readonly<Record<string, unknown>>, ...required: re
 
 type ScopedTool = readonly [scope: DelegationScope, tool: McpTool];
 
-/** The tools that a token with these scopes can use. */
-export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegated): McpTool[] {
-  const all = [
-    ...workspaceTools(delegated),
-    ...conversationTools(delegated, scopes.includes('read')),
-    ...requestTools(delegated),
-  ];
+/**
+ * The tools that a token with these scopes can use.
+ *
+ * @param tasks absent: the token cannot read the results of tasks
+ */
+export function toolsFor(scopes: readonly DelegationScope[], delegated: Delegated, tasks?: LedTasks): McpTool[] {
+  const all = [...workspaceTools(delegated), ...conversationTools(delegated, tasks), ...requestTools(delegated)];
   return all.flatMap(([scope, tool]) => (scopes.includes(scope) ? [tool] : []));
 }
 
@@ -69,7 +67,7 @@ function workspaceTools(delegated: Delegated): readonly ScopedTool[] {
 }
 
 /** Tools that prompt an agent and read its conversations. */
-function conversationTools(delegated: Delegated, canRead: boolean): readonly ScopedTool[] {
+function conversationTools(delegated: Delegated, tasks: LedTasks | undefined): readonly ScopedTool[] {
   return [
     [
       'prompt',
@@ -90,11 +88,18 @@ function conversationTools(delegated: Delegated, canRead: boolean): readonly Sco
         ),
         async run(args, signal) {
           const { waitSeconds, ...request } = parse(Prompt, args);
-          const begun = await delegated({ do: 'prompt', ...request }, signal);
-          if (waitSeconds === 0 || !canRead) return begun;
-          const { threadId } = v.parse(Begun, begun);
-          return ended(delegated, { workspaceId: request.workspaceId, threadId }, waitSeconds, signal);
+          const { workspaceId } = request;
+          const { threadId } = v.parse(Begun, await delegated({ do: 'prompt', ...request }, signal));
+          if (waitSeconds === 0 || !tasks) return { workspaceId, threadId };
+          return ended(delegated, { workspaceId, threadId }, waitSeconds, signal);
         },
+        ...(tasks && {
+          async start(args: unknown, signal: AbortSignal) {
+            const { waitSeconds: _, ...request } = parse(Prompt, args);
+            const { threadId, messageId } = v.parse(Begun, await delegated({ do: 'prompt', ...request }, signal));
+            return tasks.begun({ workspaceId: request.workspaceId, threadId, messageId });
+          },
+        }),
       },
     ],
     [

@@ -1,8 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
+import { type AppServerClient, JsonRpcError } from '../../client/index.ts';
 import { type AnyRoute, json, type Reply, type RequestContext } from '../../http/index.ts';
 import { isWithin } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
-import { DelegatedRequest, Thread, TokenRequest, TokenRevocation } from '../../protocol/index.ts';
+import {
+  DelegatedRequest,
+  type DelegationScope,
+  rpcErrors,
+  Thread,
+  TokenRequest,
+  TokenRevocation,
+} from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import { alreadyDecided, answerRequest, type Inbox } from '../inbox/index.ts';
 import { unavailable } from '../pages/index.ts';
@@ -24,6 +33,9 @@ export interface DelegatedRoutesOptions {
 /** Turns of a conversation that are read, and characters of each text. */
 const turnLimit = 5;
 const maxChars = 20_000;
+/** Pages of turns in which a prompt is searched. */
+const maxPages = 50;
+const pageTurns = 20;
 
 const ThreadAnswer = v.looseObject({ thread: Thread });
 const ThreadsAnswer = v.looseObject({ data: v.array(Thread) });
@@ -84,7 +96,7 @@ class DelegatedActions {
     const { registry, inbox, isStopping } = this.#options;
     const request = await context.json(DelegatedRequest);
     const delegate = context.principal;
-    requireScope(delegate, request.do === 'requests' ? 'approve' : request.do);
+    requireScope(delegate, scopeOf(request));
     switch (request.do) {
       case 'list':
         return registry.list().map(({ canonicalWorkspacePath, displayName, state, health, model, page }) => ({
@@ -102,6 +114,10 @@ class DelegatedActions {
         return this.#prompt(delegate, request, context.signal);
       case 'read':
         return this.#read(delegate, request, context.signal);
+      case 'result':
+        return this.#result(delegate, request, context.signal);
+      case 'cancel':
+        return this.#cancel(delegate, request, context.signal);
       case 'requests':
         return inbox.list().filter(({ workspaceId }) => !delegate.ownWorkspaceIds.includes(workspaceId));
       case 'approve':
@@ -119,8 +135,38 @@ class DelegatedActions {
     const { workspaceId, text } = request;
     return withServer(this.#workspaceOf(workspaceId), signal, clientOf(delegate.name), async (server) => {
       const threadId = request.threadId ?? v.parse(StartedAnswer, await server.request('thread/start', {})).thread.id;
-      await server.request('turn/enqueue', { threadId, input: [{ type: 'text', text }], sender: delegate.name });
-      return { workspaceId, threadId };
+      const messageId = randomUUID();
+      const sender = delegate.name;
+      await server.request('turn/enqueue', { threadId, input: [{ type: 'text', text }], sender, messageId });
+      return { workspaceId, threadId, messageId };
+    });
+  }
+
+  /** The turn of one prompt, or its place in the line. */
+  async #result(delegate: Delegate, request: OfMessage, signal: AbortSignal) {
+    return withServer(this.#workspaceOf(request.workspaceId), signal, clientOf(delegate.name), async (server) => {
+      const { threadId, messageId } = request;
+      const { turn, queued } = await messageIn(server, request);
+      const { startedAt, completedAt } = turn ?? {};
+      const createdAt = queued?.createdAt ?? startedAt;
+      const place = { threadId, messageId, createdAt, updatedAt: completedAt ?? createdAt };
+      return turn ? { ...place, ...shownTurn(turn) } : { ...place, status: 'queued' };
+    });
+  }
+
+  /** Ends the turn of one prompt, or takes the prompt out of the line. An ended turn stays. */
+  async #cancel(delegate: Delegate, request: OfMessage, signal: AbortSignal) {
+    return withServer(this.#workspaceOf(request.workspaceId), signal, clientOf(delegate.name), async (server) => {
+      const { threadId, messageId } = request;
+      const { turn, queued } = await messageIn(server, request);
+      if (queued) await server.request('turn/queue/remove', { threadId, queuedInputId: queued.id });
+      else if (turn && turn.completedAt === undefined) {
+        await server.request('turn/interrupt', { threadId, turnId: turn.id }).catch((error: unknown) => {
+          // The turn has ended in the meantime.
+          if (!(error instanceof JsonRpcError) || error.code !== rpcErrors.turnNotRunning.code) throw error;
+        });
+      }
+      return { threadId, messageId };
     });
   }
 
@@ -173,6 +219,32 @@ class DelegatedActions {
     });
     return outcome.made;
   }
+}
+
+type OfMessage = Extract<DelegatedRequest, { do: 'result' | 'cancel' }>;
+
+const scopeOf = ({ do: action }: DelegatedRequest): DelegationScope => {
+  if (action === 'requests') return 'approve';
+  if (action === 'result') return 'read';
+  return action === 'cancel' ? 'prompt' : action;
+};
+
+/** Turn of a message, or the message in the queue. @throws HttpError `notFound` */
+async function messageIn(server: AppServerClient, { threadId, messageId }: OfMessage) {
+  let beforeTurnId: string | undefined;
+  for (let pages = 0; pages < maxPages; pages += 1) {
+    const params = { threadId, includeTurns: true, turnLimit: pageTurns, ...(beforeTurnId && { beforeTurnId }) };
+    const { thread } = v.parse(ThreadAnswer, await server.request('thread/read', params));
+    const queued = thread.queuedInputs?.find((each) => each.messageId === messageId);
+    const turns = thread.turns ?? [];
+    const turn = turns.find(({ items }) =>
+      items.some((item) => item.type === 'userMessage' && item.messageId === messageId),
+    );
+    if (turn || queued) return { turn, queued };
+    if (turns.length < pageTurns) break;
+    beforeTurnId = turns[0]?.id;
+  }
+  throw hubError('notFound', 'There is no such prompt in the conversation.');
 }
 
 /** Name of the holder as a client of an agent server, and in `decidedBy`. */
