@@ -2,6 +2,7 @@
 import { basename } from 'node:path/posix';
 import * as v from 'valibot';
 import { RegistryAgent } from '../../src/external/registry.ts';
+import { visible } from '../../src/lib/index.ts';
 
 export const registrySource = 'https://cdn.agentclientprotocol.com/registry/v1/latest/registry.json';
 
@@ -77,4 +78,4 @@ function startOf({ distribution: { npx, uvx, binary } }: Entry) {
 }
 
 const problemOf = ([issue]: readonly [v.BaseIssue<unknown>, ...v.BaseIssue<unknown>[]]): string =>
-  `${v.getDotPath(issue) ?? 'it'} cannot be used`;
+  `${visible(v.getDotPath(issue) ?? 'it').slice(0, 200)} cannot be used`;
