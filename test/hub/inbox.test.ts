@@ -330,6 +330,51 @@ t.test('regression: H9 three approvers and cut connections: each request is deci
   events.close();
 });
 
+t.test('of three people who answer a question at once one decides, and the others learn of it', async (t) => {
+  const [terminal, editor] = [await connect(t, record, 'oratorio-cli'), await connect(t, record, 'oratorio-acp')];
+  const options = ['red', 'green', 'blue'].map((label) => ({ label }));
+  const asked = { questions: [{ header: 'Colour', question: 'Which one?', options }] };
+  const contentOf = (Colour: string) => ({ action: 'accept', content: { Colour } });
+  const overRpc = (client: AppServerClient, requestId: string, colour: string) =>
+    client.request('question/answer', { requestId, ...contentOf(colour) }).then(
+      () => colour,
+      (error: Error) => t.match(error, { message: /^Question not found/ }) && undefined,
+    );
+  const overInbox = async (requestId: string, colour: string) => {
+    const { status, body } = await hub.call('POST', `/v1/inbox/${workspaceId}/${requestId}`, contentOf(colour));
+    if (status === 200) return colour;
+    t.match([status, body], [409, { error: { code: 'alreadyDecided', details: { decision: 'accept' } } }]);
+    return undefined;
+  };
+  for (const first of [0, 1, 2, 0, 1, 2]) {
+    const { thread } = (await terminal.request('thread/start', {})) as { thread: { id: string } };
+    const input = text(`call AskUser ${JSON.stringify(asked)}`);
+    await terminal.request('turn/start', { threadId: thread.id, input });
+    const { requestId } = (await itemOf(thread.id)).request;
+    const people = [
+      () => overRpc(terminal, requestId, 'red'),
+      () => overRpc(editor, requestId, 'green'),
+      () => overInbox(requestId, 'blue'),
+    ];
+    const order = [...people.slice(first), ...people.slice(0, first)];
+    const [winner, ...others] = (await Promise.all(order.map((answers) => answers()))).filter((each) => each);
+    t.same(others, [], 'one person decides');
+    const items = await eventually(async () => {
+      const read = await terminal.request('thread/read', { threadId: thread.id, includeTurns: true });
+      const [turn] = (read as { thread: { turns: { status: string; items: { type: string }[] }[] } }).thread.turns;
+      return turn?.status === 'completed' ? turn.items : undefined;
+    }, 'the turn ends');
+    t.match(
+      items.filter(({ type }) => type === 'question'),
+      [{ state: 'answered', answers: { Colour: winner } }],
+    );
+    t.match(
+      items.filter(({ type }) => type === 'toolResult'),
+      [{ text: new RegExp(`Colour: ${winner}`) }],
+    );
+  }
+});
+
 t.test('the next Hub finds waiting requests; one decided between the Hubs is not asked again', async (t) => {
   const client = await connect(t, record);
   const waits = (await itemOf(await ask(client, 'waits'))).request;

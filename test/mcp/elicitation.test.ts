@@ -54,6 +54,20 @@ t.test(
   },
 );
 
+t.test('a server that asks for ever is asked to end, with a user and without one', async (t) => {
+  const server = await ModernServer.start(t);
+  const mcp = room(t, { small: http(server.url) });
+  mcp.servers.start();
+  await inState(mcp, 'small', 'ready');
+  const schema = { type: 'object', properties: { name: { type: 'string' } } };
+  const endless = { message: 'Your name?', requestedSchema: schema, isEndless: true };
+  const patient = user(async () => ({ action: 'accept', content: { name: 'Ada' } }));
+  t.match(await call(mcp, '__say', endless, patient), { isError: true, text: /rounds/ });
+  t.equal(patient.forms.length, 10);
+  t.match(await call(mcp, '__say', endless), { isError: true, text: /rounds/ });
+  t.match(await call(mcp, '__say', { text: 'still here' }), { isError: false, text: 'still here' });
+});
+
 t.test(
   'a form that nests, is huge or asks for a secret, and a link with another scheme or credentials, is refused',
   (t) => {

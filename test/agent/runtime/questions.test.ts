@@ -172,6 +172,27 @@ t.test('a running tool asks: answered once, withdrawn, bounded in number, expire
   t.match((await late.ear.until('question/resolved')).params, { state: 'expired', decidedBy: 'timeout' });
 });
 
+t.test('a tool that asks for ever gets its answers up to the limit of a turn, then none from a user', async (t) => {
+  const { perTurn } = defaults.questions;
+  const actions: string[] = [];
+  const endless = tool({
+    name: 'Nag',
+    isReadOnly: true,
+    async run(_, { elicit }) {
+      for (let asked = 0; asked < 10 * perTurn; asked += 1)
+        actions.push((await elicit?.(form, new AbortController().signal))?.action ?? 'none');
+      return { text: 'nagged', isError: false };
+    },
+  });
+  const { runtime, ear, result } = start(answers([call('n1', 'Nag')], [say('done')]), [endless]);
+  for (let asked = 1; asked <= perTurn; asked += 1) {
+    const { requestId } = (await ear.until('question/asked', asked)).params;
+    runtime.turns.answer(requestId, { action: 'decline' });
+  }
+  await result();
+  t.same(actions, [...Array(perTurn).fill('decline'), ...Array(9 * perTurn).fill('cancel')]);
+});
+
 t.test('a question survives the end of its process under the same id, and is answered in the next one', async (t) => {
   const directory = temporaryDirectory(t);
   const first = openStore(directory);
