@@ -80,7 +80,7 @@ export async function openDashboard(
         }),
       automations: assembly.automations,
       // Without a token, any user of this machine can read the page.
-      logIn: Auth === 'none' ? undefined : (server) => assembly.mcp.login(server),
+      logIn: Auth === 'none' ? undefined : (server, redirect) => assembly.mcp.login(server, redirect),
       conversations: conversationsOf(parts),
       recentLog: parts.recentLog,
       inspection: () => observatory.source(),

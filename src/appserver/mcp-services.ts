@@ -67,9 +67,9 @@ export class McpServices {
   }
 
   /** See `McpServers.login`. @throws AgentError mcpServerNotFound, mcpLoginFailed */
-  async login(name: string): Promise<string> {
+  async login(name: string, redirect?: string): Promise<string> {
     if (!this.#isConfigured()) throw new AgentError('mcpServerNotFound', { name });
-    return (await this.#load()).login(name);
+    return (await this.#load()).login(name, redirect);
   }
 
   /** @throws AgentError mcpServerNotFound */

@@ -315,7 +315,7 @@ function mcpMethods(mcp: McpServices): Some<`mcp/${string}`> {
       return { result: {} };
     },
     'mcp/status/list': async () => ({ result: { data: [...(await mcp.status())] } }),
-    'mcp/login': async ({ server }) => ({ result: { url: await mcp.login(server) } }),
+    'mcp/login': async ({ server, redirect }) => ({ result: { url: await mcp.login(server, redirect) } }),
     'mcp/logout': async ({ server }) => {
       await mcp.logout(server);
       return { result: {} };

@@ -96,8 +96,11 @@ export interface DashboardOptions {
   /** Reports sessions that are deleted elsewhere. Returns a function that ends the reports. */
   readonly onDeleted?: ((listener: (sessionKey: string) => void) => () => void) | undefined;
   readonly automations?: Automations | undefined;
-  /** Starts a log-in at an MCP server and returns the address for a browser on this machine. Absent: log-in is disabled. @throws AgentError */
-  readonly logIn?: ((server: string) => Promise<string>) | undefined;
+  /**
+   * Starts a log-in at an MCP server, or completes it with the last address of its browser. Returns the address for a browser on this
+   * machine. Absent: log-in is disabled. @throws AgentError
+   */
+  readonly logIn?: ((server: string, redirect?: string) => Promise<string>) | undefined;
   /** Conversations with the agent over a WebSocket. Absent: there is no agent to speak to. */
   readonly conversations?: Conversations | undefined;
   readonly recentLog?: RecentLog | undefined;

@@ -1,4 +1,3 @@
-import * as v from 'valibot';
 import { AgentError } from '../agent/index.ts';
 import {
   ConfigChangeError,
@@ -12,12 +11,12 @@ import {
   workspaceTrust,
 } from '../config/index.ts';
 import { HttpError, json, type Reply, type RequestContext } from '../http/index.ts';
-import { ConfigChange, type ConfigView } from '../protocol/index.ts';
+import { ConfigChange, type ConfigView, rpcMethods } from '../protocol/index.ts';
 import { writeFileAtomic } from '../supervise/index.ts';
 import type { Caller } from './access.ts';
 import type { DashboardOptions } from './options.ts';
 
-const LoginRequest = v.object({ server: v.pipe(v.string('a text'), v.nonEmpty('a text')) });
+const LoginRequest = rpcMethods['mcp/login'].params;
 
 let schema: Promise<unknown> | undefined;
 
@@ -73,10 +72,10 @@ export function settings({ config, readOnly, logger, logIn }: DashboardOptions) 
 
   /** `POST /dashboard/api/mcp/login`. */
   async function startLogin(context: RequestContext<Caller>): Promise<Reply> {
-    const { server } = await context.json(LoginRequest);
+    const { server, redirect } = await context.json(LoginRequest);
     if (!logIn) throw new HttpError(403, 'readOnly', 'This page cannot log in. Use: oratorio mcp login', null);
     try {
-      return json(200, { url: await logIn(server) }, [['cache-control', 'no-store']]);
+      return json(200, { url: await logIn(server, redirect) }, [['cache-control', 'no-store']]);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       const status = error.reason === 'mcpServerNotFound' ? 404 : 409;

@@ -70,7 +70,7 @@ export class McpServers {
   readonly #reported = new Map<string, McpServerStatus>();
   readonly #tests = new Set<McpServer>();
   /** Log-ins in progress, by server. */
-  readonly #logins = new Map<string, AbortController>();
+  readonly #logins = new Map<string, UserLogin>();
   #tools: readonly Tool[] | undefined;
   #changes: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -185,28 +185,33 @@ export class McpServers {
   /**
    * Begins a log-in of the user; an earlier one at this server ends. The server starts when the token is stored.
    *
+   * @param redirect last address of a browser on another machine: completes the present log-in instead
    * @returns address for a browser on this machine
    * @throws AgentError `mcpServerNotFound`, `mcpLoginFailed`
    */
-  async login(name: string): Promise<string> {
+  async login(name: string, redirect?: string): Promise<string> {
     const { settings } = this.#find(name);
-    this.#logins.get(name)?.abort();
+    const present = this.#logins.get(name);
+    if (redirect !== undefined) return completed(name, present, redirect);
+    present?.ending.abort();
     const ending = new AbortController();
-    this.#logins.set(name, ending);
+    const begun: UserLogin = { ending };
+    this.#logins.set(name, begun);
     try {
       const login = await beginLogin({ home: this.#options.home, settings, signal: ending.signal });
-      void this.#finish(name, login, ending);
+      begun.login = login;
+      begun.problem = this.#finish(name, login, begun);
       return login.url;
     } catch (error) {
       if (!(error instanceof McpFailure)) throw error;
-      throw new AgentError('mcpLoginFailed', { name, problem: error.message }, error.message);
+      throw loginFailed(name, error.message);
     }
   }
 
   /** Ends the log-in at a server. @throws AgentError `mcpServerNotFound` */
   async logout(name: string): Promise<void> {
     const { settings } = this.#find(name);
-    this.#logins.get(name)?.abort();
+    this.#logins.get(name)?.ending.abort();
     await endLogin(this.#options.home, settings);
   }
 
@@ -266,7 +271,7 @@ export class McpServers {
   /** Stops everything. Resolves when nothing is left; changes that were under way are finished first. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const login of this.#logins.values()) login.abort();
+    for (const { ending } of this.#logins.values()) ending.abort();
     await this.#changes;
     await Promise.all([...this.#servers.values(), ...this.#tests].map((server) => server.stop()));
     this.#listeners.clear();
@@ -299,15 +304,18 @@ export class McpServers {
     return server;
   }
 
-  async #finish(name: string, login: Login, ending: AbortController): Promise<void> {
+  /** @returns the problem of a failed log-in */
+  async #finish(name: string, login: Login, begun: UserLogin): Promise<string | undefined> {
     const { logger } = this.#options;
     try {
       await login.finished();
       logger.info('the user has logged in to an MCP server', { server: name });
+      return undefined;
     } catch (error) {
-      if (!ending.signal.aborted) logger.warn('a log-in at an MCP server has failed', { server: name, error });
+      if (!begun.ending.signal.aborted) logger.warn('a log-in at an MCP server has failed', { server: name, error });
+      return error instanceof McpFailure ? error.message : 'The log-in was ended.';
     } finally {
-      if (this.#logins.get(name) === ending) this.#logins.delete(name);
+      if (this.#logins.get(name) === begun) this.#logins.delete(name);
     }
   }
 
@@ -395,4 +403,24 @@ function stateText(server: McpServer | undefined): string {
   if (!server) return 'it has been removed.';
   const { state, lastError } = server;
   return lastError === null ? `it is ${state}.` : `it is ${state} (${lastError.split('\n')[0]})`;
+}
+
+/** Log-in of the user that has not ended. */
+interface UserLogin {
+  readonly ending: AbortController;
+  /** Absent: the authorization server is being asked. */
+  login?: Login;
+  /** Resolves at the end, with the problem of a failed log-in. */
+  problem?: Promise<string | undefined>;
+}
+
+const loginFailed = (name: string, problem: string): AgentError =>
+  new AgentError('mcpLoginFailed', { name, problem }, problem);
+
+/** Completes a log-in with the last address of its browser. A wrong address changes nothing. @throws AgentError */
+async function completed(name: string, begun: UserLogin | undefined, redirect: string): Promise<string> {
+  if (!begun?.login) throw loginFailed(name, 'No log-in is in progress: start it again.');
+  const problem = begun.login.paste(redirect) ?? (await begun.problem);
+  if (problem !== undefined) throw loginFailed(name, problem);
+  return begun.login.url;
 }

@@ -384,7 +384,15 @@ export const rpcMethods = {
   'mcp/login': {
     summary:
       'Starts a log-in at a server, for a browser on this machine, and ends an earlier one at the same server. The server starts when the user has logged in.',
-    params: v.object({ server: McpServerName }),
+    params: v.object({
+      server: McpServerName,
+      redirect: v.pipe(
+        v.optional(v.pipe(v.string(), v.nonEmpty(), v.maxLength(8_192))),
+        v.description(
+          'Last address of a browser on another machine, which could not open it: completes the log-in in progress, and the answer follows when the token is stored.',
+        ),
+      ),
+    }),
     result: v.object({ url: v.string() }),
   },
   'mcp/logout': {

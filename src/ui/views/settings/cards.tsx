@@ -106,27 +106,44 @@ function Card({ title, children }: { readonly title: string; readonly children: 
   );
 }
 
-/** Starts a log-in at an MCP server, then shows its address as a link for the user. */
+/**
+ * Starts a log-in at an MCP server, then shows its address as a link for the user. A browser on another machine cannot open the last
+ * address of the log-in, so the user pastes it.
+ */
 function LogIn({ app, server }: { readonly app: App; readonly server: string }) {
   const url = useSignal<string | null>(null);
-  const begin = () =>
-    app.api.send<{ readonly url: string }>('POST', dashboardPaths.mcpLogin, { server }).then(
+  const isDone = useSignal(false);
+  const send = (redirect?: string) =>
+    app.api.send<{ readonly url: string }>('POST', dashboardPaths.mcpLogin, { server, redirect }).then(
       (begun) => {
         url.value = begun.url;
+        isDone.value = redirect !== undefined;
       },
       (error: unknown) => app.toast({ text: messageOf(error), tone: 'danger', ms: 10_000 }),
     );
+  if (isDone.value) return <output>Logged in</output>;
   if (url.value === null) {
     return (
-      <button type="button" onClick={() => void begin()}>
+      <button type="button" onClick={() => void send()}>
         Log in…
       </button>
     );
   }
   return (
-    <a class="button" href={url.value} target="_blank" rel="noreferrer">
-      Open {new URL(url.value).host}
-    </a>
+    <>
+      <a class="button" href={url.value} target="_blank" rel="noreferrer">
+        Open {new URL(url.value).host}
+      </a>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send(String(new FormData(event.currentTarget).get('at')));
+        }}
+      >
+        <input name="at" required aria-label="Last address of the browser" placeholder="Last address of the browser" />
+        <button type="submit">Finish</button>
+      </form>
+    </>
   );
 }
 
