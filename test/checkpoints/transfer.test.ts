@@ -1,4 +1,4 @@
-/** Files of a conversation from another machine: what a hostile sender may write, and changes of the target's own. */
+/** Files of a conversation from another machine: transfers of a hostile sender, and changes of the target. */
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
