@@ -112,13 +112,38 @@ async function placesOf(): Promise<string[]> {
   return [...(at?.status === 'active' ? [mine] : []), ...(away?.status === 'active' ? [theirs] : [])];
 }
 
+t.test('a move that would lose something is refused with the next step, and changes nothing', async (t) => {
+  const refusal = async (words: RegExp, place = `build:${theirs}`) => {
+    const { code, stdout, stderr } = await oratorio(here, ['move', threadId, place]);
+    t.not(code, 0, stdout);
+    t.match(stderr, words);
+    t.same(await placesOf(), [mine], 'the conversation stays');
+  };
+  const before = filesOf(mine);
+  git(mine, 'add', 'nothing');
+  await refusal(/staged changes[\s\S]*nothing[\s\S]*git restore --staged/);
+  git(mine, 'restore', '--staged', '.');
+  execFileSync('ln', ['-s', '/etc/passwd', join(mine, 'out')]);
+  await refusal(/would lose out \(a link that leads out of the workspace\)/);
+  execFileSync('rm', [join(mine, 'out')]);
+  writeFileSync(join(theirs, 'tracked.txt'), 'changed there');
+  await refusal(/changes of its own in tracked\.txt/);
+  t.equal(readFileSync(join(theirs, 'tracked.txt'), 'utf8'), 'changed there');
+  writeFileSync(join(theirs, 'tracked.txt'), 'changed\nmore\n');
+  git(theirs, 'commit', '-q', '--allow-empty', '-m', 'other');
+  await refusal(/commits differ[\s\S]*git checkout/);
+  git(theirs, 'reset', '-q', '--soft', 'HEAD~');
+  await refusal(/no host nowhere/, 'nowhere:/srv/site');
+  t.same(filesOf(mine), before);
+});
+
 t.test('a kill of either side at every step leaves the conversation at one place, byte for byte', async (t) => {
   let from = mine;
   const files = filesOf(mine);
   let round = 0;
-  for (const state of states) {
-    // Each victim dies in every other step, so each step sees a kill on the way there or back.
-    const [name, pids] = Object.entries(victims)[round % 3] ?? [];
+  // Two of three victims in each state, in turn on the way there and back.
+  for (const state of [...states, ...states]) {
+    const [name, pids] = Object.entries(victims)[(round + Math.floor(round / states.length)) % 3] ?? [];
     round += 1;
     const to = from === mine ? theirs : mine;
     const place = (path: string) => ({ host: path === mine ? null : 'build', workspacePath: path });
