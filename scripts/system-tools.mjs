@@ -1,5 +1,5 @@
 /**
- * Installs the system tools of the tests besides Node: bubblewrap, a browser, curl, OpenSSH, Perl and PostgreSQL; for the
+ * Installs the system tools of the tests besides Node: bubblewrap, a browser, curl, iproute2, OpenSSH, Perl and PostgreSQL; for the
  * story on a container engine also the engine. On a Debian machine, as root, missing packages are installed; elsewhere a warning
  * names them, and the tests that need them fail.
  */
@@ -21,6 +21,7 @@ const wanted = new Map([
   ],
   ['bubblewrap', { programs: ['bwrap'] }],
   ['curl', { programs: ['curl'] }],
+  ['iproute2', { programs: ['ip', '/usr/sbin/ip'] }],
   ['openssh-client', { programs: ['ssh', 'ssh-keygen'] }],
   ['openssh-server', { programs: ['sshd', '/usr/sbin/sshd'] }],
   ['perl', { programs: ['perl'] }],

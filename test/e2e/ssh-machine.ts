@@ -3,6 +3,7 @@
  * its own Hub. Ending `sshd` and its sessions cuts the connection.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -30,6 +31,13 @@ export interface Machines {
   mend(): Promise<void>;
   /** Processes of `ssh` of this user's Hub. */
   sshProcesses(): number[];
+  /** Whether the second machine has a network of its own, which needs root. Then `cutLine` drops packets without a reset. */
+  readonly isApart: boolean;
+  /** Cuts the line, and leaves the processes of both ends. Without a network of its own: `cut`. */
+  cutLine(): Promise<void>;
+  mendLine(): Promise<void>;
+  /** Runs a script of Node on the second machine. */
+  runThere(script: string): void;
   /** Writes the program of the second machine. @param script lines of a shell script; default: the product */
   install(script?: string): void;
 }
@@ -43,25 +51,53 @@ const quotedWords = (values: Readonly<Record<string, string>>): string =>
     .map(([name, value]) => `${name}='${value}'`)
     .join(' ');
 
+/** Network of the second machine, joined to this one by two virtual interfaces; null for a user who may not create one. */
+function makeLine(t: Teardown) {
+  if (process.getuid?.() !== 0) return null;
+  const id = randomBytes(3).toString('hex');
+  const [name, near, far] = [`oratorio-${id}`, `ora${id}a`, `ora${id}b`];
+  const net = `10.${99 + (process.pid % 100)}.${Number.parseInt(id.slice(0, 2), 16)}`;
+  const ip = (...args: readonly string[]) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  ip('netns', 'add', name);
+  // The interface inside goes with its network, and its other end with it.
+  t.teardown(() => ip('netns', 'delete', name));
+  ip('link', 'add', near, 'type', 'veth', 'peer', 'name', far, 'netns', name);
+  ip('address', 'add', `${net}.1/24`, 'dev', near);
+  ip('link', 'set', near, 'up');
+  for (const args of [
+    ['address', 'add', `${net}.2/24`, 'dev', far],
+    ['link', 'set', far, 'up'],
+    ['link', 'set', 'lo', 'up'],
+  ])
+    ip('-n', name, ...args);
+  return {
+    address: `${net}.2`,
+    inside: ['ip', 'netns', 'exec', name],
+    set: (state: 'up' | 'down') => void ip('link', 'set', near, state),
+  };
+}
+
 /** Creates both machines and waits until `sshd` listens. The teardown of the test removes them. */
-export async function makeMachines(t: Teardown): Promise<Machines> {
+export async function makeMachines(t: Teardown, { apart = false } = {}): Promise<Machines> {
   if (!sshd || !ssh) throw new Error('sshd or ssh is not installed: apt-get install openssh-server openssh-client');
   const there = makePlace(t, 'oratorio-box-');
   const place = makePlace(t, 'oratorio-me-');
   const { root } = there;
   const port = await unusedPort();
+  const line = apart ? makeLine(t) : null;
+  const address = line?.address ?? '127.0.0.1';
   for (const name of ['hostkey', 'userkey'])
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', name, '-f', join(root, name)]);
   const authorizedKeys = join(root, 'authorized_keys');
   const knownHosts = join(root, 'known_hosts');
   writeFileSync(authorizedKeys, readFileSync(join(root, 'userkey.pub')));
-  writeFileSync(knownHosts, `[127.0.0.1]:${port} ${readFileSync(join(root, 'hostkey.pub'), 'utf8')}`);
+  writeFileSync(knownHosts, `[${address}]:${port} ${readFileSync(join(root, 'hostkey.pub'), 'utf8')}`);
   const user = userInfo().username;
   writeFileSync(
     join(root, 'sshd_config'),
     [
       `Port ${port}`,
-      'ListenAddress 127.0.0.1',
+      `ListenAddress ${address}`,
       `HostKey ${join(root, 'hostkey')}`,
       `PidFile ${join(root, 'sshd.pid')}`,
       `AuthorizedKeysFile ${authorizedKeys}`,
@@ -73,7 +109,7 @@ export async function makeMachines(t: Teardown): Promise<Machines> {
     join(root, 'ssh_config'),
     [
       'Host box',
-      ...['HostName 127.0.0.1', `Port ${port}`, `User ${user}`, `IdentityFile ${join(root, 'userkey')}`],
+      ...[`HostName ${address}`, `Port ${port}`, `User ${user}`, `IdentityFile ${join(root, 'userkey')}`],
       ...['IdentitiesOnly yes', 'IdentityAgent none', 'StrictHostKeyChecking yes', 'HostKeyAlgorithms ssh-ed25519'],
       ...[`UserKnownHostsFile ${knownHosts}`, 'GlobalKnownHostsFile /dev/null'],
     ].join('\n'),
@@ -87,9 +123,11 @@ export async function makeMachines(t: Teardown): Promise<Machines> {
   // Required by an sshd that runs as root.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
 
+  const inside = line?.inside ?? [];
   let server: ChildProcess | undefined;
   async function mend(): Promise<void> {
-    const child = spawn(sshd ?? '', ['-D', '-e', '-f', join(root, 'sshd_config')], {
+    const [program = '', ...args] = [...inside, sshd ?? '', '-D', '-e', '-f', join(root, 'sshd_config')];
+    const child = spawn(program, args, {
       cwd: root,
       env: { PATH: process.env['PATH'] },
       stdio: ['ignore', 'inherit', 'inherit'],
@@ -97,7 +135,7 @@ export async function makeMachines(t: Teardown): Promise<Machines> {
     server = child;
     await eventually(async () => {
       if (child.exitCode !== null) throw new Error(`sshd ended with ${child.exitCode}`);
-      const socket = connect(port, '127.0.0.1');
+      const socket = connect(port, address);
       const isOpen = await Promise.race([
         once(socket, 'connect').then(() => true),
         once(socket, 'error').then(() => false),
@@ -132,7 +170,13 @@ export async function makeMachines(t: Teardown): Promise<Machines> {
   t.teardown(cut);
 
   const machines: Machines = {
-    ...{ here, there, program, knownHosts, authorizedKeys, cut, mend },
+    ...{ here, there, program, knownHosts, authorizedKeys, cut, mend, isApart: line !== null },
+    cutLine: async () => (line ? line.set('down') : cut()),
+    mendLine: async () => (line ? line.set('up') : mend()),
+    runThere(script) {
+      const [program = '', ...args] = [...inside, process.execPath, '-e', script];
+      execFileSync(program, args, { env: { ...there.env }, stdio: ['ignore', 'ignore', 'inherit'], timeout: 30_000 });
+    },
     sshProcesses: () =>
       processesUnder(join(here.home, 'hub'))
         .filter(({ argv }) => argv.includes('-N'))
