@@ -3,6 +3,7 @@ import { chmodSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
+import type { AppServerRecord } from '../../src/protocol/index.ts';
 import { eventually, isAlive, killIfThere, makeWorkspace, type TestHub } from '../hub/harness.ts';
 import { killEngine, signalEngine, startEngine } from './engine.ts';
 import { containers, docker, engineSocket, homeOf, hubOf, place, settled } from './places-scene.ts';
@@ -115,6 +116,24 @@ async function work({ hub, workspace }: Target, file: string, acknowledged: Map<
   }
 }
 
+/** Reads the conversations when the workspace runs. @throws Error when the agent server ends in between */
+async function readAll(
+  { hub, workspace }: Target,
+  threads: ReadonlyMap<string, string>,
+): Promise<Map<string, unknown>> {
+  const isReady = (now: AppServerRecord) => now.state === 'running' && now.place?.state === 'ready';
+  const record = await settled(hub, workspace, isReady);
+  const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
+  const seen = new Map<string, unknown>();
+  try {
+    for (const threadId of threads.keys())
+      seen.set(threadId, await client.request('thread/read', { threadId, includeTurns: true }));
+    return seen;
+  } finally {
+    client.close();
+  }
+}
+
 t.test(
   'twenty random faults: one container, every acknowledged turn is there and ends, and nothing is left',
   async (t) => {
@@ -137,18 +156,11 @@ t.test(
       await randomFaults[name]?.(target);
       await Promise.race([working, pause(60_000, undefined, { ref: false })]);
       await eventually(() => target.hub.ensure(workspace, { place }).catch(() => undefined), 'it runs again');
-      const record = await settled(
-        target.hub,
-        workspace,
-        (now) => now.state === 'running' && now.place?.state === 'ready',
-      );
+      // The Hub may learn of the fault after its answer.
+      const seen = await eventually(() => readAll(target, acknowledged).catch(() => undefined), 'it answers');
+      for (const [threadId, turnId] of acknowledged)
+        t.match(seen.get(threadId), { thread: { turns: [{ id: turnId }] } }, `round ${round}: a turn is there`);
       t.equal((await containers()).length, 1, `round ${round}: ${name} after ${afterMs} ms`);
-      const client = await AppServerClient.connect(record.endpoints['appServerWebSocket'] ?? '');
-      for (const [threadId, turnId] of acknowledged) {
-        const read = await client.request('thread/read', { threadId, includeTurns: true }).catch(String);
-        t.match(read, { thread: { turns: [{ id: turnId }] } }, `round ${round}: an acknowledged turn is there`);
-      }
-      client.close();
     }
     t.ok(acknowledged.size > 5, `${acknowledged.size} turns were acknowledged`);
     await target.hub.shutdown();
