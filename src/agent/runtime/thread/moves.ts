@@ -159,7 +159,7 @@ export class ThreadMoves {
     const problems: readonly (readonly [boolean, string])[] = [
       [this.#registry.isEphemeral(id) || isTransient === true, 'it belongs to one request and is not stored'],
       [parentThreadId !== undefined, 'it belongs to a sub-agent. Move the conversation that started it'],
-      [status !== 'active', 'it is archived. Take it out first: oratorio threads'],
+      [status !== 'active', 'it is archived. Take it out at the page first'],
       [this.#turns.of(id) !== undefined, 'its turn runs. Wait for its end, or interrupt it'],
       [
         last !== undefined && last.completedAt === undefined,
@@ -171,7 +171,7 @@ export class ThreadMoves {
         config?.agent !== undefined || delegate !== undefined || store.agentSession(id) !== undefined,
         'an external agent keeps its session on this machine. Start a conversation there instead',
       ],
-      [config?.workspaceOverride !== undefined, 'it works in a worktree of its own. Merge it first: oratorio threads'],
+      [config?.workspaceOverride !== undefined, 'it works in a worktree of its own. Merge it first: oratorio merge'],
     ];
     const problem = problems.find(([isGiven]) => isGiven);
     if (problem) throw new AgentError('moveRefused', { threadId: id }, `the conversation cannot move: ${problem[1]}`);
