@@ -89,6 +89,7 @@ t.test('turns that start in one moment share a commit, and each is stored before
   const { store } = stored(t);
   const { runtime, bugs } = service(says('x'), { store });
   const threadIds = [started(runtime), started(runtime), started(runtime)];
+  const alone = runtime.turns.startWithOthers(started(runtime), prompt, undefined);
   const transaction = store.transaction.bind(store);
   let commits = 0;
   store.transaction = (...given) => {
@@ -96,12 +97,13 @@ t.test('turns that start in one moment share a commit, and each is stored before
     transaction(...given);
   };
   const starts = threadIds.map((id) => runtime.turns.startWithOthers(id, prompt, undefined));
-  t.strictSame([commits, runtime.turns.count], [0, 3]);
+  t.strictSame([commits, runtime.turns.count], [0, 4]);
   await Promise.all(starts.map(({ stored }) => stored));
   t.equal(commits, 1);
   for (const id of threadIds) t.match(store.turns(id, { limit: 1 }), [{ items: [{ input: prompt }] }]);
-  for (const { begin } of starts) begin();
-  for (const { ended } of starts) t.match(await ended, { status: 'completed' });
+  await alone.stored;
+  for (const { begin } of [alone, ...starts]) begin();
+  for (const { ended } of [alone, ...starts]) t.match(await ended, { status: 'completed' });
   await runtime.close();
   t.strictSame(bugs, []);
 });
@@ -110,6 +112,7 @@ t.test('a read in the moment of a start includes the turn', async (t) => {
   const { store } = stored(t);
   const { runtime } = service(says('x'), { store });
   const threadId = started(runtime);
+  runtime.turns.start(started(runtime), prompt, undefined).begin();
   const { begin, ended } = runtime.turns.startWithOthers(threadId, prompt, undefined);
   t.match(runtime.threads.read(threadId, { includeTurns: true }).turns, [{ id: 'turn_001', status: 'running' }]);
   begin();

@@ -190,6 +190,8 @@ export class Turns {
       run.abandon();
       throw startFailure(thread.id, error);
     });
+    // Where no other turn runs, none shares the commit.
+    if (this.#running.size === 1) journal.flush();
     return { run, stored };
   }
 
