@@ -31,7 +31,7 @@ const graceMs = 1_000;
 
 /** Options on top of the user's configuration. They disable its prompts, forwards and commands. */
 const masterOptions = [
-  ...['BatchMode=yes', 'ServerAliveInterval=5', 'ServerAliveCountMax=3', 'ConnectTimeout=30', 'LogLevel=ERROR'],
+  ...['BatchMode=yes', 'ServerAliveInterval=4', 'ServerAliveCountMax=3', 'ConnectTimeout=30', 'LogLevel=ERROR'],
   ...['ControlPersist=no', 'ClearAllForwardings=yes', 'ExitOnForwardFailure=no', 'RemoteCommand=none'],
   ...['StreamLocalBindMask=0177', 'StreamLocalBindUnlink=yes'],
   ...['PermitLocalCommand=yes', `LocalCommand=echo ${connectedWord}`],

@@ -13,6 +13,7 @@ import type {
   InboxFeedContext,
   InboxRequestContext,
   McpServerContext,
+  MoveContext,
   NotificationChannelContext,
   PushSwitchContext,
   RaceAttemptContext,
@@ -196,6 +197,13 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     failures: context.failures,
     delayMs: context.delayMs,
     connections: context.connections,
+    reason: withoutCredentials(context.reason),
+  }),
+  move: (context: MoveContext) => ({
+    failures: context.failures,
+    delayMs: context.delayMs,
+    isOffered: context.isOffered,
+    isCancelled: context.isCancelled,
     reason: withoutCredentials(context.reason),
   }),
   'inbox-feed': (context: InboxFeedContext) => ({

@@ -277,11 +277,18 @@ t.test('with Turns.Resume "never" a killed run is not repeated after its effects
 
 t.test('a server with an enabled schedule is not idle', async (t) => {
   const { server } = await startServer(t);
-  const client = await Client.ready(t, server.webSocketUrl);
   const health = async () => (await fetch(`${server.baseUrl}/healthz`)).json() as Promise<Message>;
+  // A connected client keeps a server busy too.
+  const alone = async (method: string, params: Message) => {
+    const client = await Client.ready(t, server.webSocketUrl);
+    const result = await client.call(method, params);
+    client.close();
+    await eventually(async () => ((await health()).connections === 0 ? true : undefined), 'the client has left');
+    return result;
+  };
   await eventually(async () => ((await health()).idleMs > 0 ? true : undefined), 'idle without automations');
-  const { job } = await client.call('cron/add', { prompt, schedule: { kind: 'daily', time: '00:00' } });
+  const { job } = await alone('cron/add', { prompt, schedule: { kind: 'daily', time: '00:00' } });
   t.equal((await health()).idleMs, 0);
-  await client.call('cron/enable', { jobId: job.id, enabled: false });
+  await alone('cron/enable', { jobId: job.id, enabled: false });
   await eventually(async () => ((await health()).idleMs > 0 ? true : undefined), 'idle again');
 });

@@ -126,7 +126,7 @@ onPage(
     await select(page, 'atelier');
     const { pid } = await ensured;
     await isLit(page, 'running');
-    await shows(t, 'same', () => page.locator('[role=treeitem] b').allTextContents(), ['Hub', 'atelier', 'Inbox']);
+    await shows(t, 'same', () => page.locator('[role=treeitem] b').allTextContents(), ['Hub', 'atelier']);
     await shows(
       t,
       'equal',

@@ -152,7 +152,7 @@ onPage(
     await page.getByRole('button', { name: 'Simulate from here' }).click();
     await page.locator('.simulation-banner', { hasText: 'the real actor is not touched' }).waitFor();
     // The rail of workspaces refreshes its facts.
-    const sent = () => backend.requests.filter((request) => !/^GET \/v1\/(?:appservers|status)$/.test(request));
+    const sent = () => backend.requests.filter((request) => !/^GET \/v1\/(?:fleet\/appservers|status)$/.test(request));
     const before = sent();
     await page.locator('.sends button', { hasText: 'PROBE.PASSED' }).click();
     await lit(page, 'running');
