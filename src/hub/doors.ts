@@ -21,6 +21,7 @@ export class Doors {
   readonly #opening: Promise<unknown>;
   readonly #onKnock: () => void;
   #isOver = false;
+  #passesOn = false;
 
   /** @param onKnock called for each connection that has sent something */
   constructor(ports: DoorPorts, onKnock: () => void) {
@@ -48,6 +49,7 @@ export class Doors {
   async passOn(): Promise<void> {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#passesOn = true;
     // After the poll phase no connection is left in the queue of a listener.
     await new Promise((resolve) => setImmediate(resolve));
     this.#stopListening();
@@ -68,6 +70,7 @@ export class Doors {
   /** Ends everything, connections included that were passed on. */
   close(): void {
     this.#isOver = true;
+    this.#passesOn = false;
     this.#stopListening();
     for (const socket of [...this.#waiting.keys(), ...this.#joined]) socket.destroy();
     this.#waiting.clear();
@@ -94,6 +97,8 @@ export class Doors {
     // The agent server would take a connection of another user for one of the Hub's own user.
     if ((await peerUidOf(socket)) !== process.getuid?.()) return void socket.destroy();
     if (socket.destroyed) return;
+    // Without an agent server, a program of another user may have the port by now.
+    if (this.#isOver && !this.#passesOn) return answerRefusal(socket, 'The agent server of this workspace does not run.');
     if (this.#isOver) return this.#join(socket, port);
     if (this.#waiting.size >= wakeWaiting)
       return answerRefusal(socket, 'Too many requests wait for the start of this workspace.');

@@ -1,0 +1,33 @@
+/** Connections to the ports of a sleeping workspace, at the moment at which its doors end. */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import t from 'tap';
+import { Doors } from '../../src/hub/doors.ts';
+
+for (const end of ['refuse', 'close'] as const) {
+  t.test(`${end}: a connection under examination does not reach the next program at the port`, async (t) => {
+    const probe = createServer().listen(0, '127.0.0.1');
+    await once(probe, 'listening');
+    const { port } = probe.address() as AddressInfo;
+    await once(probe.close(), 'close');
+    const doors = new Doors({ api: port }, () => {});
+    t.teardown(() => doors.close());
+    t.strictSame(await doors.ports(), { api: port });
+    const client = connect({ host: '127.0.0.1', port });
+    client.on('error', () => {}).resume();
+    const isClosed = new Promise((resolve) => client.once('close', resolve));
+    await once(client, 'connect');
+    client.write('GET / HTTP/1.1\r\nauthorization: Bearer secret\r\n\r\n');
+    await new Promise((resolve) => setImmediate(resolve));
+    doors[end]('it was stopped.');
+    let reached = 0;
+    const next = createServer((socket) => {
+      reached += 1;
+      socket.destroy();
+    }).listen(port, '127.0.0.1');
+    t.teardown(() => next.close());
+    await once(next, 'listening');
+    await isClosed;
+    t.equal(reached, 0);
+  });
+}
