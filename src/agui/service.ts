@@ -66,6 +66,7 @@ export class AguiService {
    * @throws HttpError when nothing can come of it; nothing has changed then
    */
   run(input: RunInput): RunStream {
+    this.#requireOpen();
     try {
       const threadId = threadIdOf(input.threadId);
       const found = this.#find(threadId);
@@ -82,14 +83,15 @@ export class AguiService {
     }
   }
 
-  /** Pending decisions in threads of this protocol and in their sub-agents. */
+  /** Pending decisions in threads of this protocol and in their sub-agents. @throws HttpError 503 */
   approvals(): ApprovalRequest[] {
+    this.#requireOpen();
     return this.#runtime.turns
       .approvals()
       .filter(({ threadId, question }) => !question && this.#rootOf(threadId).startsWith(threadPrefix));
   }
 
-  /** @throws HttpError 404 */
+  /** @throws HttpError 404, 503 */
   decide(requestId: string, decision: ApprovalDecision): void {
     try {
       if (!this.approvals().some((request) => request.requestId === requestId)) {
@@ -99,6 +101,12 @@ export class AguiService {
     } catch (error) {
       throw refused(error);
     }
+  }
+
+  /** The server still answers while its database closes. @throws HttpError 503 */
+  #requireOpen(): void {
+    if (!this.#runtime.turns.isClosing) return;
+    throw new HttpError(503, 'stopping', 'The agent server is shutting down.', {}, [['retry-after', '1']]);
   }
 
   #waiting(threadId: string): ApprovalRequest[] {

@@ -31,6 +31,22 @@ t.test('a configured key is required on every path', async (t) => {
   t.match((await run(agent)).types.at(-1), 'RUN_FINISHED');
 });
 
+t.test('a server that shuts down refuses runs and approvals with 503, and changes nothing', async (t) => {
+  const { url, runtime } = await serve(t, scripted(says('hi')));
+  await runtime.close();
+  const headers = { 'content-type': 'application/json' };
+  const answers = [
+    await fetch(url, { method: 'POST', headers, body: JSON.stringify(input) }),
+    await fetch(`${url}/approvals`),
+    await fetch(`${url}/approvals/x`, { method: 'POST', headers, body: '{"decision":"accept"}' }),
+  ];
+  for (const answer of answers) {
+    t.match({ status: answer.status, body: await answer.json() }, { status: 503, body: { error: { code: 'stopping' } } });
+    t.equal(answer.headers.get('retry-after'), '1');
+  }
+  t.strictSame(runtime.threads.list({}), []);
+});
+
 t.test('an invalid body is refused with the expected form', async (t) => {
   const { url, runtime } = await serve(t, scripted(says('hi')));
   const cases: [string, unknown, RegExp][] = [
@@ -94,15 +110,6 @@ t.test('a run in an archived thread is refused', async (t) => {
   runtime.threads.archive(id, true)();
   say(agent, 'again');
   t.match(await refusal(t, agent), { status: 409, payload: { error: { code: 'threadNotActive' } } });
-});
-
-t.test('a stopping server refuses runs and creates no thread', async (t) => {
-  const { url, runtime } = await serve(t, scripted(says('hi')));
-  await runtime.close();
-  const agent = agentOf(url);
-  say(agent, 'hi');
-  t.match(await refusal(t, agent), { status: 429 });
-  t.strictSame(runtime.threads.list({}), []);
 });
 
 t.test('everything that the schema of the protocol accepts is accepted', (t) => {

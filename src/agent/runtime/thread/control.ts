@@ -32,6 +32,11 @@ export class TurnControl {
     this.#queue = new InputQueue(services, registry);
   }
 
+  /** Whether no turn starts any more, because the server ends. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
   /** Number of running turns. */
   get count(): number {
     return this.#turns.count;
