@@ -98,7 +98,8 @@ export class Doors {
     if ((await peerUidOf(socket)) !== process.getuid?.()) return void socket.destroy();
     if (socket.destroyed) return;
     // Without an agent server, a program of another user may have the port by now.
-    if (this.#isOver && !this.#passesOn) return answerRefusal(socket, 'The agent server of this workspace does not run.');
+    if (this.#isOver && !this.#passesOn)
+      return answerRefusal(socket, 'The agent server of this workspace does not run.');
     if (this.#isOver) return this.#join(socket, port);
     if (this.#waiting.size >= wakeWaiting)
       return answerRefusal(socket, 'Too many requests wait for the start of this workspace.');

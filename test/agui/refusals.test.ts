@@ -41,7 +41,10 @@ t.test('a server that shuts down refuses runs and approvals with 503, and change
     await fetch(`${url}/approvals/x`, { method: 'POST', headers, body: '{"decision":"accept"}' }),
   ];
   for (const answer of answers) {
-    t.match({ status: answer.status, body: await answer.json() }, { status: 503, body: { error: { code: 'stopping' } } });
+    t.match(
+      { status: answer.status, body: await answer.json() },
+      { status: 503, body: { error: { code: 'stopping' } } },
+    );
     t.equal(answer.headers.get('retry-after'), '1');
   }
   t.strictSame(runtime.threads.list({}), []);
