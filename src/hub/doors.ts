@@ -17,6 +17,8 @@ export type DoorPorts = Readonly<Partial<Record<ServiceName, number>>>;
 export class Doors {
   readonly #open = new Map<ServiceName, Server>();
   readonly #waiting = new Map<Socket, number>();
+  /** Waiting connections that have sent nothing, the oldest first. */
+  readonly #silent = new Set<Socket>();
   readonly #joined = new Set<Socket>();
   readonly #opening: Promise<unknown>;
   readonly #onKnock: () => void;
@@ -101,16 +103,30 @@ export class Doors {
     if (this.#isOver && !this.#passesOn)
       return answerRefusal(socket, 'The agent server of this workspace does not run.');
     if (this.#isOver) return this.#join(socket, port);
-    if (this.#waiting.size >= wakeWaiting)
+    if (this.#waiting.size >= wakeWaiting && !this.#dropSilent())
       return answerRefusal(socket, 'Too many requests wait for the start of this workspace.');
     this.#waiting.set(socket, port);
+    this.#silent.add(socket);
     const timer = setTimeout(() => socket.destroy(), wakeSilenceMs).unref();
-    const stopWaiting = () => clearTimeout(timer);
+    const stopWaiting = () => {
+      clearTimeout(timer);
+      this.#silent.delete(socket);
+    };
     socket.once('close', stopWaiting).once('readable', () => {
       stopWaiting();
       if (socket.readableLength === 0) socket.destroy();
       else if (!this.#isOver) this.#onKnock();
     });
+  }
+
+  /** Makes room for a request. Returns false if each waiting connection has sent something. */
+  #dropSilent(): boolean {
+    const [oldest] = this.#silent;
+    if (!oldest) return false;
+    this.#silent.delete(oldest);
+    this.#waiting.delete(oldest);
+    oldest.destroy();
+    return true;
   }
 
   #join(socket: Socket, port: number): void {

@@ -3,13 +3,36 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import t from 'tap';
 import { Doors } from '../../src/hub/doors.ts';
+import { defaults } from '../../src/protocol/index.ts';
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  await once(probe.close(), 'close');
+  return port;
+}
+
+t.test('connections that say nothing keep no request from waking a workspace', async (t) => {
+  const port = await freePort();
+  const knocked = Promise.withResolvers<void>();
+  const doors = new Doors({ api: port }, knocked.resolve);
+  t.teardown(() => doors.close());
+  await doors.ports();
+  const silent = Array.from({ length: defaults.hub.wakeWaiting }, () => connect({ host: '127.0.0.1', port }));
+  t.teardown(() => silent.forEach((socket) => void socket.destroy()));
+  for (const socket of silent) socket.on('error', () => {}).resume();
+  await Promise.all(silent.map((socket) => once(socket, 'connect')));
+  const client = connect({ host: '127.0.0.1', port });
+  t.teardown(() => client.destroy());
+  client.write('GET / HTTP/1.1\r\n\r\n');
+  const answered = once(client, 'data').then(([answer]) => t.fail(String(answer)));
+  await Promise.race([knocked.promise, answered]);
+});
 
 for (const end of ['refuse', 'close'] as const) {
   t.test(`${end}: a connection under examination does not reach the next program at the port`, async (t) => {
-    const probe = createServer().listen(0, '127.0.0.1');
-    await once(probe, 'listening');
-    const { port } = probe.address() as AddressInfo;
-    await once(probe.close(), 'close');
+    const port = await freePort();
     const doors = new Doors({ api: port }, () => {});
     t.teardown(() => doors.close());
     t.strictSame(await doors.ports(), { api: port });
