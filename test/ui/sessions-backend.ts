@@ -7,12 +7,15 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import superjson from 'superjson';
 import * as v from 'valibot';
+import { emptySum, fleetPage } from '../../src/hub/routes/fleet-list.ts';
 import {
   AppServerRecord,
   type DashboardSession,
   DashboardSummary,
   EventPage,
   EventSummary,
+  FleetList,
+  fleetGroups,
   HubStatus,
   type InspectionRecord,
   type ModuleState,
@@ -241,6 +244,7 @@ export async function startBackend(
     ],
     [/^GET \/v1\/appservers\/exits$/, () => [200, state.exits, v.array(ServerExit)]],
     [/^GET \/v1\/appservers$/, () => [200, state.records, v.array(AppServerRecord)]],
+    [/^GET \/v1\/fleet\/appservers$/, (_, query) => [200, fleetOf(state.records, query), FleetList]],
     [
       /^GET \/v1\/appservers\/dashboard$/,
       (_, query) => [200, { url: `${origin}/opened?${query}#token=of-the-workspace` }],
@@ -370,6 +374,13 @@ export async function startBackend(
       };
       actors.set(path, actor);
       inspect.send([['actor', superjson.stringify(actor)]]);
+      const [current] = states;
+      state.records = state.records.map((record) =>
+        record.canonicalWorkspacePath === path && current !== undefined
+          ? { ...record, ...projection, state: current as AppServerRecord['state'], phase: states.at(-1) ?? current }
+          : record,
+      );
+      events.send([['appserver.changed', '{}']]);
     },
 
     async close(): Promise<void> {
@@ -378,6 +389,25 @@ export async function startBackend(
       await once(server, 'close');
     },
   };
+}
+
+/** The list of a Hub without hosts. */
+function fleetOf(records: readonly AppServerRecord[], query: URLSearchParams): FleetList {
+  const sums = [emptySum(null)];
+  const { rows, next } = fleetPage(
+    records.map((record) => ({ ...record, host: null, asOf: null })),
+    sums,
+    {
+      state: '',
+      group: fleetGroups.find((each) => each === query.get('group')) ?? '',
+      words: (query.get('q') ?? '').toLowerCase().split(/\s+/).filter(Boolean),
+      path: query.get('path'),
+      isByAttention: query.get('order') === 'attention',
+      after: query.get('after') ?? '',
+      limit: Number(query.get('limit') ?? 100),
+    },
+  );
+  return { appServers: [...rows], hosts: [], sums, next };
 }
 
 export type Backend = Awaited<ReturnType<typeof startBackend>>;
