@@ -32,7 +32,7 @@ import type { ThreadServers } from './thread-servers.ts';
 /** Answer to a request, and the work right after the answer was sent. */
 export interface Handled<M extends RpcMethod> {
   readonly result: RpcResult<M>;
-  /** The answer waits for it. */
+  /** Promise for which the answer waits. */
   readonly before?: Promise<void>;
   readonly after?: () => void;
 }

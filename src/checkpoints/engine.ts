@@ -176,7 +176,7 @@ export class Engine {
     return depart({ history: this.#history, contents: this.#contents, git: this.#options.git, thread, file });
   }
 
-  /** Saves the current files, and plans, stages and writes down those of a transfer. Conflicts refuse it. @throws CheckpointError */
+  /** Saves the current files; plans, stages and records the files of a transfer. Refuses conflicts. @throws CheckpointError */
   async prepareArrival({ thread, transfer: file, departed }: ArrivalRequest): Promise<PreparedRestore> {
     const beforeSeq = await this.#takeBefore();
     const contents = this.#contents;

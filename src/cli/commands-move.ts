@@ -9,7 +9,7 @@ export const moveCommands: readonly CommandSpec[] = [
     name: 'move',
     describe: [
       'Move a conversation and its files to another machine.',
-      'Sends the conversation and every file that changed since its start, ignored files included. The target must be a workspace at the same commit, without changes of its own in these files. A move that would lose something is refused. It continues without this command.',
+      'Sends the conversation and every file that changed since its start or differs from the commit, ignored files included. The target must be a workspace at the same commit, without changes of its own in these files. A move that would lose something is refused. It continues without this command.',
     ],
     argument: { name: 'thread', completes: 'nothing' },
     second: to,

@@ -60,7 +60,7 @@ export const hubErrors = {
   },
   moveRefused: {
     status: 409,
-    when: 'A conversation cannot move as things are; the message has the reason and the next step. It stays at its place.',
+    when: 'The conversation cannot move now; the message has the reason and the next step. It stays at its place.',
   },
   hostUnknown: { status: 404, when: 'No host has this name; `oratorio hosts` lists the hosts.' },
   hostUnreachable: {

@@ -61,7 +61,7 @@ export const rpcErrors = {
   moveRefused: {
     code: -32094,
     message: 'Move refused',
-    when: 'The conversation cannot move as things are, or has moved to another place; the message has the reason and the next step. Nothing was changed.',
+    when: 'The conversation cannot move now, or has moved to another place; the message has the reason and the next step. Nothing was changed.',
   },
   agentUnavailable: {
     code: -32086,

@@ -48,7 +48,12 @@ async function cancel(context: CommandContext, thread: string): Promise<number> 
       ({ threadId, state }) => threadId === thread && state !== 'moved' && state !== 'cancelled',
     );
     if (!active)
-      throw new CliError('failure', `${thread} is not on its way.`, 'List the moves: oratorio move --list', 'notFound');
+      throw new CliError(
+        'failure',
+        `${thread} has no active move.`,
+        'List the moves: oratorio move --list',
+        'notFound',
+      );
     await hub.cancelMove(active.moveId, { signal });
     const ended = await during(context, `Going back with ${thread}`, () => followed(context, hub, active.moveId));
     if (output.json) output.document(ended);

@@ -34,7 +34,7 @@ export async function stepHere(
 ): Promise<MoveStepResult> {
   const workspace = registry.find(workspacePath);
   const endpoint = workspace?.facts.endpoints['appServerWebSocket'];
-  if (!workspace) throw hubError('notFound', `There is no workspace ${workspacePath} here.`);
+  if (!workspace) throw hubError('notFound', `There is no workspace ${workspacePath} here. Add it with "oratorio up".`);
   if (endpoint === undefined) throw unavailable(workspace);
   const clientInfo = { name: 'oratorio-move', version: '1' };
   const server = await AppServerClient.connect(endpoint, { clientInfo, signal }).catch(() => {

@@ -53,11 +53,18 @@ export class Moves {
 
   /** Resolves when the move is on disk: from then on it outlives this Hub. @throws HttpError `moveRefused` */
   async start({ threadId, from, to }: MoveInput): Promise<MoveRecord> {
-    if (placeWords(from) === placeWords(to)) throw hubError('moveRefused', 'Both places are the same.');
+    if (placeWords(from) === placeWords(to))
+      throw hubError('moveRefused', 'Source and target are the same. Name another directory or host.');
     const active = [...this.#runs.values()].map((run) => run.record());
     const known = active.find((each) => each.threadId === threadId);
-    if (known) throw hubError('moveRefused', `The conversation is already on its way: ${known.state}.`, { ...known });
-    if (active.length >= maxActive) throw hubError('moveRefused', `${maxActive} moves are under way. Wait for one.`);
+    if (known)
+      throw hubError(
+        'moveRefused',
+        `A move of the conversation is already active: ${known.state}. See "oratorio move --list".`,
+        { ...known },
+      );
+    if (active.length >= maxActive)
+      throw hubError('moveRefused', `${maxActive} moves are active, which is the limit. Wait until one ends.`);
     const moveId = `move_${randomBytes(8).toString('hex')}`;
     const run = this.#run({
       ...{ moveId, threadId, from, to, state: 'asking', reason: null },

@@ -159,13 +159,13 @@ export class ThreadMoves {
     const problems: readonly (readonly [boolean, string])[] = [
       [this.#registry.isEphemeral(id) || isTransient === true, 'it belongs to one request and is not stored'],
       [parentThreadId !== undefined, 'it belongs to a sub-agent. Move the conversation that started it'],
-      [status !== 'active', 'it is archived. Take it out at the page first'],
-      [this.#turns.of(id) !== undefined, 'its turn runs. Wait for its end, or interrupt it'],
+      [status !== 'active', 'it is archived. Restore it on the page first'],
+      [this.#turns.of(id) !== undefined, 'a turn is running. Wait until the turn ends, or interrupt it'],
       [
         last !== undefined && last.completedAt === undefined,
         'its last turn has not ended. Start its agent server, and wait',
       ],
-      [store.queue(id).length > 0, 'inputs wait in its queue. Remove them, or wait until they are done'],
+      [store.queue(id).length > 0, 'inputs are queued. Remove them, or wait until they are done'],
       [running.length > 0, `${running.length} background processes run and cannot move. Stop them first`],
       [
         config?.agent !== undefined || delegate !== undefined || store.agentSession(id) !== undefined,

@@ -85,7 +85,7 @@ const ofTrace: Readonly<Record<string, string>> = {
   'turn.suspended': 'The turn waits for a restart',
   thinking: 'The model thought',
   response: 'The model answered',
-  'approval.requested': 'Approval was asked',
+  'approval.requested': 'Approval was requested',
   'approval.completed': 'Approval was decided',
   'tokens.used': 'The model used tokens',
   'context.compacted': 'The context was summarised',
