@@ -137,7 +137,9 @@ export class ScopedTokens implements OwnedFile {
     return parsed.success ? parsed.output : undefined;
   }
 
+  /** Ends at once for a token that has ended since it was checked: the check and the watch may lie seconds apart. */
   #watch(tokenId: string, end: () => void): () => void {
+    if (this.#known.get(tokenId)?.isRevoked !== false) queueMicrotask(end);
     const revoked = (id: string) => {
       if (id === tokenId) end();
     };

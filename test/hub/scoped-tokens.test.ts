@@ -26,4 +26,6 @@ t.test('regression: streams and sockets of a token end when it expires', async (
   clearInterval(alive);
   t.ok(Date.now() >= Date.parse(expiresAt));
   t.equal(tokens.isHost(token), false);
+  await new Promise<void>((resolve) => void tokens.onRevoked(token, resolve));
+  t.pass('a socket that opens after that ends at once');
 });

@@ -78,10 +78,16 @@ export class Moves {
     return [...this.#ended, ...[...this.#runs.values()].map((run) => run.record())];
   }
 
-  /** Goes back, unless the target already has the conversation. @throws HttpError `notFound` */
-  cancel(moveId: string): MoveRecord {
+  /**
+   * Goes back, unless the target already has the conversation. Resolves when the request is on disk, so that the next Hub goes back too.
+   * @throws HttpError `notFound`
+   */
+  async cancel(moveId: string): Promise<MoveRecord> {
     const run = this.#runs.get(moveId);
-    if (run) run.send({ type: 'MOVE.CANCEL' });
+    if (run) {
+      run.send({ type: 'MOVE.CANCEL' });
+      await this.#save();
+    }
     const record = run?.record() ?? this.#ended.find((each) => each.moveId === moveId);
     if (!record) throw hubError('notFound', 'There is no such move. List the moves: oratorio move --list');
     return record;

@@ -15,7 +15,7 @@ export function moveRoutes(bind: Bind, { moves, registry }: MoveRoutesOptions): 
   return [
     bind(hubRoutes.listMoves, () => json(200, moves.list())),
     bind(hubRoutes.startMove, async (context) => json(200, await moves.start(await context.json(MoveInput)))),
-    bind(hubRoutes.cancelMove, ({ params }) => json(200, moves.cancel(params['moveId'] ?? ''))),
+    bind(hubRoutes.cancelMove, async ({ params }) => json(200, await moves.cancel(params['moveId'] ?? ''))),
     bind(hubRoutes.stepMove, async (context) => {
       const step = await context.json(MoveStepInput);
       return json(200, await stepHere(registry, step, context.signal));
