@@ -204,7 +204,6 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     delayMs: context.delayMs,
     isOffered: context.isOffered,
     isCancelled: context.isCancelled,
-    reason: withoutCredentials(context.reason),
   }),
   'inbox-feed': (context: InboxFeedContext) => ({
     failures: context.failures,

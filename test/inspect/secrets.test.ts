@@ -65,7 +65,7 @@ function fieldsShown(name: string, context: Readonly<Record<string, unknown>>): 
 
 for (const [name, machine] of Object.entries(catalogue)) {
   t.test(`${name}: records and drawings have only the permitted fields of contexts and events`, async (t) => {
-    const first = createActor(machine as AnyStateMachine, { input: { policy: {}, seed: 1, phases: ['files'], reason: null } });
+    const first = createActor(machine as AnyStateMachine, { input: { policy: {}, seed: 1, phases: ['files'] } });
     const context = first.getSnapshot().context as Readonly<Record<string, unknown>>;
     const seeded = withSecrets(context, fieldsShown(name, context));
     const snapshot = (machine as AnyStateMachine).resolveState({ value: first.getSnapshot().value, context: seeded });
