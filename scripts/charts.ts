@@ -1,20 +1,9 @@
 /** Writes every machine of the catalogue, drawn, into `dist/charts.json`, which the Hub serves and the page shows. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { AnyStateMachine } from 'xstate';
 import { catalogue } from '../machines/index.ts';
-import { chartOf, drawChart } from '../src/inspect/chart.ts';
-import { decodeWhole } from '../src/inspect/encode.ts';
-import { chartsFile, graphOf } from '../src/inspect/index.ts';
-import type { Chart } from '../src/protocol/index.ts';
-import { currentWhole } from './drawings.ts';
-
-/** The chart of a machine from its drawings; it is laid out, which takes a second, when they are of another version of it. */
-export async function drawnChart(name: string, machine: AnyStateMachine): Promise<Chart> {
-  const graph = graphOf(name, machine);
-  const whole = currentWhole(graph);
-  return whole ? drawChart(graph, decodeWhole(graph, whole)) : chartOf(name, machine);
-}
+import { chartsFile } from '../src/inspect/index.ts';
+import { drawnChart } from './drawings.ts';
 
 /** Writes the charts of the catalogue. Returns the path of the file. */
 export async function writeCharts(file: string = chartsFile()): Promise<string> {

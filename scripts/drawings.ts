@@ -5,16 +5,18 @@
 import { createHash } from 'node:crypto';
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type { AnyStateMachine } from 'xstate';
 import { catalogue, type MachineWords, machineWords } from '../machines/index.ts';
 import { machinePlaces, type Places } from '../machines/places/index.ts';
-import { wholeOf } from '../src/inspect/chart.ts';
+import { chartOf, drawChart, wholeOf } from '../src/inspect/chart.ts';
 import { picturesOf } from '../src/inspect/draw.ts';
-import { encodeWhole, type Whole } from '../src/inspect/encode.ts';
+import { decodeWhole, encodeWhole, type Whole } from '../src/inspect/encode.ts';
 import { fingerprintOf } from '../src/inspect/fingerprint.ts';
 import { graphOf, type MachineGraph } from '../src/inspect/graph.ts';
 import type { Drawings } from '../src/inspect/picture.ts';
 import { projections } from '../src/inspect/projections.ts';
 import { noWords } from '../src/inspect/words.ts';
+import type { Chart } from '../src/protocol/index.ts';
 import { root } from './toolchain.mjs';
 
 /** Files that decide how a machine is drawn, and how the whole of it is laid out. */
@@ -103,6 +105,13 @@ export const currentDrawings = (graph: MachineGraph): Drawings | undefined =>
 /** The layout of a whole machine; undefined when it is missing or of another version of it. */
 export const currentWhole = (graph: MachineGraph): Whole | undefined =>
   currentFile<Whole & { readonly key: string }>(wholeFileOf(graph.name), wholeKey(graph));
+
+/** The chart of a machine from its drawings; it is laid out, which takes a second, when they are of another version of it. */
+export async function drawnChart(name: string, machine: AnyStateMachine): Promise<Chart> {
+  const graph = graphOf(name, machine);
+  const whole = currentWhole(graph);
+  return whole ? drawChart(graph, decodeWhole(graph, whole)) : chartOf(name, machine);
+}
 
 export function drawingsOf(graph: MachineGraph): Drawings {
   return {

@@ -12,8 +12,7 @@ import {
   tableOf,
 } from '../src/inspect/index.ts';
 import { conversationDefaults as chat, defaults } from '../src/protocol/index.ts';
-import { drawnChart } from './charts.ts';
-import { currentDrawings, wordsFor } from './drawings.ts';
+import { currentDrawings, drawnChart, wordsFor } from './drawings.ts';
 import { root } from './toolchain.mjs';
 
 /** First comment of a file. */

@@ -1,6 +1,6 @@
 import type { AnyStateMachine } from 'xstate';
 import { catalogue } from '../../machines/index.ts';
-import { drawnChart } from '../../scripts/charts.ts';
+import { drawnChart } from '../../scripts/drawings.ts';
 import { chartOf } from '../../src/inspect/chart.ts';
 import type { Chart } from '../../src/protocol/inspection.ts';
 

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { catalogue } from '../../machines/index.ts';
-import { drawnChart } from '../../scripts/charts.ts';
+import { drawnChart } from '../../scripts/drawings.ts';
 import type { Chart } from '../../src/protocol/inspection.ts';
 import { actorsStage } from './actors-scene.ts';
 import { overflowsAt } from './scene.ts';
