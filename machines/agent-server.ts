@@ -24,7 +24,7 @@
 import { not } from 'xstate';
 import { initialContext } from './agent-server-context.ts';
 import { agentServerSetup } from './agent-server-setup.ts';
-import type { Preparation } from './agent-server-types.ts';
+import type { AgentServerContext, Preparation } from './agent-server-types.ts';
 import { processFailureOf } from './process-events.ts';
 import { killStates, restartStates, terminateStates } from './supervised-process.ts';
 
@@ -40,6 +40,15 @@ const onUnprepared = [
   { type: 'recordFailure', params: failureIn },
   { type: 'emitLostSidecar', params: failureIn },
 ] as const;
+
+/** Probes an agent server that was ready once. */
+const liveness = {
+  id: 'liveness',
+  src: 'liveness',
+  input: ({ context: { workspacePath, incarnation, policy } }: { readonly context: AgentServerContext }) => ({
+    ...{ workspacePath, incarnation, idleStopMs: policy.idleStopMs },
+  }),
+} as const;
 
 const giveUp = ['recordGivingUp', 'emitExited', 'stopSidecar'] as const;
 const afterExit = restartStates(
@@ -260,15 +269,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
       meta: { kind: 'serves', lane: 'spine', order: 5 },
       tags: ['settled'],
       entry: ['recordRunning', 'proveSidecar', 'emitRunning'],
-      invoke: {
-        id: 'liveness',
-        src: 'liveness',
-        input: ({ context }) => ({
-          workspacePath: context.workspacePath,
-          incarnation: context.incarnation,
-          idleStopMs: context.policy.idleStopMs,
-        }),
-      },
+      invoke: liveness,
       on: {
         ENSURE: [
           { guard: 'isEnding', actions: ['recordPendingSidecar', 'deferRequest'] },
@@ -295,15 +296,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         'Alive but not answering. One passed probe makes it running again; after the grace period it is restarted.',
       meta: { kind: 'unwell', lane: 'exception', order: 5 },
       tags: ['settled'],
-      invoke: {
-        id: 'liveness',
-        src: 'liveness',
-        input: ({ context }) => ({
-          workspacePath: context.workspacePath,
-          incarnation: context.incarnation,
-          idleStopMs: context.policy.idleStopMs,
-        }),
-      },
+      invoke: liveness,
       after: {
         unhealthyGrace: [
           {
