@@ -34,34 +34,34 @@ export class Runtime {
   readonly #services: RuntimeServices;
   readonly #registry: ThreadRegistry;
   readonly #tools: ThreadTools;
-  readonly #running: Turns;
+  readonly #threadTurns: Turns;
   readonly #suspended = Promise.withResolvers<void>();
 
   constructor(options: RuntimeOptions) {
     const services = completeServices(options);
     const registry = new ThreadRegistry(services);
     const tools = new ThreadTools(services);
-    const running = new Turns(services, registry, tools, (thread, turn) => this.#onTurnEnd(thread, turn));
+    const threadTurns = new Turns(services, registry, tools, (thread, turn) => this.#onTurnEnd(thread, turn));
     this.feed = services.feed;
-    this.threads = new ThreadCatalog(services, registry, tools, running);
-    this.turns = new TurnControl(services, registry, running);
-    this.files = new ThreadFiles(services, registry, running, this.threads);
-    this.moves = new ThreadMoves(services, registry, running);
+    this.threads = new ThreadCatalog(services, registry, tools, threadTurns);
+    this.turns = new TurnControl(services, registry, threadTurns);
+    this.files = new ThreadFiles(services, registry, threadTurns, this.threads);
+    this.moves = new ThreadMoves(services, registry, threadTurns);
     this.#services = services;
     this.#registry = registry;
     this.#tools = tools;
-    this.#running = running;
+    this.#threadTurns = threadTurns;
     const { store, traces, clean } = services;
-    recoverTurns({ services, registry, turns: running });
+    recoverTurns({ services, registry, turns: threadTurns });
     if (traces) {
       const tracer = services.tracer ?? new Tracer(traces, clean);
-      endCrashedTraces(traces, store, tracer, (threadId) => running.of(threadId) !== undefined);
+      endCrashedTraces(traces, store, tracer, (threadId) => threadTurns.of(threadId) !== undefined);
     }
   }
 
   /** Lets the turns continue that an earlier process left unfinished. Call it once, when clients can reach this process. */
   resume(): void {
-    this.#running.resume();
+    this.#threadTurns.resumed.start();
   }
 
   /** Default provider and model, and names of the enabled tools. */
@@ -95,7 +95,7 @@ export class Runtime {
    */
   async suspend(options: SuspendOptions): Promise<void> {
     this.turns.stop();
-    await this.#running.suspendAll(options);
+    await this.#threadTurns.suspendAll(options);
     this.#suspended.resolve();
   }
 
@@ -107,9 +107,9 @@ export class Runtime {
   /** Interrupts every turn and resolves when all have ended; no turn starts any more. */
   async close(): Promise<void> {
     this.turns.close();
-    await this.#running.idle();
+    await this.#threadTurns.running.idle();
     this.#registry.durable.journal.flush();
-    this.#running.writePendingEnds();
+    this.#threadTurns.writePendingEnds();
   }
 
   #onTurnEnd(thread: StoredThread, turn: Turn): void {

@@ -148,7 +148,7 @@ export class ThreadCatalog {
   }
 
   #sendApprovals(threadId: string, listener: Listener): void {
-    for (const request of this.#turns.approvals(threadId)) listener(askedEvent(request));
+    for (const request of this.#turns.approvals.pending(threadId)) listener(askedEvent(request));
   }
 
   rename(threadId: string, displayName: string): () => void {

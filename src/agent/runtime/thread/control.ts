@@ -14,6 +14,7 @@ import type { MadeDecision, TurnPlace, TurnRun } from '../turn/index.ts';
 import type { RunningTurn, StartedTurn, TurnOptions } from '../types.ts';
 import { InputQueue, type MessageMarks } from './input-queue.ts';
 import { requireHere, type ThreadRegistry } from './registry.ts';
+import type { RunningTurns } from './running-turns.ts';
 import type { Turns } from './turns.ts';
 import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
 
@@ -39,12 +40,12 @@ export class TurnControl {
 
   /** Number of running turns. */
   get count(): number {
-    return this.#turns.count;
+    return this.#turns.running.count;
   }
 
   /** Number of running turns that an earlier process began. */
   get resumedCount(): number {
-    return this.#turns.resumedCount;
+    return [...this.#turns.running].filter(({ isResumed }) => isResumed).length;
   }
 
   /** @throws AgentError threadNotFound, threadNotActive, moveRefused, turnInProgress, overloaded, storageFailed, workspaceLost */
@@ -79,7 +80,7 @@ export class TurnControl {
     requireWorkspace(workspace);
     // The directory may be missing, or a link, since the last turn.
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
-    const path = this.#turns.pathOf(thread);
+    const path = this.#registry.pathOf(thread);
     if (path !== workspace?.path) requireWorkspace(workspace, path);
     // The chat API passes the texts of its callers on unchanged.
     return { thread, resolved: options?.tools === undefined ? this.#resolve(thread, input) : input };
@@ -87,7 +88,7 @@ export class TurnControl {
 
   /** Turns of an earlier process that continue when `Runtime.resume` is called. */
   get registered(): readonly TurnPlace[] {
-    return this.#turns.registered;
+    return this.#turns.resumed.places;
   }
 
   /** The turn that occupies the thread; undefined when a turn can start. */
@@ -96,8 +97,8 @@ export class TurnControl {
   }
 
   /** Reports calls with effects of a turn that an earlier process began; see `TurnOptions.beforeEffects`. */
-  watchEffects(...watch: Parameters<Turns['watchEffects']>): void {
-    this.#turns.watchEffects(...watch);
+  watchEffects(...watch: Parameters<RunningTurns['watchEffects']>): void {
+    this.#turns.running.watchEffects(...watch);
   }
 
   interrupt(threadId: string, turnId: string): () => void {
@@ -160,26 +161,28 @@ export class TurnControl {
   approvals(threadId?: string): readonly ApprovalRequest[] {
     if (threadId !== undefined) this.#registry.get(threadId);
     this.#registry.durable.journal.flush();
-    return this.#turns.approvals(threadId);
+    return this.#turns.approvals.pending(threadId);
   }
 
   /** @throws AgentError approvalNotFound, approvalTimeout */
   respond(requestId: string, decision: ApprovalDecision, by: 'user' | 'policy' = 'user', client?: string): void {
-    if (this.#turns.respond(requestId, decision, { by, client })) return;
-    const hasExpired = this.#turns.decisionOf(requestId)?.decidedBy === 'timeout';
+    if (this.#turns.approvals.respond(requestId, decision, { by, client })) return;
+    const hasExpired = this.#turns.approvals.decisionOf(requestId)?.decidedBy === 'timeout';
     throw new AgentError(hasExpired ? 'approvalTimeout' : 'approvalNotFound', { requestId });
   }
 
   /** Answers a question. @throws AgentError questionNotFound; questionInvalid, which leaves it open */
   answer(requestId: string, { action, content }: QuestionAnswer, client?: string): void {
-    const isAsked = this.#turns.approvals().some((request) => request.requestId === requestId && request.question);
-    if (isAsked && this.#turns.respond(requestId, action, { by: 'user', client, content })) return;
+    const isAsked = this.#turns.approvals
+      .pending()
+      .some((request) => request.requestId === requestId && request.question);
+    if (isAsked && this.#turns.approvals.respond(requestId, action, { by: 'user', client, content })) return;
     throw new AgentError('questionNotFound', { requestId, ...this.decisionOf(requestId) });
   }
 
   /** Decision about an approval, while it is remembered. */
   decisionOf(requestId: string): MadeDecision | undefined {
-    return this.#turns.decisionOf(requestId);
+    return this.#turns.approvals.decisionOf(requestId);
   }
 
   /** No turn starts any more. */
@@ -219,7 +222,7 @@ export class TurnControl {
 
   /** Gives references to skills and commands their text. */
   #resolve(thread: StoredThread, input: readonly InputPart[]): readonly InputPart[] {
-    return this.#services.library?.resolve(input, this.#turns.pathOf(thread)) ?? input;
+    return this.#services.library?.resolve(input, this.#registry.pathOf(thread)) ?? input;
   }
 
   #noSuchTurn(threadId: string, turnId: string): AgentError {

@@ -63,7 +63,6 @@ export class ThreadFiles {
   async fork(threadId: string, { atTurnId, worktree, displayName, agent }: ForkThread): Promise<StartedThread> {
     const { feed, agentProblem } = this.#services;
     const registry = this.#registry;
-    const turns = this.#turns;
     const original = registry.get(threadId);
     if (agent !== undefined) requireAgent(agent, agentProblem);
     const { store, journal } = registry.storageOf(threadId);
@@ -72,14 +71,14 @@ export class ThreadFiles {
       throw new AgentError('turnNotFound', { threadId, turnId: atTurnId });
     }
     const end = atTurnId === undefined ? undefined : { threadId, turnId: atTurnId };
-    const place = worktree ? await this.#openFork(turns.pathOf(original), end) : undefined;
+    const place = worktree ? await this.#openFork(this.#registry.pathOf(original), end) : undefined;
     const inherited = inheritedBy(original.config ?? {}, agent);
     const config = place === undefined ? inherited : { ...inherited, workspaceOverride: place };
     const isUnlisted = registry.isUnlisted(threadId);
     const newId = registry.newId(timestamp(), isUnlisted);
     const { thread } = forkThread({ store, original, newId, atTurnId, displayName, config });
     if (place !== undefined) {
-      const workspacePath = turns.pathOf(original);
+      const workspacePath = this.#registry.pathOf(original);
       await this.#with((checkpoints) => checkpoints.keepCopy(place, workspacePath));
     }
     const announce = () => {
@@ -104,7 +103,7 @@ export class ThreadFiles {
       throw new AgentError('checkpointFailed', { threadId }, 'the conversation is not a fork with a worktree');
     }
     const original = registry.get(forkedFromThreadId);
-    const into = { threadId: original.id, workspacePath: turns.pathOf(original) };
+    const into = { threadId: original.id, workspacePath: this.#registry.pathOf(original) };
     this.#requireIdle(original, into.workspacePath);
     this.#requireIdle(fork, place);
     return turns.hold(threadId, () =>
@@ -146,7 +145,7 @@ export class ThreadFiles {
   /** Checkpoints of a thread, oldest first. @throws AgentError checkpointFailed */
   async checkpoints(threadId: string): Promise<readonly Frozen<Checkpoint>[]> {
     const thread = this.#registry.get(threadId);
-    return this.#with((checkpoints) => checkpoints.list(threadId, this.#turns.pathOf(thread)));
+    return this.#with((checkpoints) => checkpoints.list(threadId, this.#registry.pathOf(thread)));
   }
 
   /**
@@ -159,11 +158,12 @@ export class ThreadFiles {
     turnId: string,
     { paths, force }: { readonly paths?: readonly string[] | undefined; readonly force: boolean },
   ): Promise<Frozen<RestoredFiles>> {
-    const turns = this.#turns;
     const thread = this.#registry.get(threadId);
-    const turnIds = await this.#with((checkpoints) => checkpoints.turnsFrom(threadId, turns.pathOf(thread), turnId));
+    const turnIds = await this.#with((checkpoints) =>
+      checkpoints.turnsFrom(threadId, this.#registry.pathOf(thread), turnId),
+    );
     if (!turnIds) throw new AgentError('turnNotFound', { threadId, turnId }, 'no checkpoint of it is stored');
-    return turns.hold(threadId, async () => {
+    return this.#turns.hold(threadId, async () => {
       const restored = await this.#restore(thread, { turnIds, paths, force, conversation: [] });
       if (!paths) recordTakenBack(this.#services.feed, this.#registry, threadId, turnId);
       return restored;
@@ -179,7 +179,7 @@ export class ThreadFiles {
     // The sandboxes of an ended turn change the directory while they end.
     if (!this.#turns.of(threadId)) await this.#services.processes?.rest?.(threadId);
     const { diff, ...rest } = await this.#with((checkpoints) =>
-      checkpoints.diff(threadId, this.#turns.pathOf(thread), turnId, format === 'unified'),
+      checkpoints.diff(threadId, this.#registry.pathOf(thread), turnId, format === 'unified'),
     );
     return { format, ...rest, ...(diff !== undefined && { diff: this.#services.clean(diff) }) };
   }
@@ -217,7 +217,7 @@ export class ThreadFiles {
 
   async #restore(thread: StoredThread, order: RestoreOrder): Promise<Frozen<RestoredFiles>> {
     const { id: threadId } = thread;
-    const workspacePath = this.#turns.pathOf(thread);
+    const workspacePath = this.#registry.pathOf(thread);
     this.#requireIdle(thread, workspacePath);
     const request = { threadId, workspacePath, ...order };
     return this.#report(threadId, await this.#with((checkpoints) => checkpoints.restore(request)));
@@ -228,7 +228,7 @@ export class ThreadFiles {
     const { id } = thread;
     requireHere(thread);
     requireWorkspace(this.#services.workspace);
-    const running = this.#turns.of(id) ? id : this.#turns.runningIn(workspacePath);
+    const running = this.#turns.of(id) ? id : this.#turns.running.threadIn(workspacePath);
     if (running !== undefined) throw new AgentError('turnInProgress', { threadId: running });
   }
 

@@ -132,7 +132,7 @@ export class ThreadMoves {
     journal.flush();
     await this.#services.processes?.rest?.(id);
     const { head, seq, entries } = await this.#files((files) =>
-      files.depart(id, this.#turns.pathOf(thread), join(directory, fileNames.files)),
+      files.depart(id, this.#registry.pathOf(thread), join(directory, fileNames.files)),
     );
     await writeConversation(store, thread, join(directory, fileNames.conversation));
     const bytes = { conversation: 0, files: 0 };
@@ -180,7 +180,7 @@ export class ThreadMoves {
 
   /** @throws AgentError moveRefused while a turn of another conversation changes the files */
   #requireQuiet(): void {
-    const other = this.#turns.runningIn(this.#services.workspacePath);
+    const other = this.#turns.running.threadIn(this.#services.workspacePath);
     if (other !== undefined) throw refused(`a turn of ${other} works in its files. Wait for its end, then try again`);
   }
 

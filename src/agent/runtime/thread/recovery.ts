@@ -26,7 +26,7 @@ export function recoverTurns(recovery: Recovery): void {
   const unfinished = services.store.unfinishedTurns();
   for (const turn of unfinished.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt))) {
     try {
-      turns.restoreDecisions(turn);
+      turns.approvals.restore(turn);
       const thread = registry.get(turn.threadId);
       const end = endOf(recovery, turn, thread) ?? register(recovery, turn, thread);
       if (end) endTurn(services.store, turn, end);

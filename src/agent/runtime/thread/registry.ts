@@ -18,9 +18,22 @@ export class ThreadRegistry {
   /** Transient threads that this process has loaded. */
   readonly #transient = new Set<string>();
 
-  constructor({ store, feed, onBug }: Pick<RuntimeServices, 'store' | 'feed' | 'onBug'>) {
+  readonly #workspacePath: string;
+
+  constructor({
+    workspacePath,
+    store,
+    feed,
+    onBug,
+  }: Pick<RuntimeServices, 'workspacePath' | 'store' | 'feed' | 'onBug'>) {
+    this.#workspacePath = workspacePath;
     this.durable = { store, journal: new DurableJournal(store, feed, onBug) };
     this.#ephemeral = { store: new MemoryStore(), journal: new VolatileJournal(feed, onBug) };
+  }
+
+  /** Directory in which a thread works. */
+  pathOf({ config }: StoredThread): string {
+    return config?.workspaceOverride ?? this.#workspacePath;
   }
 
   isEphemeral(threadId: string): boolean {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Limit } from '../../../lib/index.ts';
 import { defaults, type InputPart, type ThreadConfig, type Turn } from '../../../protocol/index.ts';
 import type { Delegate } from '../../delegate.ts';
 import type { StoredThread } from '../../thread-store.ts';
@@ -12,18 +11,9 @@ import type { SpawningCall, TurnRun } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
 import { nameOf } from './fork.ts';
 import type { ThreadRegistry } from './registry.ts';
+import type { ActiveTurn } from './running-turns.ts';
 import { childSettings } from './subagent-type.ts';
 import type { ThreadTools } from './tools.ts';
-
-/** Running turn, which may ask for sub-agents. */
-export interface RunningParent {
-  readonly run: TurnRun;
-  readonly thread: StoredThread;
-  readonly options: TurnOptions;
-  /** 0: the turn of a user. */
-  readonly depth: number;
-  readonly subagents: Limit;
-}
 
 export interface SubagentsOptions {
   readonly services: RuntimeServices;
@@ -65,7 +55,7 @@ export class Subagents {
    * @returns the last message of the sub-agent, or why it is missing
    */
   async spawn(
-    parent: RunningParent | undefined,
+    parent: ActiveTurn | undefined,
     order: SubagentOrder,
     call: SpawningCall,
     signal: AbortSignal,
@@ -91,7 +81,7 @@ export class Subagents {
   }
 
   /** Starts the turn of a sub-agent. @returns why it cannot start, as a result */
-  async #begin(parent: RunningParent, order: SubagentOrder, call: SpawningCall): Promise<BegunSubagent | ToolResult> {
+  async #begin(parent: ActiveTurn, order: SubagentOrder, call: SpawningCall): Promise<BegunSubagent | ToolResult> {
     const { task, label, type } = order;
     const { services, tools: threadTools, startTurn } = this.#options;
     const { settings, library, workspacePath } = services;
@@ -138,7 +128,7 @@ export class Subagents {
   }
 
   /** Finds the turn of a sub-agent that an earlier process started: it continues, or has ended. */
-  async #resume(parent: RunningParent, started: StartedSubagent): Promise<BegunSubagent | ToolResult> {
+  async #resume(parent: ActiveTurn, started: StartedSubagent): Promise<BegunSubagent | ToolResult> {
     const { registry, runOf } = this.#options;
     const { threadId, turnId } = started;
     const opened = started.worktree && (await this.#openWorktree(parent.thread.config ?? {}, started.worktree));

@@ -1,8 +1,6 @@
 import { furtherDirectory } from '../../../config/index.ts';
 import { Limit, userHome } from '../../../lib/index.ts';
 import {
-  type ApprovalDecision,
-  type ApprovalRequest,
   firstWords,
   type InputPart,
   ownAgent,
@@ -15,52 +13,34 @@ import { type Delegate, unknownAgent } from '../../delegate.ts';
 import { AgentError } from '../../errors.ts';
 import { StorageError, type StoredThread, type StoredTurn } from '../../thread-store.ts';
 import type { StartedSubagent } from '../../turn-actor-store.ts';
-import { isAsked, isResolved, type Listener, type ThreadEvent } from '../feed.ts';
+import type { Listener } from '../feed.ts';
 import { PendingTurnWrites } from '../journal.ts';
 import type { RuntimeServices } from '../services.ts';
-import {
-  ApprovalDecisions,
-  type Decider,
-  type MadeDecision,
-  type ResumedTurn,
-  resumedOptions,
-  type SuspendOptions,
-  type TurnPlace,
-  TurnRun,
-  type TurnThread,
-} from '../turn/index.ts';
+import { type ResumedTurn, resumedOptions, type SuspendOptions, TurnRun, type TurnThread } from '../turn/index.ts';
 import type { TurnOptions } from '../types.ts';
+import { ThreadApprovals } from './approvals.ts';
 import type { ThreadRegistry } from './registry.ts';
-import { type RunningParent, Subagents } from './subagents.ts';
+import { ResumeQueue } from './resume-queue.ts';
+import { type ActiveTurn, RunningTurns } from './running-turns.ts';
+import { Subagents } from './subagents.ts';
 import type { ThreadTools } from './tools.ts';
 import { requireSamePlace, requireWorkspace, withRealPath } from './worktree.ts';
 
-interface Running extends RunningParent {
-  /** Client that receives the events of this turn without a subscription. */
-  readonly asker: Listener | undefined;
-  /** An earlier process began it. */
-  readonly isResumed?: boolean;
-  /** Ends the work in the directory of the thread, which is pinned until then. */
-  readonly release: (() => void) | undefined;
-}
-
-/** The running turns, at most one in a thread: starts and interrupts them, and passes decisions to them. */
+/** Starts, registers, suspends and interrupts the turns of the threads, and publishes their state. */
 export class Turns {
   readonly #services: RuntimeServices;
   readonly #registry: ThreadRegistry;
   readonly #tools: ThreadTools;
   readonly #onEnd: (thread: StoredThread, turn: Turn) => void;
-  readonly #running = new Map<string, Running>();
+  readonly running: RunningTurns;
+  readonly approvals: ThreadApprovals;
+  /** Turns of an earlier process that have not continued yet. They occupy their threads. */
+  readonly resumed = new ResumeQueue();
   /** Threads whose turns the next process resumes. */
   readonly #suspended = new Set<string>();
-  readonly #whenIdle = new Set<() => void>();
   /** Threads whose turns are being taken back. */
   readonly #held = new Set<string>();
-  readonly #decisions = new ApprovalDecisions();
   readonly #pendingWrites = new PendingTurnWrites();
-  /** Turns of an earlier process that have not continued yet. */
-  readonly #registered: { readonly run: TurnRun; readonly resumes: number }[] = [];
-  #nextResume: NodeJS.Timeout | undefined;
   readonly #subagents: Subagents;
 
   /** @param onEnd called after the last event of every turn */
@@ -74,36 +54,18 @@ export class Turns {
     this.#registry = registry;
     this.#tools = tools;
     this.#onEnd = onEnd;
+    this.running = new RunningTurns(services, registry);
+    this.approvals = new ThreadApprovals(services.feed, this.running);
     this.#subagents = new Subagents({
       ...{ services, registry, tools },
       startTurn: (thread, input, options, depth) => this.start(thread, input, undefined, options, depth),
       delegateOf: (name) => this.#delegateOf(name),
       runOf: (threadId) => this.of(threadId),
     });
-    services.feed.watchApprovals((event) => this.#followApproval(event));
-  }
-
-  get count(): number {
-    return this.#running.size;
-  }
-
-  get resumedCount(): number {
-    return [...this.#running.values()].filter(({ isResumed }) => isResumed).length;
   }
 
   of(threadId: string): TurnRun | undefined {
-    return this.#running.get(threadId)?.run;
-  }
-
-  /** A thread that runs a turn in this tree of files; undefined: none. */
-  runningIn(path: string): string | undefined {
-    for (const { thread } of this.#running.values()) if (this.pathOf(thread) === path) return thread.id;
-    return undefined;
-  }
-
-  /** Directory in which a thread works. */
-  pathOf({ config }: StoredThread): string {
-    return config?.workspaceOverride ?? this.#services.workspacePath;
+    return this.running.of(threadId)?.run;
   }
 
   /** No turn starts in the thread while `work` runs. */
@@ -126,34 +88,6 @@ export class Turns {
     };
   }
 
-  /** Pending approvals; of one thread with its sub-agents, because its clients answer for them. */
-  approvals(threadId?: string): readonly ApprovalRequest[] {
-    const running = [...this.#running.values()].filter(
-      ({ thread }) => threadId === undefined || this.#isWithin(thread, threadId),
-    );
-    return running.flatMap(({ run }) => run.approvals);
-  }
-
-  /** False: no approval of this id is pending. */
-  respond(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
-    for (const { run } of this.#running.values()) {
-      if (!run.decide(requestId, decision, decider)) continue;
-      this.#decisions.remember(requestId, { decision, decidedBy: decider.by, client: decider.client });
-      return true;
-    }
-    return false;
-  }
-
-  /** Remembers the decisions in a turn that an earlier process left unfinished. */
-  restoreDecisions({ items }: Turn): void {
-    this.#decisions.restore(items);
-  }
-
-  /** Decision about an approval, while it is remembered. */
-  decisionOf(requestId: string): MadeDecision | undefined {
-    return this.#decisions.of(requestId);
-  }
-
   /** @throws AgentError turnInProgress, storageFailed */
   start(
     thread: StoredThread,
@@ -164,7 +98,7 @@ export class Turns {
   ): TurnRun {
     const { running, write } = this.#made(thread, input, asker, options, depth);
     inStore(thread.id, () => this.#registry.storeOf(thread.id).transaction(write));
-    this.#enter(running);
+    this.running.enter(running);
     return running.run;
   }
 
@@ -182,16 +116,16 @@ export class Turns {
   ): { readonly run: TurnRun; readonly stored: Promise<void> } {
     const { running, write } = this.#made(thread, input, asker, options, 0);
     const { run } = running;
-    this.#enter(running);
+    this.running.enter(running);
     const { journal } = this.#registry.storageOf(thread.id);
     const stored = journal.store(thread.id, write).catch((error: unknown) => {
-      this.#leave(thread.id);
-      this.#reportIdle();
+      this.running.leave(thread.id);
+      this.running.reportIdle();
       run.abandon();
       throw startFailure(thread.id, error);
     });
     // Where no other turn runs, none shares the commit.
-    if (this.#running.size === 1) journal.flush();
+    if (this.running.count === 1) journal.flush();
     return { run, stored };
   }
 
@@ -202,9 +136,9 @@ export class Turns {
     asker: Listener | undefined,
     options: TurnOptions,
     depth: number,
-  ): { readonly running: Omit<Running, 'release'>; readonly write: () => void } {
+  ): { readonly running: ActiveTurn; readonly write: () => void } {
     const { id } = thread;
-    if (this.#running.has(id) || this.#held.has(id)) throw new AgentError('turnInProgress', { threadId: id });
+    if (this.of(id) || this.#held.has(id)) throw new AgentError('turnInProgress', { threadId: id });
     const { store, journal } = this.#registry.storageOf(id);
     journal.flush(id);
     this.#writePendingEnd(id);
@@ -227,24 +161,18 @@ export class Turns {
     return { running: { run, thread, asker, options, depth, subagents }, write };
   }
 
-  #enter(running: Omit<Running, 'release'>): void {
-    const { thread } = running;
-    const release = this.#services.workspace?.hold(this.pathOf(thread));
-    this.#running.set(thread.id, { ...running, release });
-  }
-
   /**
-   * Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resume` lets it continue.
+   * Registers a turn that an earlier process began: it occupies its thread, and its questions can be answered. `resumed` lets it continue.
    *
    * @returns reason why the turn cannot continue; undefined: it can
    */
   register(thread: StoredThread, resumed: ResumedTurn): string | undefined {
     const { settings, workspace, worktreeRoots } = this.#services;
     const { turn, facts } = resumed;
-    requireWorkspace(workspace, this.pathOf(thread));
+    requireWorkspace(workspace, this.#registry.pathOf(thread));
     if (thread.config) requireSamePlace(thread.config, withRealPath(thread.config, worktreeRoots));
     const prompt = turn.items.find((item) => item.type === 'userMessage');
-    const parent = this.#parentOf({ thread, options: facts.options });
+    const parent = this.running.parentOf({ thread, options: facts.options });
     const options = resumedOptions(facts.options, facts.rules, this.#services, thread, parent?.run.policy);
     if (typeof options === 'string') return options;
     const depth = parent ? parent.depth + 1 : 0;
@@ -255,47 +183,9 @@ export class Turns {
     });
     if (parent) run.onCost = (costUsd) => parent.run.addSubagentCost(costUsd);
     const subagents = new Limit(settings.subAgent.maxConcurrency);
-    const release = workspace?.hold(this.pathOf(thread));
-    const asker = undefined;
-    this.#running.set(thread.id, { run, thread, asker, options, depth, subagents, release, isResumed: true });
-    this.#registered.push({ run, resumes: facts.resumes });
+    this.running.enter({ run, thread, asker: undefined, options, depth, subagents, isResumed: true });
+    this.resumed.add(run, facts.resumes);
     return undefined;
-  }
-
-  /** Turns of an earlier process that have not continued yet. */
-  get registered(): readonly TurnPlace[] {
-    return this.#registered.map(({ run }) => run.place);
-  }
-
-  /** Replaces the `beforeEffects` of a running turn, because its caller ended with an earlier process. */
-  watchEffects(threadId: string, turnId: string, beforeEffects: (tool: string) => void): void {
-    const running = this.#running.get(threadId);
-    if (running?.run.turnId !== turnId) return;
-    this.#running.set(threadId, { ...running, options: { ...running.options, beforeEffects } });
-  }
-
-  /**
-   * Lets the registered turns continue. When one of them has ended its agent server several times, they continue one after the other: so the
-   * others are not counted as guilty.
-   */
-  resume(): void {
-    for (const { run } of this.#registered) run.resumeFiles();
-    const gapMs = this.#registered.some(({ resumes }) => resumes >= suspiciousResumes) ? resumeGapMs : 0;
-    this.#resumeNext(gapMs);
-  }
-
-  #resumeNext(gapMs: number): void {
-    const run = this.#registered.shift()?.run;
-    if (!run) return;
-    run.begin();
-    if (gapMs === 0) {
-      this.#resumeNext(0);
-      return;
-    }
-    this.#nextResume = setTimeout(() => {
-      run.clearSuspicion();
-      this.#resumeNext(gapMs);
-    }, gapMs);
   }
 
   /** External agent that does the turns of a thread; undefined: our own. */
@@ -308,29 +198,15 @@ export class Turns {
     const { id, parentThreadId } = thread;
     if (this.#services.settings.turns.resume === 'never') return false;
     if (parentThreadId !== undefined) {
-      const parent = this.#parentOf({ thread, options });
+      const parent = this.running.parentOf({ thread, options });
       if (!parent || !this.#isResumable(parent.thread, parent.options)) return false;
     }
     return !this.#registry.isEphemeral(id);
   }
 
-  /** Running turn that waits for a turn of a sub-agent; undefined: none waits. */
-  #parentOf({ thread, options }: Pick<Running, 'thread' | 'options'>): Running | undefined {
-    const { parentThreadId } = thread;
-    if (options.parentCallId === undefined || parentThreadId === undefined) return undefined;
-    return this.#running.get(parentThreadId);
-  }
-
   /** Whether nothing waits any more for this turn of a sub-agent. */
   isOrphan(thread: StoredThread, options: TurnOptions): boolean {
-    return options.parentCallId !== undefined && !this.#parentOf({ thread, options });
-  }
-
-  /** Reports a call with effects to the callers of a turn and of its parents. */
-  #reportEffects(running: Running | undefined, tool: string): void {
-    if (!running) return;
-    running.options.beforeEffects?.(tool);
-    this.#reportEffects(this.#parentOf(running), tool);
+    return options.parentCallId !== undefined && !this.running.parentOf({ thread, options });
   }
 
   #isSubagentLost({ threadId, turnId }: StartedSubagent): boolean {
@@ -357,30 +233,23 @@ export class Turns {
     }
   }
 
-  /** Resolves when no turn runs. */
-  async idle(): Promise<void> {
-    if (this.#running.size > 0) await new Promise<void>((resolve) => this.#whenIdle.add(resolve));
-  }
-
   /** Leaves the turns to the next process; see `TurnRun.suspend`. Turns that have not continued yet stay stored. */
   async suspendAll(options: SuspendOptions): Promise<void> {
-    clearTimeout(this.#nextResume);
-    const waiting = new Set(this.#registered.splice(0).map(({ run }) => run));
+    const waiting = this.resumed.stop();
     await Promise.all(
-      [...this.#running].map(async ([threadId, { run }]) => {
+      [...this.running].map(async ({ run, thread }) => {
         if (!waiting.has(run)) await run.suspend(options);
         // The turn may have ended in the meantime.
-        if (!this.#running.delete(threadId)) return;
-        this.#suspended.add(threadId);
-        this.#publishRuntime(threadId);
+        if (!this.running.leave(thread.id)) return;
+        this.#suspended.add(thread.id);
+        this.#publishRuntime(thread.id);
       }),
     );
   }
 
   interruptAll(): void {
-    clearTimeout(this.#nextResume);
-    this.#resumeNext(0);
-    for (const { run } of this.#running.values()) run.interrupt('shutdown');
+    this.resumed.finish();
+    for (const { run } of this.running) run.interrupt('shutdown');
   }
 
   /** @throws AgentError storageFailed */
@@ -399,7 +268,7 @@ export class Turns {
       channel: thread.identity?.channelName,
       // The effects of an external agent's work are unknown.
       isResumable: isResumable && (!delegate || settings.turns.resumeAgents),
-      workspacePath: this.pathOf(thread),
+      workspacePath: this.#registry.pathOf(thread),
       directories: directoriesOf(config),
       maxRounds: depth > 0 ? settings.subAgent.maxToolCallRounds : settings.maxToolCallRounds,
       // Changes of a sub-agent belong to the turn that spawned it.
@@ -409,8 +278,8 @@ export class Turns {
       isGranted: (scopeKey) => !config.readOnly && (store.hasGrant(id, scopeKey) || mainStore.hasGrant(id, scopeKey)),
       grant: (scopeKey, lasts) =>
         lasts === 'always' ? mainStore.putGrant(null, scopeKey) : store.putGrant(id, scopeKey),
-      beforeEffects: (tool) => this.#reportEffects(this.#running.get(id), tool),
-      spawnSubagent: (order, call, signal) => this.#subagents.spawn(this.#running.get(id), order, call, signal),
+      beforeEffects: (tool) => this.running.reportEffects(id, tool),
+      spawnSubagent: (order, call, signal) => this.#subagents.spawn(this.running.of(id), order, call, signal),
       isSubagentLost: (subagent) => this.#isSubagentLost(subagent),
       onChange: (input) => this.#publishRuntime(id, input),
       onEnd: (turn, isStored) => this.#ended(turn, isStored),
@@ -423,32 +292,6 @@ export class Turns {
     if (name === undefined) return delegate;
     if (name === ownAgent) return undefined;
     return agentOf?.(name) ?? unknownAgent(name, agentOf !== undefined);
-  }
-
-  /** Remembers a decision, and publishes the event to the clients of the parents: they answer for its sub-agents, too. */
-  #followApproval(event: ThreadEvent): void {
-    if (isResolved(event)) this.#decisions.note(event.params);
-    else if (!isAsked(event)) return;
-    const running = this.#running.get(event.params.threadId);
-    if (!running) return;
-    for (const parentId of this.#parentsOf(running.thread)) {
-      this.#services.feed.publish(parentId, event, this.#running.get(parentId)?.asker);
-    }
-  }
-
-  #isWithin(thread: StoredThread, ancestorId: string): boolean {
-    if (thread.id === ancestorId) return true;
-    return this.#running.has(ancestorId) && [...this.#parentsOf(thread)].includes(ancestorId);
-  }
-
-  /** Threads above a thread, nearest first, up to the first without a running turn. A stored cycle ends the list. */
-  *#parentsOf({ id, parentThreadId }: StoredThread): Generator<string> {
-    const seen = new Set([id]);
-    for (let next = parentThreadId; next !== undefined && !seen.has(next); ) {
-      seen.add(next);
-      yield next;
-      next = this.#running.get(next)?.thread.parentThreadId;
-    }
   }
 
   /** @param input of a turn that begins: the first one names the thread */
@@ -464,35 +307,14 @@ export class Turns {
 
   #ended(turn: Turn, isStored: boolean): void {
     if (!isStored) this.#pendingWrites.add(turn);
-    const running = this.#leave(turn.threadId);
+    const ended = this.running.leave(turn.threadId);
     this.#publishRuntime(turn.threadId);
     // A turn that an earlier process began may end before it waits for its sub-agents.
-    for (const child of this.#running.values()) {
-      if (child.options.parentCallId !== undefined && child.thread.parentThreadId === turn.threadId)
-        child.run.interrupt('user');
-    }
-    if (running) this.#onEnd(running.thread, turn);
-    this.#reportIdle();
-  }
-
-  /** The thread has no turn any more. */
-  #leave(threadId: string): Running | undefined {
-    const running = this.#running.get(threadId);
-    this.#running.delete(threadId);
-    running?.release?.();
-    return running;
-  }
-
-  #reportIdle(): void {
-    if (this.#running.size > 0) return;
-    for (const resolve of this.#whenIdle) resolve();
-    this.#whenIdle.clear();
+    for (const { run } of this.running.childrenOf(turn.threadId)) run.interrupt('user');
+    if (ended) this.#onEnd(ended.thread, turn);
+    this.running.reportIdle();
   }
 }
-
-/** Times that a turn has ended its agent server, after which turns continue one after the other, and the time between two. */
-const suspiciousResumes = 2;
-const resumeGapMs = 2_000;
 
 /** @throws AgentError storageFailed, when `work` throws a StorageError */
 function inStore(threadId: string, work: () => void): void {
