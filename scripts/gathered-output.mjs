@@ -20,8 +20,8 @@ stdout.write = (text, ...more) => {
     flush();
     return Reflect.apply(write, stdout, [text, ...more]);
   }
-  // The process may end before: then its exit flushes.
-  if (waiting === '') later(flush).unref();
+  // The process stays alive for it: an exit writes only as much as the pipe holds.
+  if (waiting === '') later(flush);
   waiting += text;
   return true;
 };

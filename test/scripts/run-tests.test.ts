@@ -50,6 +50,12 @@ t.test('an error that nothing catches fails the test that caused it', async (t) 
   t.same(said('is innocent'), ['ok 1 - untouched']);
 });
 
+t.test('regression: a file that writes more than a pipe holds in its last moment is reported whole', async (t) => {
+  const { status, stdout } = run('test/fixtures/tap/alone/long.ts');
+  t.equal(status, 0);
+  t.match(countsOf(stdout), { passed: 5_000, failed: 0 });
+});
+
 t.test('a pattern without a matching file fails the run', async (t) => {
   const { status, stdout } = run('test/no-such-*.test.ts');
   t.equal(status, 1);
