@@ -133,7 +133,12 @@ links() {
   say "$data/man/man1/oratorio.1 share/man/man1/oratorio.1"
 }
 
-clean() { [ -z "${work-}" ] || rm -rf "$work"; }
+# Removes the work directory and, after a failure, the directories that this script made.
+clean() {
+  [ -z "${work-}" ] || rm -rf "$work"
+  [ -z "${complete-}" ] || return 0
+  printf '%s' "${made-}" | while read -r directory; do rmdir "$directory" 2>/dev/null || true; done
+}
 
 install_release() {
   find_platform
@@ -173,6 +178,7 @@ install_release() {
   [ ! -f "$work/all" ] || mv "$work/all" "$base/made"
   printf '%s\n' "$from" >"$work/source"
   mv "$work/source" "$base/source"
+  complete=yes
   report
 }
 

@@ -19,16 +19,23 @@ export const hostCommands: readonly CommandSpec[] = [
     name: 'hosts add',
     describe: [
       'Add a machine with its own Hub.',
-      'Lets ssh ask for the host key and a passphrase at a terminal, starts the remote Hub, and saves the host in your settings. Later connections use only keys that need no prompt.',
+      'Lets ssh ask for the host key and a passphrase at a terminal, starts the remote Hub, and saves the host in your settings. With --install, a machine without Oratorio gets this version in the home of its user, without root. Later connections use only keys that need no prompt.',
     ],
     argument: { name: 'ssh', completes: 'nothing' },
     options: [
       { name: 'name', value: 'name', describe: 'Use this name; default: name of the machine' },
       { name: 'program', value: 'path', describe: 'Run this remote command; default: oratorio' },
+      { name: 'install', describe: 'Install this version there if it is missing' },
+      { name: 'from', value: 'address', describe: 'Read the release from this https address or directory' },
+      { name: 'yes', describe: 'Install without a question' },
       noStart,
       json,
     ],
-    examples: ['hosts add ssh://me@build-box', 'hosts add ssh://box --name build --program /opt/oratorio/bin/oratorio'],
+    examples: [
+      'hosts add ssh://me@build-box',
+      'hosts add ssh://me@build-box --install',
+      'hosts add ssh://box --name build --program /opt/oratorio/bin/oratorio',
+    ],
     load: async () => ({ run: (await import('./commands/hosts.ts')).add }),
   },
   {

@@ -1,4 +1,4 @@
-import { hostFiles, overControl, sshEnvironment } from '../hosts/index.ts';
+import { hostFiles, overControl, programWord, sshEnvironment } from '../hosts/index.ts';
 import { shellWord } from '../lib/index.ts';
 import { runProgram } from '../supervise/index.ts';
 import type { CommandContext } from './command.ts';
@@ -17,12 +17,12 @@ export function remoteChatCommand(
   { options, argument }: Pick<CommandContext, 'options' | 'argument'>,
 ): string {
   const words = [
-    ...[program, 'chat', '--workspace', path],
+    ...['chat', '--workspace', path],
     ...passed.flatMap((name) => (typeof options[name] === 'string' ? [`--${name}`, options[name]] : [])),
     ...switches.flatMap((name) => (options[name] === true ? [`--${name}`] : [])),
     ...(argument === undefined ? [] : ['--', argument]),
   ];
-  return words.map(shellWord).join(' ');
+  return [programWord(program), ...words.map(shellWord)].join(' ');
 }
 
 /**

@@ -4,9 +4,13 @@ import { messageOf } from '../lib/index.ts';
 import { version as ownVersion, RemoteAddress } from '../protocol/index.ts';
 import { HostFailure, lastLine, sshFailure } from './failure.ts';
 import { addressCommand, type RemoteEnd, type SshConnection } from './ssh.ts';
+import { isNewerVersion, isUsableVersion } from './version.ts';
 
 /** Size limit of an answer from a remote Hub. 5,000 workspaces need about 7 MB. */
 const maxAnswerBytes = 16 * 1_048_576;
+
+/** Most characters of a version that are shown. */
+const maxVersion = 40;
 
 /** Exit codes of a shell that cannot find a program, or is not allowed to run it. */
 const noProgram: ReadonlySet<number | null> = new Set([126, 127]);
@@ -27,14 +31,14 @@ export function remoteAddressIn({ exitCode, stdout, stderr }: RemoteEnd): Remote
   throw new HostFailure(null, words || `The remote command "hub address" failed with ${exitCode ?? 'a signal'}.`);
 }
 
-const minorOf = (version: string): readonly number[] => version.split(/[.+-]/).slice(0, 2).map(Number);
-
 /** Accepts a remote Hub of this minor version or an earlier one. @throws HostFailure `version` */
 export function requireVersion(remote: string, own: string = ownVersion): void {
-  const [major = Number.NaN, minor = Number.NaN] = minorOf(remote);
-  const [ownMajor = 0, ownMinor = 0] = minorOf(own);
-  if (major === ownMajor && minor <= ownMinor) return;
-  throw new HostFailure('version', `The host runs Oratorio ${remote.slice(0, 40)}; this machine runs ${own}.`);
+  if (isUsableVersion(remote, own)) return;
+  const shown = remote.slice(0, maxVersion);
+  const order = isNewerVersion(remote, own)
+    ? ', which is newer than'
+    : '. It must be this or an earlier minor version of';
+  throw new HostFailure('version', `The host runs Oratorio ${shown}${order} ${own} on this machine.`, shown);
 }
 
 /** Requests the address of the remote Hub, then opens the tunnel to it. @throws HostFailure */

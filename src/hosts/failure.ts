@@ -1,14 +1,18 @@
 import type { HostRefusal } from '../../machines/index.ts';
 import { visible } from '../lib/index.ts';
+import { isNewerVersion } from './version.ts';
 
 /** Failure of a connection to a host. `refusal` is null if another attempt may succeed. */
 export class HostFailure extends Error {
   override readonly name = 'HostFailure';
   readonly refusal: HostRefusal | null;
+  /** Refused version of the remote Hub; null when it is unknown. */
+  readonly remoteVersion: string | null;
 
-  constructor(refusal: HostRefusal | null, message: string) {
+  constructor(refusal: HostRefusal | null, message: string, remoteVersion: string | null = null) {
     super(message);
     this.refusal = refusal;
+    this.remoteVersion = remoteVersion;
   }
 }
 
@@ -42,19 +46,27 @@ export interface NextStepOf {
   readonly command?: string;
 }
 
-/** Next step for the user after a refusal. */
-export function nextStep(refusal: HostRefusal, { name, ssh, command }: NextStepOf): string {
+/** Next step for the user after a refusal; null after a failure that another attempt may resolve. */
+export function nextStep(
+  { refusal, remoteVersion }: Pick<HostFailure, 'refusal' | 'remoteVersion'>,
+  { name, ssh, command }: NextStepOf,
+): string | null {
   const again = `then: ${command ?? `oratorio hosts enable ${name}`}`;
+  const install = `oratorio hosts add ${ssh} --name ${name} --install`;
   switch (refusal) {
     case 'hostKey':
       return `Connect once in a terminal and compare the host key of the machine: ssh ${ssh}; ${again}`;
     case 'authentication':
       return `Give ssh a key that needs no prompt, e.g. with ssh-add. Test: ssh -o BatchMode=yes ${ssh} true; ${again}`;
     case 'noProgram':
-      return `Install Oratorio on that machine, or name its command: oratorio hosts add ${ssh} --name ${name} --program /path/to/oratorio`;
+      return `Install Oratorio on that machine: ${install}. Or name its command: --program /path/to/oratorio`;
     case 'version':
-      return `Install the same version on both machines; ${again}`;
+      return isNewerVersion(remoteVersion)
+        ? `Update this machine: oratorio self-update; ${again}`
+        : `Install the version of this machine there: ${install}`;
     case 'notProven':
       return `Check on that machine: oratorio hub status; ${again}`;
+    case null:
+      return null;
   }
 }

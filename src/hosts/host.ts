@@ -141,7 +141,7 @@ export class Host {
       state: (state === 'released' ? 'disabled' : state) as HostRecord['state'],
       phase: inner === null ? state : `${state}.${inner}`,
       reason: context.reason,
-      next: refusal === null ? null : nextStep(refusal, this.settings),
+      next: nextStep({ refusal, remoteVersion: this.#version }, this.settings),
       version: this.#version,
       workspaces: this.#seen?.records.length ?? 0,
       waiting: this.#seen?.inbox.length ?? 0,
@@ -190,8 +190,9 @@ export class Host {
   }
 
   #report(error: unknown, report: (event: HostDriverEvent) => void): void {
-    const { refusal, message: reason } = failureOf(error);
+    const { refusal, message: reason, remoteVersion } = failureOf(error);
     const { name } = this.settings;
+    this.#version = remoteVersion ?? this.#version;
     this.#options.logger.info('a host is not connected', { host: name, reason, refusal });
     report(refusal === null ? { type: 'HOST.LOST', reason } : { type: 'HOST.REFUSED', refusal, reason });
   }

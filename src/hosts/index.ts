@@ -5,8 +5,10 @@
 export { clean } from './clean.ts';
 export { remoteAddressIn, requireVersion } from './dial.ts';
 export { hostFiles } from './directory.ts';
-export { HostFailure, nextStep, sshFailure } from './failure.ts';
+export { HostFailure, lastLine, nextStep, sshFailure } from './failure.ts';
 export { Fleet, type FleetOptions, HostUnavailableError } from './fleet.ts';
 export { FleetLog } from './fleet-log.ts';
 export type { Connected, Host, HostSettings } from './host.ts';
-export { addressCommand, overControl, type RemoteEnd, sshEnvironment } from './ssh.ts';
+export { installCommand, installedProgram, platformCommand, platformIn, receivedWord } from './remote-install.ts';
+export { addressCommand, overControl, programWord, type RemoteEnd, sshEnvironment } from './ssh.ts';
+export { isNewerVersion } from './version.ts';

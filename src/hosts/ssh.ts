@@ -49,8 +49,12 @@ export const overControl = (control: string): string[] => [
 export const sshEnvironment = (env: Readonly<Record<string, string | undefined>>): Record<string, string> =>
   childEnvironment(env, { pass: ['SSH_AUTH_SOCK', 'SSH_AGENT_PID', 'KRB5CCNAME'] });
 
+/** Word of a remote shell for a program. A path that begins with `~/` is in the home of the remote user. */
+export const programWord = (program: string): string =>
+  program.startsWith('~/') ? `"$HOME"/${shellWord(program.slice(2))}` : shellWord(program);
+
 /** Shell command that prints the address of the remote Hub. */
-export const addressCommand = (program: string): string => `${shellWord(program)} hub address --json --start`;
+export const addressCommand = (program: string): string => `${programWord(program)} hub address --json --start`;
 
 /** One `ssh` to a host, with its own control path. Ends with this process; after a kill, `endOrphanedSsh` ends it. */
 export class SshConnection {

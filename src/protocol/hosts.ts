@@ -25,11 +25,11 @@ export const SshTarget = v.pipe(
   ),
 );
 
-const programWords = 'the name of a program, or an absolute path';
+const programWords = 'the name of a program, an absolute path, or a path that begins with ~/';
 export const RemoteProgram = v.pipe(
   v.string(programWords),
   v.maxLength(1_000, programWords),
-  v.regex(/^(?:\/[ -~\u00a0-\uffff]+|[A-Za-z0-9_][\w.-]*)$/, programWords),
+  v.regex(/^(?:~?\/[ -~\u00a0-\uffff]+|[A-Za-z0-9_][\w.-]*)$/, programWords),
 );
 
 /** Body of `POST /v1/hosts`. */

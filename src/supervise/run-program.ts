@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import type { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
 import { closeBeforeStart } from './inherited.ts';
 
 /** Takes a chunk of an output. The pipe can be paused. */
@@ -12,8 +12,8 @@ export interface ProgramRun {
   /** The whole environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string | undefined;
-  /** Content of standard input, the descriptor of a file, or that of this process. Default: empty. */
-  readonly stdin?: string | Uint8Array | number | 'inherit' | undefined;
+  /** Content of standard input, a stream of it, the descriptor of a file, or that of this process. Default: empty. */
+  readonly stdin?: string | Uint8Array | Readable | number | 'inherit' | undefined;
   /** Standard input is empty, and ends when this process does. */
   readonly seesOurEnd?: boolean | undefined;
   /** Descriptor to pass as descriptor 3. Default: none. */
@@ -85,7 +85,7 @@ export class RunningProgram {
       detached: group === 'own',
       windowsHide: true,
       stdio: [
-        isContent || seesOurEnd ? 'pipe' : (stdin ?? 'ignore'),
+        isContent || stdin instanceof Readable || seesOurEnd ? 'pipe' : (stdin ?? 'ignore'),
         typeof stdout === 'function' ? 'pipe' : (stdout ?? 'ignore'),
         typeof stderr === 'function' ? 'pipe' : (stderr ?? 'ignore'),
         ...(line === undefined ? [] : [line]),
@@ -95,6 +95,7 @@ export class RunningProgram {
     this.pid = child.pid;
     // A program that needs no more input closes it; its exit code says whether that is a failure.
     if (isContent) child.stdin?.on('error', () => {}).end(stdin);
+    else if (stdin instanceof Readable && child.stdin) pipeline(stdin, child.stdin, () => {});
     if (typeof stdout === 'function') read(child.stdout, stdout);
     if (typeof stderr === 'function') read(child.stderr, stderr);
     this.ended = this.#untilEnded(child);

@@ -179,7 +179,7 @@ t.test('every refusal names the next step', async (t) => {
   machines.install(
     `echo '{"apiBaseUrl":"http://127.0.0.1:1","version":"99.0.0","tokenId":"t","token":"${'x'.repeat(40)}"}'`,
   );
-  await refusal('version', /same version on both machines/);
+  await refusal('version', /Update this machine: oratorio self-update/);
   machines.install();
 });
 

@@ -16,6 +16,8 @@ import { command, makePlace, type Place, processesUnder, type Teardown } from '.
 const sshd = ['/usr/sbin/sshd', '/usr/local/sbin/sshd'].find((path) => existsSync(path));
 const ssh = ['/usr/bin/ssh', '/usr/local/bin/ssh'].find((path) => existsSync(path));
 
+const sessionVariables = ['HOME', 'XDG_CACHE_HOME', 'TMPDIR', 'ORATORIO_HOME', 'ORATORIO_LOG'];
+
 /** Two machines: the local machine, and the machine behind `ssh://box`. */
 export interface Machines {
   readonly here: Place;
@@ -103,6 +105,8 @@ export async function makeMachines(t: Teardown, { apart = false } = {}): Promise
       `AuthorizedKeysFile ${authorizedKeys}`,
       ...['StrictModes no', 'UsePAM no', 'PasswordAuthentication no', 'KbdInteractiveAuthentication no'],
       ...['PermitRootLogin prohibit-password', 'AllowTcpForwarding yes', 'UseDNS no', 'LogLevel ERROR'],
+      // A session never sees the home of the user who runs the test.
+      `SetEnv ${sessionVariables.map((name) => `${name}=${there.env[name]}`).join(' ')}`,
     ].join('\n'),
   );
   writeFileSync(

@@ -1,7 +1,16 @@
 import t from 'tap';
 import * as v from 'valibot';
 import { hostRefusals } from '../../machines/index.ts';
-import { clean, HostFailure, nextStep, remoteAddressIn, requireVersion, sshFailure } from '../../src/hosts/index.ts';
+import {
+  addressCommand,
+  clean,
+  HostFailure,
+  nextStep,
+  platformIn,
+  remoteAddressIn,
+  requireVersion,
+  sshFailure,
+} from '../../src/hosts/index.ts';
 import { HostName, RemoteProgram, SshTarget } from '../../src/protocol/index.ts';
 
 const refusalOf = (work: () => unknown): unknown => {
@@ -33,14 +42,18 @@ t.test('each message of ssh maps to its refusal', async (t) => {
 
 t.test('the next step of every refusal names a command', async (t) => {
   for (const refusal of hostRefusals)
-    t.match(nextStep(refusal, { name: 'build', ssh: 'ssh://me@box' }), /ssh |oratorio /, refusal);
+    t.match(
+      nextStep({ refusal, remoteVersion: null }, { name: 'build', ssh: 'ssh://me@box' }),
+      /ssh |oratorio /,
+      refusal,
+    );
 });
 
 t.test('regression: the next step of a host that was not added is to add it', async (t) => {
   const command = 'oratorio hosts add ssh://me@box --name build';
   for (const refusal of hostRefusals) {
-    const words = nextStep(refusal, { name: 'build', ssh: 'ssh://me@box', command });
-    t.match(words, command, refusal);
+    const words = nextStep({ refusal, remoteVersion: null }, { name: 'build', ssh: 'ssh://me@box', command });
+    t.match(words, 'oratorio hosts add ssh://me@box --name build', refusal);
     t.notMatch(words, 'hosts enable', refusal);
   }
 });
@@ -76,6 +89,27 @@ t.test('the output of hub address is found after the output of a login shell', a
       'version',
       apiBaseUrl,
     );
+});
+
+t.test('a path below the home of the remote user is expanded there, and nothing else of a program is', async (t) => {
+  t.equal(addressCommand('~/.local/bin/oratorio'), '"$HOME"/.local/bin/oratorio hub address --json --start');
+  t.match(addressCommand('~/a $(id)'), /^"\$HOME"\/'a \$\(id\)' /);
+  t.match(addressCommand('/opt/~/x'), /^'\/opt\/~\/x' /);
+});
+
+t.test('only known systems and processors name a release', async (t) => {
+  t.equal(platformIn('Welcome\nLinux x86_64\n'), 'linux-x64');
+  t.equal(platformIn('Darwin arm64'), 'darwin-arm64');
+  for (const text of [
+    '',
+    'Linux',
+    'Linux riscv64',
+    'FreeBSD amd64',
+    '__proto__ constructor',
+    'Linux x86_64; id',
+    '\u001b[2J',
+  ])
+    t.equal(platformIn(text), undefined, text);
 });
 
 t.test('a remote Hub of the same or an earlier minor version is accepted', async (t) => {

@@ -1,21 +1,16 @@
 import * as v from 'valibot';
+import type { HostRefusal } from '../../../machines/index.ts';
 import type { HostAnswer, HubClient } from '../../client/index.ts';
-import {
-  addressCommand,
-  HostFailure,
-  nextStep,
-  remoteAddressIn,
-  requireVersion,
-  sshEnvironment,
-} from '../../hosts/index.ts';
-import { count, messageOf } from '../../lib/index.ts';
+import { HostFailure, installedProgram, isNewerVersion, nextStep } from '../../hosts/index.ts';
+import { count } from '../../lib/index.ts';
 import { HostName, RemoteProgram, SshTarget, version } from '../../protocol/index.ts';
-import { runProgram } from '../../supervise/index.ts';
 import type { CommandContext } from '../command.ts';
-import { CliError, usageError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { during, withHub } from '../hub.ts';
 import { hostNamed, notConnected } from '../remote.ts';
+import { checkHost, hostRefused, type RequestedHost } from '../remote-check.ts';
+import { installOnHost } from '../remote-install.ts';
 import { columns, inLine } from '../render.ts';
 import { ageOf } from '../workspace-table.ts';
 
@@ -23,7 +18,6 @@ const heading = ['NAME', 'STATE', 'VERSION', 'WORKSPACES', 'WAITING', 'SINCE', '
 const nothing = '–';
 /** Time limit of `add` and `enable` for the connection. */
 const connectMs = 60_000;
-const answerBytes = 65_536;
 
 /** `oratorio hosts` */
 export async function list(context: CommandContext): Promise<number> {
@@ -77,57 +71,40 @@ export async function add(context: CommandContext): Promise<number> {
   if (!name.success) throw usageError(`--name must be ${name.issues[0].message}.`, 'hosts add');
   const program = v.safeParse(RemoteProgram, options['program'] ?? 'oratorio');
   if (!program.success) throw usageError(`--program must be ${program.issues[0].message}.`, 'hosts add');
-  const host = { name: name.output, ssh: ssh.output, program: program.output };
-  const checked = await during(context, `Asking ${host.ssh}`, () => check(context, host));
-  if (checked instanceof HostFailure) throw refused(checked, host);
+  if (options['install'] !== true && (options['from'] !== undefined || options['yes'] === true))
+    throw usageError('--from and --yes work only with --install.', 'hosts add');
+  const host = await reached(context, { name: name.output, ssh: ssh.output, program: program.output });
   return withHub(context, async ({ hub }) => settled(context, hub, host.name, () => hub.addHost(host)));
 }
 
-interface Asked {
-  readonly name: string;
-  readonly ssh: string;
-  readonly program: string;
-}
-
-function refused({ refusal, message }: HostFailure, host: Asked): CliError {
-  // The host is not in the settings yet, so that it cannot be enabled.
-  const { name, ssh, program } = host;
-  const again = ['oratorio hosts add', ssh, '--name', name, ...(program === 'oratorio' ? [] : ['--program', program])];
-  const hint = refusal === null ? `Test: ssh ${ssh} true` : nextStep(refusal, { name, ssh, command: again.join(' ') });
-  const words = message.replace(/\.?$/, '.');
-  return new CliError('precondition', `${name}: ${words}`, hint, refusal ?? 'hostUnreachable', { host: name });
-}
-
-/** Connects to the machine once, with prompts at a terminal. @returns the failure, or the remote version */
-async function check({ env, signal, output }: CommandContext, { ssh, program }: Asked): Promise<HostFailure | string> {
-  const canPrompt = process.stdin.isTTY === true && output.isTTY;
-  let stdout = '';
-  let stderr = '';
+/** Finds the program on the machine, and installs it if the user wants that. @throws CliError for a host that is refused */
+async function reached(context: CommandContext, host: RequestedHost): Promise<RequestedHost> {
+  const { options, signal } = context;
+  const installed = { ...host, program: installedProgram };
+  const check = (each: RequestedHost) => during(context, `Asking ${each.ssh}`, () => checkHost(context, each));
+  let found = { host, version: await check(host) };
+  if (options['program'] === undefined && isRefused(found.version, 'noProgram')) {
+    const version = await check(installed);
+    if (!isRefused(version, 'noProgram')) found = { host: installed, version };
+  }
+  const canInstall = isRefused(found.version, 'noProgram') || isOlder(found.version);
   try {
-    const end = await runProgram({
-      program: 'ssh',
-      args: [
-        ...['-T', '-a', '-x', '-o', 'RemoteCommand=none', '-o', 'ClearAllForwardings=yes', '-o', 'ConnectTimeout=30'],
-        ...['-o', 'LogLevel=ERROR', ...(canPrompt ? [] : ['-o', 'BatchMode=yes']), '--', ssh, addressCommand(program)],
-      ],
-      ...{ env: sshEnvironment(env), signal, group: 'callers', timeoutMs: canPrompt ? undefined : connectMs },
-      ...(canPrompt && { stdin: 'inherit' as const }),
-      stdout: (chunk) => {
-        stdout = (stdout + chunk.toString()).slice(0, answerBytes);
-      },
-      stderr: (chunk) => {
-        stderr = (stderr + chunk.toString()).slice(-answerBytes);
-      },
-    });
-    signal.throwIfAborted();
-    const { version: remote } = remoteAddressIn({ exitCode: end.exitCode, stdout, stderr });
-    requireVersion(remote);
-    return remote;
+    if (options['install'] === true && canInstall) await installOnHost(context, host.ssh);
+    else if (found.version instanceof HostFailure) throw found.version;
+    else return found.host;
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof HostFailure ? error : new HostFailure(null, `ssh could not be run: ${messageOf(error)}`);
+    throw error instanceof HostFailure ? hostRefused(error, found.host) : error;
   }
+  return installed;
 }
+
+const isRefused = (found: HostFailure | string, refusal: HostRefusal): found is HostFailure =>
+  found instanceof HostFailure && found.refusal === refusal;
+
+/** Whether the host was refused for a version that this version can replace. */
+const isOlder = (found: HostFailure | string): boolean =>
+  isRefused(found, 'version') && !isNewerVersion(found.remoteVersion);
 
 /** Changes a host, then waits until it is connected or the connection has failed. */
 async function settled(
@@ -197,10 +174,10 @@ export async function doctor(context: CommandContext): Promise<number> {
   const name = named(context, 'hosts doctor');
   return withHub(context, async ({ hub }) => {
     const host = await hostNamed(hub, name, context);
-    const found = await during(context, `Asking ${host.ssh}`, () => check(context, host));
+    const found = await during(context, `Asking ${host.ssh}`, () => checkHost(context, host));
     const isFailure = found instanceof HostFailure;
     const problem = isFailure ? { refusal: found.refusal, message: found.message } : null;
-    const next = isFailure && found.refusal !== null ? nextStep(found.refusal, host) : host.next;
+    const next = isFailure && found.refusal !== null ? nextStep(found, host) : host.next;
     const isWell = !isFailure && host.state === 'connected';
     if (output.json) output.document({ host, problem, next });
     else {

@@ -5,6 +5,7 @@ import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import {
+  addressOption,
   compareVersions,
   findRelease,
   type Installation,
@@ -12,18 +13,16 @@ import {
   installRelease,
   type OwnInstallation,
   releaseAddress,
+  releasedAddress,
 } from '../update/index.ts';
-
-/** Address of the newest release. */
-const released = 'https://github.com/oratorio-dev/oratorio/releases/latest/download/';
 
 /** `oratorio self-update` */
 export async function run(context: CommandContext): Promise<number> {
   const { output, options, signal } = context;
   const root = realpathSync(packageRoot());
   const installation = own(installationAt(root));
-  const from = addressFrom(context);
-  const directory = releaseAddress(from ?? installation.source ?? released);
+  const from = addressOption(context);
+  const directory = releaseAddress(from ?? installation.source ?? releasedAddress());
   const found = await findRelease(directory, root, signal);
   const order = compareVersions(found.version, version);
   const command = ['oratorio self-update', ...(from === undefined ? [] : ['--from', quoted(from)])].join(' ');
@@ -64,10 +63,4 @@ function own(installation: Installation): OwnInstallation {
     'foreignInstallation',
     { by, update },
   );
-}
-
-function addressFrom({ options, absolute }: CommandContext): string | undefined {
-  const from = options['from'];
-  if (typeof from !== 'string') return undefined;
-  return from.includes('://') ? from : absolute(from);
 }

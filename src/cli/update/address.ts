@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
 import { outgoingFetch } from '../../http/index.ts';
 import { messageOf } from '../../lib/index.ts';
+import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 
 const maxRedirects = 5;
@@ -20,18 +21,29 @@ const downloadMs = 20 * 60_000;
 const nothingChanged = 'Nothing was changed.';
 const failed = (message: string, code: string) => new CliError('failure', message, nothingChanged, code);
 
+/** Public address of a release. @param version absent: the newest release */
+export const releasedAddress = (version?: string): string =>
+  `https://github.com/oratorio-dev/oratorio/releases/${version === undefined ? 'latest/download' : `download/v${version}`}/`;
+
 /** Address of the release directory, with a trailing slash. @throws CliError usage for an address that is neither https nor file */
-export function releaseAddress(text: string): URL {
+export function releaseAddress(text: string, command = 'self-update'): URL {
   const plain = text.startsWith('/') ? `file://${text.split('/').map(encodeURIComponent).join('/')}` : text;
   const url = URL.canParse(plain) ? new URL(plain) : undefined;
   if (url?.protocol !== 'https:' && url?.protocol !== 'file:')
-    throw usageError('The address of a release must be an https address or an absolute directory.', 'self-update');
+    throw usageError('The address of a release must be an https address or an absolute directory.', command);
   if (url.username !== '' || url.password !== '')
-    throw usageError('The address of a release must not contain a user name or a password.', 'self-update');
+    throw usageError('The address of a release must not contain a user name or a password.', command);
   url.search = '';
   url.hash = '';
   if (!url.pathname.endsWith('/')) url.pathname += '/';
   return url;
+}
+
+/** Address in the option `--from`, where a path becomes absolute; undefined without the option. */
+export function addressOption({ options, absolute }: CommandContext): string | undefined {
+  const from = options['from'];
+  if (typeof from !== 'string') return undefined;
+  return from.includes('://') ? from : absolute(from);
 }
 
 interface Download {

@@ -9,9 +9,10 @@
  * Steps 1 to 3 change nothing that is in use. Each later change is one rename. If the new Hub does not start, the link is switched
  * back to the previous version, and its Hub is started.
  */
-export { releaseAddress } from './address.ts';
-export { findRelease } from './find-release.ts';
+export { addressOption, downloadReleaseFile, releaseAddress, releasedAddress } from './address.ts';
+export { type Found, findRelease } from './find-release.ts';
 export { hubCommandAt } from './hub-command.ts';
-export { installRelease } from './install-release.ts';
+export { installRelease, tarballBytes } from './install-release.ts';
 export { type Installation, installationAt, type OwnInstallation } from './installation.ts';
+export { checksumIn } from './release.ts';
 export { compareVersions } from './version-order.ts';

@@ -22,7 +22,7 @@ import {
 } from './versions.ts';
 
 /** Size limit of a tarball, in bytes. */
-const tarballBytes = 100e6;
+export const tarballBytes = 100e6;
 /** Time limit for replacing a Hub, including the restart of the previous one. */
 const replaceMs = 120_000;
 

@@ -33,6 +33,10 @@ export function releaseFile(sums: string, platform: string): ReleaseFile {
   return only;
 }
 
+/** SHA-256 of a file in `SHA256SUMS`; undefined if the list does not name it. */
+export const checksumIn = (sums: string, file: string): string | undefined =>
+  sums.split('\n').flatMap((line) => (line.slice(66) === file ? line.slice(0, 64) : []))[0];
+
 /** DER prefix of an Ed25519 public key of 32 bytes. */
 const keyHeading = Buffer.from('302a300506032b6570032100', 'hex');
 
