@@ -180,7 +180,7 @@ function Answers({ requests, onAnswer, isSeen, hasHazard, ...props }: AnswersPro
     );
   const mayAnswer = (decision: string) => isSeen || !decision.startsWith('accept');
   return (
-    <div class="answers">
+    <div class="answers" aria-busy={!hasSettled}>
       {answersTo(first, requests.length).map(({ decision, label, means }) => (
         <button
           key={decision}

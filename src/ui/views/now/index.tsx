@@ -71,7 +71,9 @@ export default function Now({ app }: { readonly app: App }) {
       <div class="scroll">
         <FaultBanner error={store.fault.value ?? inbox.error.value} at={null} retry={() => store.refresh()} />
         <Problems problems={store.status.value?.problems ?? []} tone="warn" />
-        {store.list.value === null && <Skeleton rows={6} />}
+        {(store.list.value === null || (inbox.entries.value === null && inbox.error.value === null)) && (
+          <Skeleton rows={6} />
+        )}
         <Band title="Needs you" count={inbox.entries.value?.length ?? 0}>
           <div class="inbox">
             <Requests app={app} store={inbox} />
