@@ -293,7 +293,7 @@ onPage(
     backend.recorder.observe(failing, { id: 'fragile', parent: 'hub', machine: 'fragile', title: 'fragile' });
     failing.start();
     await select(page, 'fragile');
-    await page.locator('.nobody', { hasText: 'There is no chart of fragile' }).waitFor();
+    await page.locator('.no-chart', { hasText: 'There is no chart of fragile' }).waitFor();
     failing.send({ type: 'PUSH' });
     await page.locator('.crash').waitFor();
     await shows(t, 'match', () => page.locator('.crash').textContent(), /it broke/);

@@ -81,6 +81,12 @@ t.test('removed lines are beside the added ones, long lines are cut, and a broke
       ['d', 6, 1, 7],
     ],
   );
+  const emoji = rowsOfSection({
+    file: file('a.ts'),
+    modes: null,
+    hunks: `@@ -1,0 +1,1 @@\n+${'x'.repeat(1_999)}👩‍👩‍👧‍👦\n`,
+  });
+  t.match(emoji?.at(-1)?.text, /^x{1999} … 11 more characters$/, 'regression: an emoji is not cut in half');
   t.equal(rowsOfSection({ file: file('a.ts'), modes: null, hunks: '@@ -1,9 +1,9 @@\n-cut' }), null);
 });
 

@@ -177,7 +177,9 @@ scene(
       'empty: the command that fills it',
     );
     t.same(await axe(page), []);
-    for (let id = 1; id <= 50; id += 1) backend.trace(event(id, id % 10 === 0 ? 'tool.failed' : 'tool.completed'));
+    const data = { result: `${'x'.repeat(1_999)}👩‍👩‍👧‍👦` };
+    for (let id = 1; id <= 50; id += 1)
+      backend.trace(event(id, id % 10 === 0 ? 'tool.failed' : 'tool.completed', { data }));
     await summary(page, '50 of 50');
     t.same(await axe(page), []);
     await page.keyboard.press('/');
@@ -191,6 +193,8 @@ scene(
     await page.keyboard.press('j');
     const drawer = page.getByRole('complementary', { name: 'Selected event' });
     await drawer.waitFor();
+    await drawer.getByRole('button', { name: '11 more characters' }).waitFor();
+    t.match(await drawer.locator('.string', { hasText: '11 more' }).textContent(), /"x{1999}11 more/, 'no half emoji');
     t.same(await axe(page), []);
     const eventCopied = untilToast(page, 'Event copied.');
     await page.keyboard.press('c');

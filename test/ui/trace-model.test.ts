@@ -207,6 +207,8 @@ t.test('every trace type of the protocol has a label', async (t) => {
   }
   const [long] = events([{ type: 'response', data: { text: 'x'.repeat(10_000) } }]);
   t.ok(long && entryOf(long).text.length <= textChars + 1 && entryOf(long).isShortened, 'long texts are not kept');
+  const [emoji] = events([{ type: 'response', data: { text: `${'x'.repeat(textChars - 1)}👩‍👩‍👧‍👦` } }]);
+  t.equal(emoji && entryOf(emoji).text, `${'x'.repeat(textChars - 1)}…`, 'regression: an emoji is not cut in half');
 });
 
 t.test('rows list turns before their children, and can be folded, filtered and dimmed', async (t) => {

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { cutText } from '../../protocol/browser.ts';
 import './json-tree.css';
 
 /** Entries of one object or list that are shown before the user asks for more. */
@@ -73,15 +74,17 @@ function Branch({ name, value, depth }: NodeProps & { readonly value: object }) 
 }
 
 function Text({ text }: { readonly text: string }) {
-  const [isWhole, setWhole] = useState(text.length <= firstChars);
+  const [isWhole, setWhole] = useState(false);
+  const shown = isWhole ? text : cutText(text, firstChars);
+  const hidden = text.length - shown.length;
   return (
     <span class="string">
-      "{isWhole ? text : text.slice(0, firstChars)}
-      {isWhole ? (
+      "{shown}
+      {hidden === 0 ? (
         '"'
       ) : (
         <button type="button" class="bare" onClick={() => setWhole(true)}>
-          {text.length - firstChars} more characters
+          {hidden} more characters
         </button>
       )}
     </span>

@@ -96,7 +96,7 @@ function Actors({ store }: { readonly store: Store }) {
         ) : (
           <>
             <h1 class="unseen">Actors</h1>
-            <Nobody store={store} />
+            <NoChart store={store} />
           </>
         )}
         <Scrubber store={store} />
@@ -111,19 +111,19 @@ function Chart({ store }: { readonly store: Store }) {
   if (!actor) return null;
   if (chart) return <ChartView key={`${actor.id}:${chart.name}`} store={store} actor={actor} chart={chart} />;
   if (store.isPending(actor.machine)) return <Skeleton />;
-  return <p class="nobody">There is no chart of {actor.machine}. See its states in the next tab.</p>;
+  return <p class="no-chart">There is no chart of {actor.machine}. See its states in the next tab.</p>;
 }
 
 /** Reason for an empty chart. */
-function Nobody({ store }: { readonly store: Store }) {
+function NoChart({ store }: { readonly store: Store }) {
   const id = store.selectedId.value;
   const { byId } = store.travel.base.value;
   if (!store.isLoaded.value) return <Skeleton />;
   if (id === endedId)
-    return <p class="nobody">{store.counts.value.ended} actors ended recently. They are listed below.</p>;
-  if (id !== null && byId.has(id)) return <p class="nobody">This actor did not exist yet at this moment.</p>;
-  if (id !== null && byId.size > 0) return <p class="nobody">Actor {id} does not exist, or it was removed.</p>;
-  if (store.app.page.value?.kind !== 'workspace') return <p class="nobody">No actor is active.</p>;
+    return <p class="no-chart">{store.counts.value.ended} actors ended recently. They are listed below.</p>;
+  if (id !== null && byId.has(id)) return <p class="no-chart">This actor did not exist yet at this moment.</p>;
+  if (id !== null && byId.size > 0) return <p class="no-chart">Actor {id} does not exist, or it was removed.</p>;
+  if (store.app.page.value?.kind !== 'workspace') return <p class="no-chart">No actor is active.</p>;
   return (
     <Empty title="No turn runs in this workspace" command='oratorio chat "hello"'>
       <p>Active and recently ended turns, tool servers and automations appear here. Start a turn:</p>

@@ -1,5 +1,5 @@
 import { parsePatch } from 'diff';
-import { diffFileLine, diffHead } from '../../../../protocol/browser.ts';
+import { cutText, diffFileLine, diffHead } from '../../../../protocol/browser.ts';
 import type { FileDiff } from '../../../../protocol/index.ts';
 import { type DiffRow, rowsOfHunks } from '../data/diff-rows.ts';
 
@@ -82,10 +82,11 @@ export function rowsOfSection({ file, hunks }: FileSection): readonly DiffRow[] 
   }
 }
 
-const shortened = (line: string): string =>
-  line.length <= maxLineChars
-    ? line
-    : `${line.slice(0, maxLineChars)} … ${(line.length - maxLineChars).toLocaleString('en')} more characters`;
+function shortened(line: string): string {
+  const shown = cutText(line, maxLineChars);
+  const hidden = line.length - shown.length;
+  return hidden === 0 ? line : `${shown} … ${hidden.toLocaleString('en')} more characters`;
+}
 
 /** One row with two sides; a heading of a hunk is on both. */
 export interface Pair {

@@ -20,7 +20,8 @@ export function LongText({
 }) {
   const [chosen, setLimit] = useState(firstChars);
   const limit = isPrinted.value ? text.length : chosen;
-  const shown = isEnd ? text.slice(-limit) : cutText(text, limit);
+  const shown =
+    isEnd && text.length > limit ? text.slice(cutText(text, text.length - limit).length) : cutText(text, limit);
   const hidden = text.length - shown.length;
   const more = hidden > 0 && (
     <button type="button" class="bare" onClick={() => setLimit(limit * 8)}>

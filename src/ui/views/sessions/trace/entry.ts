@@ -1,5 +1,5 @@
 import { dollars } from '../../../../lib/browser.ts';
-import { placeInWords, placeOf } from '../../../../protocol/browser.ts';
+import { cutText, placeInWords, placeOf } from '../../../../protocol/browser.ts';
 import type { EventSummary } from '../../../../protocol/index.ts';
 import { span } from '../words.ts';
 
@@ -44,7 +44,7 @@ export function entryOf(event: EventSummary): TraceEntry {
     callId,
     tool,
     durationMs,
-    text: text.length > textChars ? `${text.slice(0, textChars)}…` : text,
+    text: text.length > textChars ? `${cutText(text, textChars)}…` : text,
     isShortened: event.isShortened === true || text.length > textChars,
     status: word(data['status']) ?? word(data['decision']) ?? word(data['outcome']),
     tokens: type === 'tokens.used' ? number(data['inputTokens']) + number(data['outputTokens']) : 0,
