@@ -2,7 +2,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import type { Test } from 'tap';
 import { type PageWatch, watchPages } from '../page-watch.ts';
-import { axe } from '../ui/scene.ts';
+import { axe, pressable, smallTargets } from '../ui/scene.ts';
 
 const screens = [
   { width: 1_440, height: 900 },
@@ -45,7 +45,8 @@ export async function openAt(page: Page, at: string): Promise<void> {
     location.hash = hash;
   }, at);
   await page.locator(rootOf(at)).waitFor();
-  await page.locator('[aria-busy=true]').waitFor({ state: 'detached' });
+  // Skeletons, and answers to a request that has just appeared.
+  await page.waitForFunction(() => document.querySelector('[aria-busy=true]') === null);
 }
 
 async function resize(page: Page, screen: { readonly width: number; readonly height: number }): Promise<void> {
@@ -61,7 +62,10 @@ async function fits(t: Test, page: Page, at: string, width: number): Promise<voi
   t.ok(scroll <= client, `#/${at} fits ${width} px`, { scroll, client });
 }
 
-/** Opens each address (behind `#/`) in the tab, on a laptop and on a phone; in both themes axe finds nothing and nothing is pushed sideways. */
+/**
+ * Opens each address (behind `#/`) in the tab, on a laptop and on a phone; in both themes axe finds nothing and nothing is
+ * pushed sideways. On the phone each target has room for a finger.
+ */
 export async function visitAll(t: Test, page: Page, addresses: readonly string[]): Promise<void> {
   for (const at of addresses) {
     await openAt(page, `/${at}`);
@@ -70,6 +74,7 @@ export async function visitAll(t: Test, page: Page, addresses: readonly string[]
       await fits(t, page, at, screen.width);
       t.same(await axe(page), [], `#/${at} at ${screen.width} px`);
     }
+    t.same(await smallTargets(page, 32, pressable), [], `targets of #/${at} on a phone`);
   }
 }
 

@@ -101,17 +101,32 @@ export async function overflowsAt(page: Page, width: number): Promise<boolean> {
   return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
 }
 
-/** Targets smaller than 24 by 24 CSS pixels (WCAG 2.5.8), of those that can be seen. Links within sentences are exempt. */
-export function smallTargets(page: Page): Promise<string[]> {
-  return page.evaluate(() =>
-    [...document.querySelectorAll('button, select, input, textarea, nav a, a.button')]
-      .filter((element) => (element as HTMLElement).checkVisibility({ visibilityProperty: true }))
-      .filter((element) => {
-        const own = element.getBoundingClientRect();
-        const label = element.closest('label') ?? (element as HTMLInputElement).labels?.[0];
-        const box = label?.getBoundingClientRect() ?? own;
-        return own.width > 0 && (Math.max(own.width, box.width) < 23.5 || Math.max(own.height, box.height) < 23.5);
-      })
-      .map((element) => element.outerHTML.slice(0, 120)),
+const controls = 'button, select, input, textarea, nav a, a.button';
+/** Every control, link and row that a finger can press. */
+export const pressable = `${controls}, summary, a[href], :is([role=option], [role=treeitem], [role=tab]), [role=row][aria-selected]`;
+
+/**
+ * Visible targets smaller than `least` by `least` CSS pixels; 24 is the limit of WCAG 2.5.8. The label of a control belongs to
+ * it. Links within sentences are exempt.
+ */
+export function smallTargets(page: Page, least = 24, targets = controls): Promise<string[]> {
+  return page.evaluate(
+    ({ least, targets }) => {
+      const isInSentence = (element: Element) =>
+        element.matches('a') &&
+        getComputedStyle(element).display === 'inline' &&
+        [...(element.parentElement?.childNodes ?? [])].some((node) => node.nodeType === 3 && node.nodeValue?.trim());
+      return [...document.querySelectorAll(targets)]
+        .filter((element) => (element as HTMLElement).checkVisibility({ visibilityProperty: true }))
+        .filter((element) => {
+          const own = element.getBoundingClientRect();
+          const label = element.closest('label') ?? (element as HTMLInputElement).labels?.[0];
+          const box = label?.getBoundingClientRect() ?? own;
+          const [width, height] = [Math.max(own.width, box.width), Math.max(own.height, box.height)];
+          return own.width > 0 && (width < least - 0.5 || height < least - 0.5) && !isInSentence(element);
+        })
+        .map((element) => element.outerHTML.slice(0, 120));
+    },
+    { least, targets },
   );
 }

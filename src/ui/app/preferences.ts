@@ -1,4 +1,4 @@
-import { effect, type Signal, signal } from '@preact/signals';
+import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
 
 export const themes = ['system', 'light', 'dark'] as const;
 export type Theme = (typeof themes)[number];
@@ -9,6 +9,8 @@ export type Density = (typeof densities)[number];
 export interface Preferences {
   readonly theme: Signal<Theme>;
   readonly density: Signal<Density>;
+  /** Density of rows; on a phone they are comfortable, because a finger needs room. */
+  readonly rows: ReadonlySignal<Density>;
   /** Whether single letters are shortcuts: users who dictate must be able to switch them off (WCAG 2.1.4). */
   readonly letterKeys: Signal<boolean>;
 }
@@ -20,18 +22,24 @@ export function createPreferences(): Preferences {
   const { dataset } = document.documentElement;
   const theme = kept('theme', themes, 'system');
   const density = kept('density', densities, 'compact');
+  const phone = matchMedia('(max-width: 600px)');
+  const isPhone = signal(phone.matches);
+  phone.addEventListener('change', ({ matches }) => {
+    isPhone.value = matches;
+  });
+  const rows = computed(() => (isPhone.value ? 'comfortable' : density.value));
   const letters = kept('letterKeys', ['on', 'off'] as const, 'on');
   const letterKeys = signal(letters.peek() === 'on');
   effect(() => {
     dataset['theme'] = theme.value;
   });
   effect(() => {
-    dataset['density'] = density.value;
+    dataset['density'] = rows.value;
   });
   effect(() => {
     letters.value = letterKeys.value ? 'on' : 'off';
   });
-  return { theme, density, letterKeys };
+  return { theme, density, rows, letterKeys };
 }
 
 /** Choice that outlives the tab and follows the choice of other tabs. */

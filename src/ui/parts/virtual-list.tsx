@@ -78,7 +78,12 @@ const nearEndRows = 20;
  * keys, Page Up, Page Down, Home and End; the focus stays on the list itself and `aria-activedescendant` names the selected
  * row.
  */
-export function VirtualList(props: VirtualListProps) {
+export const VirtualList = (props: VirtualListProps) => (
+  // The list needs the height of its rows before its first render.
+  <Rows key={typeof props.rowHeight === 'number' ? props.rowHeight : 0} {...props} />
+);
+
+function Rows(props: VirtualListProps) {
   const { role = 'listbox', count, selected = -1, isMeasured = false } = props;
   const id = useId();
   const scroller = useRef<HTMLDivElement>(null);

@@ -172,7 +172,7 @@ function Tail({ app, firehose, selected, onSelect, newer, onAtEnd, handle }: Tai
       <VirtualList
         label="Events, oldest first"
         count={shown.length}
-        rowHeight={rowHeights[app.preferences.density.value]}
+        rowHeight={rowHeights[app.preferences.rows.value]}
         rowKey={(index) => shown[index]?.seq ?? index}
         renderRow={(index) => {
           const entry = shown[index];

@@ -180,7 +180,7 @@ function Body({ app, store, all, shown, selected, select, act, list }: BodyProps
       </Empty>
     );
   }
-  const isComfortable = app.preferences.density.value === 'comfortable';
+  const isComfortable = app.preferences.rows.value === 'comfortable';
   return (
     <VirtualList
       label="Workspaces"

@@ -107,7 +107,7 @@ function Rows({ app, queue, list, review, isStale }: RowsProps) {
       class={isStale ? 'stale' : ''}
       count={rows.length}
       total={queue.hasMore.value ? -1 : rows.length}
-      rowHeight={app.preferences.density.value === 'comfortable' ? 36 : 28}
+      rowHeight={app.preferences.rows.value === 'comfortable' ? 36 : 28}
       rowKey={(index) => rows[index]?.item.itemId ?? index}
       header={<QueueHeader />}
       handle={list}

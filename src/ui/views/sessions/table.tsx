@@ -110,7 +110,7 @@ function Rows({ app, table, list }: RowsProps) {
   const sessions = table.sessions.value;
   const now = app.now.value;
   if (sessions.length === 0) return <NoSessions table={table} />;
-  const isComfortable = app.preferences.density.value === 'comfortable';
+  const isComfortable = app.preferences.rows.value === 'comfortable';
   const selected = sessions.findIndex(({ sessionKey }) => sessionKey === table.selectedKey.value);
   return (
     <VirtualList

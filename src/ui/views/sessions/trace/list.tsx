@@ -11,7 +11,7 @@ import { useTail } from './tail.tsx';
 export function List({ app, trace }: { readonly app: App; readonly trace: Trace }) {
   const { rows, isMatch } = trace.entries.value;
   const tail = useTail(trace, rows.length);
-  const isComfortable = app.preferences.density.value === 'comfortable';
+  const isComfortable = app.preferences.rows.value === 'comfortable';
   const start = trace.bounds.value.from;
   return (
     <div class="list-view">

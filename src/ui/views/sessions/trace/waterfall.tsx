@@ -27,7 +27,7 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
   const tail = useTail(trace, rows.length);
   const box = useWheelZoom(trace);
   const isStacked = useStacked(box);
-  const rowHeight = isStacked ? 46 : app.preferences.density.value === 'comfortable' ? 32 : 26;
+  const rowHeight = isStacked ? 46 : app.preferences.rows.value === 'comfortable' ? 32 : 26;
   return (
     <div
       class={`waterfall ${isStacked ? 'stacked' : ''}`}
@@ -36,8 +36,6 @@ export function Waterfall({ app, trace }: { readonly app: App; readonly trace: T
     >
       <Minimap trace={trace} />
       <VirtualList
-        // The list needs the height of its rows before its first render.
-        key={rowHeight}
         {...tail.props}
         label="Turns, rounds and calls"
         role="treegrid"
