@@ -8,102 +8,105 @@
  * 3. `sending` copies the parts in pieces, from the last byte that the target has.
  * 4. `committing` is the point of no return: the target brings the files, then makes the conversation visible in one commit.
  * 5. `finishing` marks the source as left. The move ends in `moved`.
- * 6. A refusal before the commit leads to `cancelling`: the target forgets the parts, then the source is released.
+ * 6. The user's request to cancel, or a refusal before the commit, leads to `cancelling`: the target forgets the parts, then the
+ *    source is released. A step of a cancelled move that arrives late at a place is refused there.
  * 7. A place that does not answer leads to `waiting`, and from there to `asking`. Nothing is released meanwhile, because the target
  *    may have the conversation.
  */
-import { assertEvent, assign, fromPromise, setup } from 'xstate';
+import { assign, type ErrorActorEvent, fromPromise, setup } from 'xstate';
 import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
 import { nextRandom } from './restart-policy.ts';
 
-export interface MoveMachineInput {
+/** Facts of a move that outlive its Hub. */
+export interface MoveProgress {
+  /** Whether the parts were offered to the target. */
+  readonly isOffered: boolean;
+  /** Whether the target was asked for its commit: it may have the conversation. */
+  readonly isCommitting: boolean;
+  /** Whether the move goes back. */
+  readonly isCancelled: boolean;
+  /** Reason of the last refusal or loss, safe to show. While the move goes back: the reason for that. */
+  readonly reason: string | null;
+}
+
+export interface MoveMachineInput extends MoveProgress {
   readonly moveId: string;
   /** Seed of the jitter. */
   readonly seed: number;
-  /** Whether an earlier Hub has offered the parts to the target. */
-  readonly isOffered: boolean;
-  /** Whether an earlier Hub has begun to go back. */
-  readonly isCancelled: boolean;
-  readonly reason: string | null;
 }
 
-/** Records of both places. */
+type PlaceRecord = 'none' | 'leaving' | 'left' | 'receiving' | 'arrived';
+
+/** Records of the places that a step has read. */
 export interface MoveFacts {
-  readonly source: 'none' | 'leaving' | 'left' | 'receiving' | 'arrived';
-  readonly target: 'none' | 'leaving' | 'left' | 'receiving' | 'arrived';
+  readonly source?: PlaceRecord;
+  readonly target?: PlaceRecord;
 }
 
-/** Result of a step. `refused`: the place has decided against it. `lost`: the outcome is unknown, or the place does not answer. */
-export type MoveOutcome =
-  | { readonly kind: 'done'; readonly facts?: MoveFacts }
-  | { readonly kind: 'refused' | 'lost'; readonly reason: string };
+/** Failure of a step. `refused`: the place has decided against it. `lost`: the outcome is unknown, or the place does not answer. */
+export class MoveFailure extends Error {
+  readonly kind: 'refused' | 'lost';
 
-export interface MoveContext {
-  readonly moveId: string;
-  readonly seed: number;
-  readonly isOffered: boolean;
-  readonly isCancelled: boolean;
-  /** Reason of the last refusal or loss, safe to show. */
-  readonly reason: string | null;
+  constructor(kind: MoveFailure['kind'], reason: string) {
+    super(reason);
+    this.kind = kind;
+  }
+}
+
+export interface MoveContext extends MoveMachineInput {
   /** Consecutive attempts without an answer. */
   readonly failures: number;
   readonly delayMs: number;
 }
 
-export type MoveEvent =
-  /** The user no longer wants the move. */
-  | { readonly type: 'MOVE.CANCEL' }
-  /** The user, or a connected host, asks for an attempt now. */
-  | { readonly type: 'MOVE.RETRY' };
+/** The user no longer wants the move. */
+export type MoveEvent = { readonly type: 'MOVE.CANCEL' };
 
-type Work = { readonly moveId: string };
-const work = () => fromPromise<MoveOutcome, Work>(() => Promise.resolve({ kind: 'done' }));
+export type MoveWork = { readonly moveId: string };
+const step = () => fromPromise<MoveFacts, MoveWork>(() => Promise.reject(new Error('not provided')));
 
-const inputOf = ({ context }: { readonly context: MoveContext }): Work => ({ moveId: context.moveId });
+const inputOf = ({ context }: { readonly context: MoveContext }): MoveWork => ({ moveId: context.moveId });
+const factsIn = ({ event }: { readonly event: { readonly output: MoveFacts } }): MoveFacts => event.output;
 
 export const moveMachine = setup({
-  types: { input: {} as MoveMachineInput, context: {} as MoveContext, events: {} as MoveEvent },
+  types: {
+    input: {} as MoveMachineInput,
+    context: {} as MoveContext,
+    events: {} as MoveEvent | ErrorActorEvent,
+  },
   actors: {
     /** Starts both agent servers if needed, and reads their records of the move. */
-    ask: work(),
+    ask: step(),
     /** Locks the source, which writes the parts. */
-    prepare: work(),
+    prepare: step(),
     /** Offers the parts to the target. */
-    offer: work(),
+    offer: step(),
     /** Copies the parts. */
-    send: work(),
+    send: step(),
     /** Makes the conversation visible at the target. */
-    commit: work(),
+    commit: step(),
     /** Marks the source as left. */
-    finish: work(),
-    /** Lets the target forget the parts, if it may have them. */
-    withdraw: work(),
+    finish: step(),
+    /** Lets the target forget the parts, and reads its record. */
+    withdraw: step(),
     /** Releases the source. */
-    release: work(),
+    release: step(),
   },
   delays: { movePause: ({ context }) => context.delayMs },
   guards: {
-    hasArrived: ({ event }) => {
-      const facts = factsIn(event);
-      // The source leaves only after the arrival.
-      return facts?.target === 'arrived' || facts?.source === 'left';
-    },
-    mustGoBack: ({ context, event }) => context.isCancelled || outcomeIn(event)?.kind === 'refused',
-    isRefused: ({ event }) => outcomeIn(event)?.kind === 'refused',
-    isLost: ({ event }) => outcomeIn(event)?.kind === 'lost',
+    // The source leaves only after the arrival.
+    hasArrived: (_, facts: MoveFacts) => facts.target === 'arrived' || facts.source === 'left',
+    isCancelled: ({ context }) => context.isCancelled,
     isOffered: ({ context }) => context.isOffered,
+    isRefused: ({ event }) => isRefusal(event),
+    isRefusedEarly: ({ context, event }) => isRefusal(event) && !context.isCommitting,
   },
   actions: {
-    recordReason: assign(({ event }) => {
-      const outcome = outcomeIn(event);
-      return outcome === undefined || outcome.kind === 'done' ? {} : { reason: outcome.reason };
-    }),
-    recordCancel: assign({ isCancelled: true }),
-    recordRequest: assign(({ event }) => {
-      assertEvent(event, 'MOVE.CANCEL');
-      return { isCancelled: true, reason: 'The user cancelled the move.' };
-    }),
     recordOffer: assign({ isOffered: true }),
+    recordCommit: assign({ isCommitting: true }),
+    recordRequest: assign({ isCancelled: true, reason: 'The user cancelled the move.' }),
+    recordFailure: assign(({ context, event }) => ({ reason: context.isCancelled ? context.reason : reasonIn(event) })),
+    recordCancel: assign({ isCancelled: true }),
     resetFailures: assign(({ context }) => ({ failures: 0, reason: context.isCancelled ? context.reason : null })),
     planAttempt: assign(({ context }) => {
       const { random, seed } = nextRandom(context.seed);
@@ -116,82 +119,71 @@ export const moveMachine = setup({
   id: 'move',
   description: 'Moves a conversation with its files from one place to another.',
   context: ({ input }) => ({ ...input, failures: 0, delayMs: 0 }),
-  initial: 'asking',
+  initial: 'cancellable',
+  on: {
+    'xstate.error.actor.*': [
+      { guard: 'isRefused', target: '.cancelling', actions: ['recordFailure', 'recordCancel'] },
+      { target: '.cancellable.waiting', actions: 'recordFailure' },
+    ],
+  },
   states: {
-    asking: {
-      description: 'Reading the records of both places.',
-      meta: { kind: 'works', lane: 'spine', order: 0 },
-      invoke: {
-        id: 'ask',
-        src: 'ask',
-        input: inputOf,
-        onDone: [
-          { guard: 'isLost', target: 'waiting', actions: 'recordReason' },
-          { guard: 'hasArrived', target: 'finishing', actions: 'resetFailures' },
-          { guard: 'mustGoBack', target: 'cancelling', actions: ['recordReason', 'recordCancel'] },
-          { target: 'preparing', actions: 'resetFailures' },
-        ],
-      },
-      on: { 'MOVE.CANCEL': { actions: 'recordRequest' } },
-    },
-    preparing: {
-      description: 'The source locks the conversation and writes its parts.',
-      meta: { kind: 'works', lane: 'spine', order: 1 },
-      invoke: {
-        id: 'prepare',
-        src: 'prepare',
-        input: inputOf,
-        onDone: [
-          { guard: 'isLost', target: 'waiting', actions: 'recordReason' },
-          { guard: 'mustGoBack', target: 'cancelling', actions: ['recordReason', 'recordCancel'] },
-          { target: 'offering', actions: 'recordOffer' },
-        ],
-      },
-      on: { 'MOVE.CANCEL': { actions: 'recordRequest' } },
-    },
-    offering: {
-      description: 'The target checks its commit and its own conversations.',
-      meta: { kind: 'works', lane: 'spine', order: 2 },
-      invoke: {
-        id: 'offer',
-        src: 'offer',
-        input: inputOf,
-        onDone: [
-          { guard: 'isLost', target: 'waiting', actions: 'recordReason' },
-          { guard: 'mustGoBack', target: 'cancelling', actions: ['recordReason', 'recordCancel'] },
-          { target: 'sending' },
-        ],
-      },
-      on: { 'MOVE.CANCEL': { actions: 'recordRequest' } },
-    },
-    sending: {
-      description: 'Copying the conversation and its files to the target.',
-      meta: { kind: 'works', lane: 'spine', order: 3 },
-      invoke: {
-        id: 'send',
-        src: 'send',
-        input: inputOf,
-        onDone: [
-          { guard: 'isLost', target: 'waiting', actions: 'recordReason' },
-          { guard: 'mustGoBack', target: 'cancelling', actions: ['recordReason', 'recordCancel'] },
-          { target: 'committing' },
-        ],
-      },
+    cancellable: {
+      description: 'The user may cancel the move.',
+      initial: 'asking',
       on: { 'MOVE.CANCEL': { target: 'cancelling', actions: 'recordRequest' } },
+      states: {
+        asking: {
+          description: 'Reading the records of both places.',
+          meta: { kind: 'works', lane: 'spine', order: 0 },
+          invoke: {
+            id: 'ask',
+            src: 'ask',
+            input: inputOf,
+            onDone: [
+              {
+                guard: { type: 'hasArrived', params: factsIn },
+                target: '#move.finishing',
+                actions: 'resetFailures',
+              },
+              { guard: 'isCancelled', target: '#move.cancelling', actions: 'resetFailures' },
+              { target: 'preparing', actions: 'resetFailures' },
+            ],
+          },
+        },
+        preparing: {
+          description: 'The source locks the conversation and writes its parts.',
+          meta: { kind: 'works', lane: 'spine', order: 1 },
+          invoke: {
+            id: 'prepare',
+            src: 'prepare',
+            input: inputOf,
+            onDone: { target: 'offering', actions: 'recordOffer' },
+          },
+        },
+        offering: {
+          description: 'The target checks its commit and its own conversations.',
+          meta: { kind: 'works', lane: 'spine', order: 2 },
+          invoke: { id: 'offer', src: 'offer', input: inputOf, onDone: { target: 'sending' } },
+        },
+        sending: {
+          description: 'Copying the conversation and its files to the target.',
+          meta: { kind: 'works', lane: 'spine', order: 3 },
+          invoke: { id: 'send', src: 'send', input: inputOf, onDone: { target: '#move.committing' } },
+        },
+        waiting: {
+          description:
+            'A place does not answer. The source stays locked, because the target may have the conversation.',
+          meta: { kind: 'pauses', lane: 'exception', order: 1 },
+          entry: 'planAttempt',
+          after: { movePause: { target: 'asking' } },
+        },
+      },
     },
     committing: {
       description: 'The target brings the files, then makes the conversation visible. Its commit decides.',
       meta: { kind: 'works', lane: 'spine', order: 4 },
-      invoke: {
-        id: 'commit',
-        src: 'commit',
-        input: inputOf,
-        onDone: [
-          { guard: 'isLost', target: 'waiting', actions: 'recordReason' },
-          { guard: 'isRefused', target: 'cancelling', actions: ['recordReason', 'recordCancel'] },
-          { target: 'finishing' },
-        ],
-      },
+      entry: 'recordCommit',
+      invoke: { id: 'commit', src: 'commit', input: inputOf, onDone: { target: 'finishing' } },
     },
     finishing: {
       description: 'The conversation is at the target. The source notes that it has left.',
@@ -200,7 +192,8 @@ export const moveMachine = setup({
         id: 'finish',
         src: 'finish',
         input: inputOf,
-        onDone: [{ guard: 'isLost', target: 'waiting', actions: 'recordReason' }, { target: 'moved' }],
+        onDone: { target: 'moved' },
+        onError: { guard: 'isRefused', target: 'moved' },
       },
     },
     cancelling: {
@@ -209,43 +202,34 @@ export const moveMachine = setup({
       states: {
         choosing: {
           description: 'Checking whether the target may have the parts.',
-          meta: { kind: 'works', lane: 'exception', order: 3 },
+          meta: { kind: 'works', lane: 'exception', order: 4 },
           always: [{ guard: 'isOffered', target: 'withdrawing' }, { target: 'releasing' }],
         },
         withdrawing: {
           description: 'The target forgets the parts. A conversation that has arrived stays there.',
-          meta: { kind: 'works', lane: 'exception', order: 4 },
+          meta: { kind: 'works', lane: 'exception', order: 5 },
           invoke: {
             id: 'withdraw',
             src: 'withdraw',
             input: inputOf,
             onDone: [
-              { guard: 'isLost', target: '#move.waiting' },
-              { guard: 'hasArrived', target: '#move.finishing' },
+              { guard: { type: 'hasArrived', params: factsIn }, target: '#move.finishing' },
               { target: 'releasing' },
             ],
+            onError: [{ guard: 'isRefusedEarly', target: 'releasing' }, { target: '#move.cancellable.waiting' }],
           },
         },
         releasing: {
           description: 'The source releases the conversation.',
-          meta: { kind: 'works', lane: 'exception', order: 5 },
+          meta: { kind: 'works', lane: 'exception', order: 6 },
           invoke: {
             id: 'release',
             src: 'release',
             input: inputOf,
-            onDone: [{ guard: 'isLost', target: '#move.waiting' }, { target: '#move.cancelled' }],
+            onDone: { target: '#move.cancelled' },
+            onError: { guard: 'isRefused', target: '#move.cancelled' },
           },
         },
-      },
-    },
-    waiting: {
-      description: 'A place does not answer. The source stays locked, because the target may have the conversation.',
-      meta: { kind: 'pauses', lane: 'exception', order: 1 },
-      entry: 'planAttempt',
-      after: { movePause: { target: 'asking' } },
-      on: {
-        'MOVE.RETRY': { target: 'asking' },
-        'MOVE.CANCEL': { target: 'asking', actions: 'recordRequest' },
       },
     },
     moved: {
@@ -261,12 +245,8 @@ export const moveMachine = setup({
   },
 });
 
-/** Result of a step in the event of its end. */
-function outcomeIn(event: object): MoveOutcome | undefined {
-  return 'output' in event ? (event.output as MoveOutcome) : undefined;
-}
+const isRefusal = (event: object): boolean =>
+  'error' in event && event.error instanceof MoveFailure && event.error.kind === 'refused';
 
-function factsIn(event: object): MoveFacts | undefined {
-  const outcome = outcomeIn(event);
-  return outcome?.kind === 'done' ? outcome.facts : undefined;
-}
+const reasonIn = (event: object): string =>
+  'error' in event && event.error instanceof Error ? event.error.message : 'The step failed for an unknown reason.';

@@ -11,6 +11,7 @@ import { conversation } from './conversation.ts';
 import { externalAgent } from './external-agent.ts';
 import { host } from './host.ts';
 import { mcpServer } from './mcp-server.ts';
+import { move } from './move.ts';
 import { reviewRun } from './review-run.ts';
 import { turn } from './turn.ts';
 import type { Places } from './types.ts';
@@ -27,6 +28,7 @@ export const machinePlaces: Readonly<Partial<Record<MachineName, Places>>> = {
   'external-agent': externalAgent,
   host,
   'mcp-server': mcpServer,
+  move,
   'review-run': reviewRun,
   turn,
   'webhook-ingress': webhookIngress,

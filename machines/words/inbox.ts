@@ -25,16 +25,17 @@ export const host: MachineWords = {
 export const move: MachineWords = {
   guards: {
     hasArrived: 'the target has the conversation',
-    mustGoBack: 'a place refuses it, or the user cancelled it',
-    isRefused: 'the target refuses it',
-    isLost: 'the place does not answer',
+    isCancelled: 'the move goes back',
     isOffered: 'the target may have the parts',
+    isRefused: 'the place refuses it',
+    isRefusedEarly: 'the target refuses it and was not asked for its commit',
   },
   actions: {
-    recordReason: 'note the reason',
-    recordCancel: 'note that it goes back',
-    recordRequest: 'note that the user cancelled it',
     recordOffer: 'note that the target may have the parts',
+    recordCommit: 'note that the target may have the conversation',
+    recordRequest: 'note that the user cancelled it',
+    recordFailure: 'note the reason',
+    recordCancel: 'note that it goes back',
     resetFailures: 'forget earlier failures',
     planAttempt: 'choose the pause before the next try',
   },

@@ -208,7 +208,7 @@ export function ownedFiles({ credentials, store, tokens, push, apiBaseUrl, servi
 
 /** Ends streams after their last event, withdraws the address if it is still ours, and releases the lock last. */
 export async function closeHub(hub: ClaimedHub): Promise<void> {
-  hub.moves.close();
+  const moves = hub.moves.close();
   hub.registry.releaseAll();
   const hosts = hub.fleet.close();
   hub.events.end();
@@ -216,6 +216,7 @@ export async function closeHub(hub: ClaimedHub): Promise<void> {
   hub.inspection.end();
   await hub.server?.close(defaults.http.closeGraceMs);
   await hosts;
+  await moves;
   await hub.store.end();
   await hub.registry.flush();
   await hub.decisions.flush();

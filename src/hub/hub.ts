@@ -4,7 +4,7 @@ import { hubMachine } from '../../machines/index.ts';
 import { projections } from '../inspect/index.ts';
 import { engineSocket } from '../places/index.ts';
 import { defaults, HubLock, type HubStatus } from '../protocol/index.ts';
-import { ensurePrivateDirectory, lockHolder, lostList, readJson, removeStaleTemps } from '../supervise/index.ts';
+import { damagedRecords, ensurePrivateDirectory, lockHolder, readJson, removeStaleTemps } from '../supervise/index.ts';
 import { startHubTelemetry } from '../telemetry/index.ts';
 import { watchAddress } from './actors/watch-address.ts';
 import { claimHome } from './claim.ts';
@@ -174,13 +174,13 @@ function statusOf(
   { home, version, config, environment }: HubOptions,
 ): HubStatus {
   const { statePath } = services;
-  const lost = lostList(home);
+  const problems = damagedRecords(home);
   const { asleep } = registry;
   const hasEngine = engineSocket(config.Place.Container.Engine, environment) !== undefined;
   return {
     ...{ hubVersion: version, pid: process.pid, startedAt, statePath, apiBaseUrl },
     capabilities: { ...capabilities, ...(hasEngine && { places: ['container'] }) },
-    ...(lost && { problems: [lost] }),
+    ...(problems.length > 0 && { problems: [...problems] }),
     ...(asleep > 0 && { asleep }),
   };
 }

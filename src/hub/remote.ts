@@ -25,7 +25,7 @@ export async function onRemote<T>(host: string, work: () => Promise<T>, signal: 
       throw new HttpError(error.status, error.code, `${host}: ${text}`, clean(error.details));
     throw hubError(
       'badGateway',
-      `The Hub of ${host} sent an invalid answer: ${text}. Check: oratorio hosts doctor ${host}`,
+      `The Hub of ${host} sent an invalid answer: ${text.replace(/\.$/, '')}. Check: oratorio hosts doctor ${host}`,
       { host },
     );
   }

@@ -203,6 +203,7 @@ export const projections: Readonly<Record<string, (context: never) => Projection
     failures: context.failures,
     delayMs: context.delayMs,
     isOffered: context.isOffered,
+    isCommitting: context.isCommitting,
     isCancelled: context.isCancelled,
   }),
   'inbox-feed': (context: InboxFeedContext) => ({

@@ -11,6 +11,11 @@ export const movePieceBytes = 393_216;
 /** Bytes of the conversation and of its files, at most. */
 export const movePartBytes = { conversation: 268_435_456, files: 1_200_000_000 } as const;
 
+/** Characters of the reason of a move, which may be the text of another machine. */
+export const maxMoveReason = 2_000;
+/** Active moves of one Hub. */
+export const maxActiveMoves = 10;
+
 export const MoveId = v.pipe(v.string(), v.regex(/^move_[0-9a-f]{16}$/, 'the id of a move'));
 const ThreadId = v.pipe(v.string(), v.regex(/^[\w.-]{1,200}$/, 'the id of a conversation'));
 
@@ -84,6 +89,10 @@ const MovePlace = v.strictObject({
 });
 export type MovePlace = v.InferOutput<typeof MovePlace>;
 
+/** `build:/srv/site`; of this machine the path. */
+export const placeName = ({ host, workspacePath }: MovePlace): string =>
+  host === null ? workspacePath : `${host}:${workspacePath}`;
+
 /** Body of `POST /v1/moves`. */
 export const MoveInput = v.strictObject({ threadId: ThreadId, from: MovePlace, to: MovePlace });
 export type MoveInput = v.InferOutput<typeof MoveInput>;
@@ -95,10 +104,17 @@ export const MoveRecord = v.object({
   from: MovePlace,
   to: MovePlace,
   state: text('State of the move; `moved` and `cancelled` are its ends.'),
-  reason: v.pipe(v.nullable(v.string()), v.description('Why it waits or was cancelled; null otherwise.')),
+  reason: v.pipe(
+    v.nullable(v.pipe(v.string(), v.maxLength(maxMoveReason))),
+    v.description('Reason for the wait or the cancellation; null otherwise.'),
+  ),
   sentBytes: count('Bytes at the target.'),
   totalBytes: count('Bytes of conversation and files.'),
   entries: count('Changed files and directories.'),
   startedAt: text('Start, in ISO 8601.'),
 });
 export type MoveRecord = v.InferOutput<typeof MoveRecord>;
+
+/** Whether a move has ended, at its target or back at its source. */
+export const hasMoveEnded = ({ state }: Pick<MoveRecord, 'state'>): boolean =>
+  state === 'moved' || state === 'cancelled';

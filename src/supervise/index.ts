@@ -26,7 +26,7 @@ export {
 export { type AdoptOptions, adoptManaged } from './adopt.ts';
 export { monotonicMs } from './clock.ts';
 export { ControlGroup, endControlGroup } from './control-group.ts';
-export { damagedCopyPath, emptiedHistory, lostHistory, lostList } from './damage.ts';
+export { damagedCopyPath, damagedRecords, emptiedHistory, linkDamagedCopy, lostHistory } from './damage.ts';
 export {
   type DashboardTokens,
   dashboardToken,

@@ -5,7 +5,7 @@ import { trustFile, userConfigFile } from '../../config/index.ts';
 import { httpLibrary } from '../../http/index.ts';
 import { findProgram } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
-import { lostList } from '../../supervise/index.ts';
+import { damagedRecords } from '../../supervise/index.ts';
 import { quoted } from '../errors.ts';
 import { pageOpener } from '../page.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, type WithConfig, warn } from './finding.ts';
@@ -66,10 +66,9 @@ export function home({ home }: DoctorContext): Seen[] {
   });
 }
 
-/** A Hub of this home has found its list of workspaces damaged. */
+/** Records that a Hub of this home has found damaged. */
 export function list({ home }: DoctorContext): Seen[] {
-  const lost = lostList(home);
-  return lost === undefined ? [] : [warn('home.list', lost.what, { where: lost.where, next: lost.next })];
+  return damagedRecords(home).map(({ what, where, next }) => warn('home.list', what, { where, next }));
 }
 
 export async function sandbox({ env }: DoctorContext, { config }: WithConfig): Promise<Seen> {

@@ -1,12 +1,35 @@
 import { hostname } from 'node:os';
 import * as v from 'valibot';
-import { AppServerClient, AppServerConnectionError, JsonRpcError } from '../../client/index.ts';
-import type { Fleet } from '../../hosts/index.ts';
-import { type MovePlace, type MoveStep, type MoveStepInput, MoveStepResult, rpcErrors } from '../../protocol/index.ts';
+import {
+  AppServerClient,
+  AppServerConnectionError,
+  type CallOptions,
+  type HubClient,
+  JsonRpcError,
+} from '../../client/index.ts';
+import {
+  type MovePlace,
+  type MoveStep,
+  type MoveStepInput,
+  MoveStepResult,
+  placeName,
+  rpcErrors,
+} from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import { onHost, unavailable } from '../pages/index.ts';
 import type { Registry } from '../registry.ts';
 import { onRemote } from '../remote.ts';
+
+interface RemoteHub extends Pick<HubClient, 'moveStep'> {
+  ensure(request: { readonly workspacePath: string }, options: CallOptions): Promise<unknown>;
+}
+
+/** Workspaces of this machine, and of connected hosts. */
+export interface Places {
+  readonly registry: Pick<Registry, 'find' | 'ensure'>;
+  /** Throws for a host without a connection. */
+  readonly fleet: { connected(host: string): { readonly hub: RemoteHub } };
+}
 
 /** One place of a move. Its methods throw `HttpError`. */
 export interface MoveEnd {
@@ -28,7 +51,7 @@ const refusals: ReadonlySet<number> = new Set(
  * @throws HttpError `moveRefused`, `notFound`, or `workspaceUnavailable` while it does not serve
  */
 export async function stepHere(
-  registry: Registry,
+  registry: Pick<Registry, 'find'>,
   { workspacePath, ...step }: MoveStepInput,
   signal: AbortSignal,
 ): Promise<MoveStepResult> {
@@ -86,15 +109,6 @@ export function endAt({ host, workspacePath }: MovePlace, { registry, fleet }: P
   };
 }
 
-export interface Places {
-  readonly registry: Registry;
-  readonly fleet: Fleet;
-}
-
-/** `build:/srv/site`; of this machine the path, for the user of this machine. */
-export const placeWords = ({ host, workspacePath }: MovePlace): string =>
-  host === null ? workspacePath : `${host}:${workspacePath}`;
-
 /** Name of a place for the record at `reader`, which knows no hosts of this machine. */
 export const placeFor = (place: MovePlace, reader: MovePlace): string =>
-  place.host === null && reader.host !== null ? `${hostname()}:${place.workspacePath}` : placeWords(place);
+  place.host === null && reader.host !== null ? `${hostname()}:${place.workspacePath}` : placeName(place);

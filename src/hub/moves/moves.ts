@@ -1,23 +1,25 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import * as v from 'valibot';
-import { AtomicFile, readJson } from '../../lib/index.ts';
+import { AtomicFile, messageOf, readJson } from '../../lib/index.ts';
 import type { Logger } from '../../log/index.ts';
-import { type MoveInput, MoveRecord } from '../../protocol/index.ts';
+import { hasMoveEnded, type MoveInput, MoveRecord, maxActiveMoves, placeName } from '../../protocol/index.ts';
+import { linkDamagedCopy } from '../../supervise/index.ts';
 import { hubError } from '../errors.ts';
-import { type Places, placeWords } from './ends.ts';
+import type { Places } from './ends.ts';
 import { MoveRun, type MoveRunOptions, type StoredMove } from './run.ts';
 
-/** Moves under way, and ended ones that are listed. */
-const maxActive = 10;
+/** Ended moves that are listed. */
 const maxEnded = 20;
 
 const Entry = v.object({
   ...v.omit(MoveRecord, ['sentBytes', 'totalBytes', 'entries']).entries,
   isOffered: v.boolean(),
+  /** Absent in files of earlier Hubs: then the target may have the conversation whenever it has the parts. */
+  isCommitting: v.optional(v.boolean()),
   isCancelled: v.boolean(),
 });
-const Stored = v.object({ version: v.literal(1), moves: v.pipe(v.array(Entry), v.maxLength(1_000)) });
+const Stored = v.object({ version: v.literal(1), moves: v.pipe(v.array(v.unknown()), v.maxLength(1_000)) });
 
 export interface MovesOptions extends Places, Pick<MoveRunOptions, 'observe'> {
   readonly statePath: string;
@@ -31,29 +33,43 @@ export class Moves {
   readonly #file: AtomicFile;
   readonly #runs = new Map<string, MoveRun>();
   readonly #ended: MoveRecord[] = [];
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(options: MovesOptions) {
     this.#options = options;
     this.#file = new AtomicFile(join(options.statePath, 'moves.json'));
+    this.#load();
   }
 
   /** Continues the moves of an earlier Hub. */
   open(): void {
-    const read = readJson(this.#file.path, Stored);
-    if (read.kind === 'invalid')
-      this.#options.logger.warn('the record of moves cannot be used', { problem: read.problem });
-    if (read.kind !== 'ok') return;
-    for (const stored of read.value.moves) {
-      if (stored.state === 'moved' || stored.state === 'cancelled') {
-        const { isOffered: _, isCancelled: __, ...record } = stored;
-        this.#ended.push({ ...record, sentBytes: 0, totalBytes: 0, entries: 0 });
-      } else this.#run(stored);
+    for (const run of this.#runs.values()) run.start();
+  }
+
+  /** Reads the moves of an earlier Hub. A file with an invalid row stays under a second name, and its other rows are used. */
+  #load(): void {
+    const { logger } = this.#options;
+    const { path: file } = this.#file;
+    const read = readJson(file, Stored);
+    if (read.kind === 'missing') return;
+    const rows = read.kind === 'ok' ? read.value.moves.map((row) => v.safeParse(Entry, row)) : [];
+    const problem = read.kind === 'ok' ? problemIn(rows) : read.problem;
+    // The next save replaces the file.
+    const copy = problem === undefined ? null : linkDamagedCopy(file);
+    if (problem !== undefined)
+      logger.warn('the record of moves is damaged; its valid rows are used', { file, problem, copy });
+    for (const row of rows) {
+      if (!row.success) continue;
+      const { isOffered, isCommitting = isOffered, isCancelled, ...record } = row.output;
+      if (hasMoveEnded(record)) this.#ended.push({ ...record, sentBytes: 0, totalBytes: 0, entries: 0 });
+      else this.#add({ ...record, isOffered, isCommitting, isCancelled });
     }
+    if (problem !== undefined) this.#saveSoon();
   }
 
   /** Resolves when the move is on disk: from then on it outlives this Hub. @throws HttpError `moveRefused` */
   async start({ threadId, from, to }: MoveInput): Promise<MoveRecord> {
-    if (placeWords(from) === placeWords(to))
+    if (placeName(from) === placeName(to))
       throw hubError('moveRefused', 'Source and target are the same. Name another directory or host.');
     const active = [...this.#runs.values()].map((run) => run.record());
     const known = active.find((each) => each.threadId === threadId);
@@ -63,14 +79,23 @@ export class Moves {
         `A move of the conversation is already active: ${known.state}. See "oratorio move --list".`,
         { ...known },
       );
-    if (active.length >= maxActive)
-      throw hubError('moveRefused', `${maxActive} moves are active, which is the limit. Wait until one ends.`);
+    if (active.length >= maxActiveMoves)
+      throw hubError('moveRefused', `${maxActiveMoves} moves are active, which is the limit. Wait until one ends.`);
     const moveId = `move_${randomBytes(8).toString('hex')}`;
-    const run = this.#run({
-      ...{ moveId, threadId, from, to, state: 'asking', reason: null },
-      ...{ startedAt: new Date().toISOString(), isOffered: false, isCancelled: false },
+    const run = this.#add({
+      ...{ moveId, threadId, from, to, state: 'asking', reason: null, startedAt: new Date().toISOString() },
+      ...{ isOffered: false, isCommitting: false, isCancelled: false },
     });
-    await this.#save();
+    try {
+      await this.#save();
+    } catch (error) {
+      this.#runs.delete(moveId);
+      throw hubError(
+        'moveRefused',
+        `The Hub cannot save the move: ${messageOf(error)}. Check the disk of this machine, then try again.`,
+      );
+    }
+    run.start();
     return run.record();
   }
 
@@ -85,7 +110,7 @@ export class Moves {
   async cancel(moveId: string): Promise<MoveRecord> {
     const run = this.#runs.get(moveId);
     if (run) {
-      run.send({ type: 'MOVE.CANCEL' });
+      run.cancel();
       await this.#save();
     }
     const record = run?.record() ?? this.#ended.find((each) => each.moveId === moveId);
@@ -93,12 +118,13 @@ export class Moves {
     return record;
   }
 
-  /** Leaves all moves to the next Hub. */
-  close(): void {
+  /** Leaves all moves to the next Hub. Resolves when no write is under way. */
+  close(): Promise<void> {
     for (const run of this.#runs.values()) run.stop();
+    return this.#writing;
   }
 
-  #run(stored: StoredMove): MoveRun {
+  #add(stored: StoredMove): MoveRun {
     const { registry, fleet, observe, seed, logger } = this.#options;
     const run = new MoveRun({
       ...{ registry, fleet, observe, stored, seed: seed() },
@@ -110,19 +136,32 @@ export class Moves {
         const { threadId, state, reason } = record;
         logger.info('a move of a conversation has ended', { threadId, state, reason });
         // If this fails, the next Hub asks both places and ends the move again.
-        void this.#save().catch((error: unknown) => logger.warn('the record of moves cannot be written', { error }));
+        this.#saveSoon();
       },
     });
     this.#runs.set(stored.moveId, run);
-    run.start();
     return run;
+  }
+
+  #saveSoon(): void {
+    const { logger } = this.#options;
+    void this.#save().catch((error: unknown) => logger.warn('the record of moves cannot be written', { error }));
   }
 
   #save(): Promise<void> {
     const ended = this.#ended.map(({ sentBytes: _, totalBytes: __, entries: ___, ...record }) => ({
-      ...{ ...record, isOffered: true, isCancelled: record.state === 'cancelled' },
+      ...{ ...record, isOffered: true, isCommitting: true, isCancelled: record.state === 'cancelled' },
     }));
     const moves = [...ended, ...[...this.#runs.values()].map((run) => run.stored())];
-    return this.#file.write(`${JSON.stringify({ version: 1, moves })}\n`);
+    const written = this.#file.write(`${JSON.stringify({ version: 1, moves })}\n`);
+    this.#writing = written.catch(() => {});
+    return written;
   }
+}
+
+/** First problem of the rows of the file; undefined: all are valid. */
+function problemIn(rows: readonly v.SafeParseResult<typeof Entry>[]): string | undefined {
+  const at = rows.findIndex(({ success }) => !success);
+  const [issue] = rows[at]?.issues ?? [];
+  return issue && `row ${at + 1}, ${v.getDotPath(issue) ?? 'whole row'}: ${issue.message}`;
 }

@@ -1,5 +1,6 @@
-import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise } from 'xstate';
-import { type MoveEvent, type MoveFacts, type MoveOutcome, moveMachine } from '../../../machines/index.ts';
+import { type ActorRefFrom, type AnyActorRef, createActor, fromPromise, type StateValue } from 'xstate';
+import { type MoveFacts, MoveFailure, type MoveProgress, type MoveWork, moveMachine } from '../../../machines/index.ts';
+import { clean } from '../../hosts/index.ts';
 import { HttpError } from '../../http/index.ts';
 import { messageOf } from '../../lib/index.ts';
 import {
@@ -7,15 +8,13 @@ import {
   type MoveRecord,
   type MoveStep,
   type MoveStepResult,
+  maxMoveReason,
   moveParts,
 } from '../../protocol/index.ts';
 import { endAt, type MoveEnd, type Places, placeFor } from './ends.ts';
 
 /** Facts of a move that outlive the Hub. */
-export interface StoredMove extends Omit<MoveRecord, 'sentBytes' | 'totalBytes' | 'entries'> {
-  readonly isOffered: boolean;
-  readonly isCancelled: boolean;
-}
+export interface StoredMove extends Omit<MoveRecord, 'sentBytes' | 'totalBytes' | 'entries' | 'reason'>, MoveProgress {}
 
 export interface MoveRunOptions extends Places {
   readonly stored: StoredMove;
@@ -26,11 +25,22 @@ export interface MoveRunOptions extends Places {
   readonly onEnd: (record: MoveRecord) => void;
 }
 
-/** Codes of answers that may change by themselves. */
+/** Codes of answers after which a later attempt may succeed. */
 const passing: ReadonlySet<string> = new Set([
   ...['hostUnreachable', 'workspaceUnavailable', 'badGateway', 'hubStopping', 'deadlineExceeded', 'requestTimeout'],
   ...['hubInternalError', 'appServerStartFailed', 'appServerUnhealthy', 'portUnavailable', 'placeUnavailable'],
 ]);
+
+function failureOf(error: unknown): MoveFailure {
+  if (error instanceof MoveFailure) return error;
+  const isRefused = error instanceof HttpError && !passing.has(error.code);
+  const reason = clean(messageOf(error)).slice(0, maxMoveReason).toWellFormed();
+  return new MoveFailure(isRefused ? 'refused' : 'lost', reason);
+}
+
+/** Name of the innermost state. */
+const innermost = (value: StateValue): string =>
+  typeof value === 'string' ? value : innermost(Object.values(value)[0] ?? '');
 
 /** Leads one move. Its machine decides the steps; this class provides the work. */
 export class MoveRun {
@@ -38,47 +48,45 @@ export class MoveRun {
   readonly #actor: ActorRefFrom<typeof moveMachine>;
   readonly #source: MoveEnd;
   readonly #target: MoveEnd;
-  readonly #over = new AbortController();
   #bundle: MoveBundle | undefined;
   #sent = 0;
 
+  /** Begins with `start`. */
   constructor(options: MoveRunOptions) {
     this.#options = options;
     const { stored, seed, observe, onEnd } = options;
-    const { moveId, isOffered, isCancelled, reason } = stored;
+    const { moveId, isOffered, isCommitting, isCancelled, reason } = stored;
     this.#source = endAt(stored.from, options);
     this.#target = endAt(stored.to, options);
-    const work = (run: () => Promise<MoveOutcome | undefined>) =>
-      fromPromise<MoveOutcome, { readonly moveId: string }>(() => this.#outcome(run));
+    const work = (run: (signal: AbortSignal) => Promise<MoveFacts>) =>
+      fromPromise<MoveFacts, MoveWork>(({ signal }) => this.#worked(run, signal));
     this.#actor = createActor(
       moveMachine.provide({
         actors: {
-          ask: work(() => this.#ask()),
-          prepare: work(() => this.#prepare()),
-          offer: work(() => this.#offer()),
-          send: work(() => this.#send()),
-          commit: work(() => this.#commit()),
-          finish: work(() => this.#atSource('finish')),
-          withdraw: work(() => this.#withdraw()),
-          release: work(() => this.#atSource('cancel')),
+          ask: work((signal) => this.#ask(signal)),
+          prepare: work((signal) => this.#prepare(signal)),
+          offer: work((signal) => this.#offer(signal)),
+          send: work((signal) => this.#send(signal)),
+          commit: work((signal) => this.#commit(signal)),
+          finish: work((signal) => this.#atSource('finish', signal)),
+          withdraw: work((signal) => this.#withdraw(signal)),
+          release: work((signal) => this.#atSource('cancel', signal)),
         },
       }),
-      { id: `move:${moveId}`, input: { moveId, seed, isOffered, isCancelled, reason } },
+      { id: `move:${moveId}`, input: { moveId, seed, isOffered, isCommitting, isCancelled, reason } },
     );
     observe(this.#actor, stored.threadId);
-    this.#actor.subscribe({ complete: () => onEnd(this.record()) });
+    // The end of the Hub stops the actor, too, and does not end the move.
+    this.#actor.subscribe({ complete: () => this.#actor.getSnapshot().status === 'done' && onEnd(this.record()) });
   }
 
   start(): void {
     this.#actor.start();
   }
 
-  send(event: MoveEvent): void {
-    this.#actor.send(event);
-  }
-
-  get isOver(): boolean {
-    return this.#actor.getSnapshot().status === 'done';
+  /** Goes back, unless the target may have the conversation. */
+  cancel(): void {
+    this.#actor.send({ type: 'MOVE.CANCEL' });
   }
 
   record(): MoveRecord {
@@ -87,7 +95,7 @@ export class MoveRun {
     const bytes = this.#bundle?.bytes ?? { conversation: 0, files: 0 };
     return {
       ...{ moveId, threadId, from, to, startedAt },
-      state: typeof value === 'string' ? value : (Object.keys(value)[0] ?? ''),
+      state: innermost(value),
       reason: context.reason,
       sentBytes: this.#sent,
       totalBytes: bytes.conversation + bytes.files,
@@ -97,98 +105,105 @@ export class MoveRun {
 
   stored(): StoredMove {
     const { sentBytes: _, totalBytes: __, entries: ___, ...record } = this.record();
-    const { isOffered, isCancelled } = this.#actor.getSnapshot().context;
-    return { ...record, isOffered, isCancelled };
+    const { isOffered, isCommitting, isCancelled } = this.#actor.getSnapshot().context;
+    return { ...record, isOffered, isCommitting, isCancelled };
   }
 
   /** Leaves the move to the next Hub. */
   stop(): void {
-    this.#over.abort();
     this.#actor.stop();
   }
 
-  async #outcome(run: () => Promise<MoveOutcome | undefined>): Promise<MoveOutcome> {
+  /** @throws MoveFailure */
+  async #worked(run: (signal: AbortSignal) => Promise<MoveFacts>, signal: AbortSignal): Promise<MoveFacts> {
     try {
       // The state is on disk before its work begins.
       await Promise.resolve();
       await this.#options.save();
-      return (await run()) ?? { kind: 'done' };
+      signal.throwIfAborted();
+      return await run(signal);
     } catch (error) {
-      const isRefused = error instanceof HttpError && !passing.has(error.code);
-      return { kind: isRefused ? 'refused' : 'lost', reason: messageOf(error) };
+      throw failureOf(error);
     }
   }
 
-  #step(end: MoveEnd, step: Omit<MoveStep, 'moveId' | 'threadId'>): Promise<MoveStepResult> {
+  async #step(end: MoveEnd, step: Omit<MoveStep, 'moveId' | 'threadId'>, signal: AbortSignal): Promise<MoveStepResult> {
     const { moveId, threadId } = this.#options.stored;
-    return end.step({ moveId, threadId, ...step }, this.#over.signal);
+    const result = await end.step({ moveId, threadId, ...step }, signal);
+    // An answer that arrives after a cancellation has no effect here.
+    signal.throwIfAborted();
+    return result;
   }
 
-  async #ask(): Promise<MoveOutcome> {
-    const { signal } = this.#over;
+  async #ask(signal: AbortSignal): Promise<MoveFacts> {
     try {
       await Promise.all([this.#source.ensure(signal), this.#target.ensure(signal)]);
       const [source, target] = await Promise.all([
-        this.#step(this.#source, { step: 'state' }),
-        this.#step(this.#target, { step: 'state' }),
+        this.#step(this.#source, { step: 'state' }, signal),
+        this.#step(this.#target, { step: 'state' }, signal),
       ]);
-      return { kind: 'done', facts: { source: source.state, target: target.state } satisfies MoveFacts };
+      return { source: source.state, target: target.state };
     } catch (error) {
       // Before the target has anything, the user gets the answer at once.
       if (this.#actor.getSnapshot().context.isOffered) throw error;
-      return { kind: 'refused', reason: messageOf(error) };
+      throw new MoveFailure('refused', failureOf(error).message);
     }
   }
 
-  async #prepare(): Promise<undefined> {
+  async #prepare(signal: AbortSignal): Promise<MoveFacts> {
     const { from, to } = this.#options.stored;
-    const { bundle } = await this.#step(this.#source, { step: 'prepare', place: placeFor(to, from) });
+    const { bundle } = await this.#step(this.#source, { step: 'prepare', place: placeFor(to, from) }, signal);
     if (!bundle) throw new Error('The source sent no description of the parts.');
     this.#bundle = bundle;
+    return {};
   }
 
-  async #offer(): Promise<undefined> {
-    await this.#received({ step: 'receive' });
+  async #offer(signal: AbortSignal): Promise<MoveFacts> {
+    await this.#received({ step: 'receive' }, signal);
+    return {};
   }
 
   /** Copies both parts, from the last byte that the target has. */
-  async #send(): Promise<undefined> {
+  async #send(signal: AbortSignal): Promise<MoveFacts> {
     const bundle = this.#parts();
-    let received = await this.#received({ step: 'receive' });
+    let received = await this.#received({ step: 'receive' }, signal);
     for (const part of moveParts) {
       while (received[part] < bundle.bytes[part]) {
         const offset = received[part];
-        const { data = '' } = await this.#step(this.#source, { step: 'read', part, offset });
-        received = await this.#received({ step: 'write', part, offset, data });
+        const { data = '' } = await this.#step(this.#source, { step: 'read', part, offset }, signal);
+        received = await this.#received({ step: 'write', part, offset, data }, signal);
         if (received[part] <= offset) throw new Error('The target did not take a piece.');
       }
     }
+    return {};
   }
 
-  async #received(step: Pick<MoveStep, 'step' | 'part' | 'offset' | 'data'>) {
-    const bundle = step.step === 'receive' ? { bundle: this.#parts() } : {};
-    const { received, state } = await this.#step(this.#target, { ...step, ...bundle });
+  async #received(step: Pick<MoveStep, 'step' | 'part' | 'offset' | 'data'>, signal: AbortSignal) {
     const { bytes } = this.#parts();
+    const bundle = step.step === 'receive' ? { bundle: this.#parts() } : {};
+    const { received, state } = await this.#step(this.#target, { ...step, ...bundle }, signal);
     const counted = received ?? (state === 'arrived' ? bytes : { conversation: 0, files: 0 });
     this.#sent = counted.conversation + counted.files;
     return counted;
   }
 
-  async #commit(): Promise<undefined> {
+  async #commit(signal: AbortSignal): Promise<MoveFacts> {
     const { from, to } = this.#options.stored;
-    const { state } = await this.#step(this.#target, { step: 'commit', place: placeFor(from, to) });
+    const { state } = await this.#step(this.#target, { step: 'commit', place: placeFor(from, to) }, signal);
     if (state !== 'arrived') throw new Error('The target did not confirm the arrival.');
+    return {};
   }
 
-  async #atSource(step: 'finish' | 'cancel'): Promise<undefined> {
-    await this.#source.ensure(this.#over.signal);
-    await this.#step(this.#source, { step });
+  async #atSource(step: 'finish' | 'cancel', signal: AbortSignal): Promise<MoveFacts> {
+    await this.#source.ensure(signal);
+    await this.#step(this.#source, { step }, signal);
+    return {};
   }
 
-  async #withdraw(): Promise<MoveOutcome> {
-    await this.#target.ensure(this.#over.signal);
-    const { state } = await this.#step(this.#target, { step: 'cancel' });
-    return { kind: 'done', facts: { source: 'leaving', target: state } };
+  async #withdraw(signal: AbortSignal): Promise<MoveFacts> {
+    await this.#target.ensure(signal);
+    const { state } = await this.#step(this.#target, { step: 'cancel' }, signal);
+    return { target: state };
   }
 
   #parts(): MoveBundle {
