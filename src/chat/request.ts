@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isDeeperThan } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { chatError, invalidParameter } from './errors.ts';
 
@@ -216,12 +217,4 @@ export function parseBody<T>(schema: v.GenericSchema<unknown, T>, body: unknown)
     throw chatError('missingParameter', `${param} is missing.`, { param });
   }
   throw invalidParameter(param, `${param} must be ${issue.message}.`);
-}
-
-/** True when JSON is nested more than `depth` levels deep: recursive writers would overflow the stack. */
-function isDeeperThan(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (depth === 0) return true;
-  const inner = Array.isArray(value) ? value : Object.values(value);
-  return inner.some((each) => isDeeperThan(each, depth - 1));
 }

@@ -6,7 +6,7 @@ import { CheckpointError } from './errors.ts';
 import { type History, plainEntry } from './history.ts';
 import type { RunGit } from './ignored.ts';
 import { type ForkChange, type MergePlan, planMerge } from './merge.ts';
-import { type TransferLine, TransferReader } from './transfer.ts';
+import { invalidTransfer, type TransferLine, TransferReader } from './transfer.ts';
 
 export interface ArrivalOptions {
   readonly history: History;
@@ -64,7 +64,7 @@ const currentAt = (history: History, path: BytePath): PathEntry | undefined => p
 /** @throws CheckpointError when the content is not the announced one */
 function takeContent(reader: TransferReader, contents: Contents, { size, hash }: PathEntry): void {
   if (contents.putAll(reader.content(size), size) !== hash)
-    throw new CheckpointError('a content of the transfer is not the announced one');
+    throw invalidTransfer('a content of the transfer is not the announced one');
 }
 
 /** Whether two entries are equal; rights that git does not record may differ between machines. */

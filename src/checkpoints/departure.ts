@@ -109,13 +109,16 @@ async function commitOf(
   if (((await git(['ls-files', '-z', '--stage'], '')) ?? '').split('\0').some((line) => line.startsWith('160000 ')))
     throw new CheckpointError('the workspace has submodules, which do not move. Move their files by git instead');
   const staged = await git(['diff', '--cached', '--name-only', '-z', '--no-renames'], '');
-  if (staged === undefined) throw new CheckpointError('git could not compare the workspace with its commit');
+  if (staged === undefined) throw notCompared();
   if (staged !== '')
     throw new CheckpointError(
       `the index has staged changes, which do not move: ${namesIn(staged).slice(0, shownNames).join(', ')}. Commit them, or run git restore --staged .`,
     );
   return { head, dirty: new Set(await dirtyPaths(git)) };
 }
+
+const notCompared = (): CheckpointError =>
+  new CheckpointError('git could not compare the workspace with its commit. Run git status there, then try again');
 
 const namesIn = (list: string): string[] =>
   list
@@ -133,7 +136,7 @@ export async function headOf(git: RunGit | undefined): Promise<string | null> {
 export async function dirtyPaths(git: RunGit): Promise<readonly BytePath[]> {
   const args = ['status', '--porcelain=v1', '-z', '--untracked-files=all', '--no-renames', '--ignore-submodules=all'];
   const printed = await git(args, '');
-  if (printed === undefined) throw new CheckpointError('git could not compare the workspace with its commit');
+  if (printed === undefined) throw notCompared();
   return printed.split('\0').flatMap((line) => {
     const path = line.slice(3);
     return path === '' || path.endsWith('/') || isOwnState(path) ? [] : [path];

@@ -80,6 +80,10 @@ export function problemOf({ path, after }: Pick<TransferLine, 'path' | 'after'>)
     : 'a name of git or of Oratorio';
 }
 
+/** Error of a transfer that no genuine machine of this version sends. */
+export const invalidTransfer = (reason: string): CheckpointError =>
+  new CheckpointError(`${reason}. Install the same version of Oratorio on both machines, then move it again`);
+
 /** Writes the file of a transfer: a line of JSON for each path; after the line of a file, its content. */
 export class TransferWriter {
   readonly #fd: number;
@@ -119,13 +123,13 @@ export class TransferReader {
     let [entries, bytes, last] = [0, 0, ''];
     for (let line = this.#file.line(); line !== undefined; line = this.#file.line()) {
       const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), TransferLine), line);
-      if (!parsed.success) throw new CheckpointError(`line ${entries + 1} of the transfer is invalid`);
+      if (!parsed.success) throw invalidTransfer(`line ${entries + 1} of the transfer is invalid`);
       const { path, after } = parsed.output;
       entries += 1;
       bytes += after?.kind === 'file' ? after.size : 0;
-      if (path <= last) throw new CheckpointError('the paths of the transfer are not in order');
+      if (path <= last) throw invalidTransfer('the paths of the transfer are not in order');
       if (entries > transferLimits.entries || bytes > transferLimits.bytes)
-        throw new CheckpointError('the transfer is larger than its limits');
+        throw invalidTransfer('the transfer is larger than its limits');
       last = path;
       yield parsed.output;
     }

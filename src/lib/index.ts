@@ -33,6 +33,7 @@ export {
 export { foldBlankLines } from './fold-blank-lines.ts';
 export { fit, rankOf, scattered } from './fuzzy.ts';
 export { expandBraces, nameTest, type PathTest, pathTest } from './glob.ts';
+export { isDeeperThan } from './json-depth.ts';
 export { appendElement, lineOf, setMember } from './json-edit.ts';
 export { Limit } from './limit.ts';
 export { LineSplitter, type LineSplitterOptions } from './lines.ts';

@@ -25,16 +25,16 @@ export class SequentialFile {
         return line;
       }
       from = this.#buffer.length;
-      if (from > this.#maxLine) throw new Error('A line of the file is too long.');
+      if (from > this.#maxLine) throw new Error('a line of the file is too long. Send the file again');
       if (this.#fill()) continue;
-      if (from > 0) throw new Error('The file is cut off.');
+      if (from > 0) throw new Error('the file is cut off. Send it again');
       return undefined;
     }
   }
 
   /** Next bytes. @throws Error when the file ends before */
   take(length: number): Buffer {
-    while (this.#buffer.length < length) if (!this.#fill()) throw new Error('The file is cut off.');
+    while (this.#buffer.length < length) if (!this.#fill()) throw new Error('the file is cut off. Send it again');
     const bytes = Buffer.from(this.#buffer.subarray(0, length));
     this.#buffer = this.#buffer.subarray(length);
     return bytes;

@@ -1,12 +1,17 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
-import { SequentialFile } from '../../lib/index.ts';
+import { isDeeperThan, SequentialFile } from '../../lib/index.ts';
 import { Item, isRunningStatus, ThreadConfig, ThreadSummary, Turn } from '../../protocol/index.ts';
 import type { StoredThread, ThreadStore } from '../thread-store.ts';
 
 /** Longest line: one item with its longest text. */
 const lineBytes = 67_108_864;
+/** Levels of a line: a genuine one has at most those of a tool's answer, and a few around it. */
+const lineDepth = 500;
+
+/** Next step after an invalid conversation of a genuine machine. */
+const sameVersion = 'Install the same version of Oratorio on both machines, then move it again';
 
 /** Settings that move: all others are rights, or depend on the machine. */
 const MovedConfig = v.pick(ThreadConfig, [
@@ -56,7 +61,7 @@ export async function writeConversation(store: ThreadStore, thread: StoredThread
     for (const [at, each] of ids.entries()) {
       await setImmediate();
       const [turn] = store.turns(id, { limit: 1, before: ids[at + 1] });
-      if (turn?.id !== each) throw new Error(`The conversation ${id} has changed during the export.`);
+      if (turn?.id !== each) throw new Error(`the conversation ${id} changed during the export. Move it again`);
       const { items, ...rest } = turn;
       write('turn', rest);
       for (const item of items) {
@@ -91,8 +96,8 @@ function* linesOf(file: string, threadId: string): Generator<Line> {
     for (let text = rows.line(); text !== undefined; text = rows.line()) {
       number += 1;
       const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), Line), text);
-      const fail = () => new Error(`Line ${number} of the conversation is invalid.`);
-      if (!parsed.success) throw fail();
+      const fail = () => new Error(`line ${number} of the conversation is invalid. ${sameVersion}`);
+      if (!parsed.success || isDeeperThan(parsed.output, lineDepth)) throw fail();
       const { kind, value } = parsed.output;
       if ((kind === 'thread') !== (number === 1)) throw fail();
       if (kind === 'thread' && value.id !== threadId) throw fail();
@@ -110,7 +115,7 @@ function* linesOf(file: string, threadId: string): Generator<Line> {
       if (kind === 'compaction' && !turns.has(value.throughTurnId)) throw fail();
       yield parsed.output;
     }
-    if (number === 0) throw new Error('The conversation is empty.');
+    if (number === 0) throw new Error(`the conversation is empty. ${sameVersion}`);
   } finally {
     rows.close();
   }
