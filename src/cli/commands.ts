@@ -7,7 +7,6 @@ import { hostCommands } from './commands-hosts.ts';
 import { inboxCommands } from './commands-inbox.ts';
 import { mcpCommands } from './commands-mcp.ts';
 import { modelCommands } from './commands-model.ts';
-import { moveCommands } from './commands-move.ts';
 import { ruleCommands } from './commands-rules.ts';
 import { serverCommands } from './commands-server.ts';
 import { logLevels } from './log-levels.ts';
@@ -304,7 +303,6 @@ export const commands: readonly CommandSpec[] = [
     load: () => import('./commands/hub-address.ts'),
   },
   ...hostCommands,
-  ...moveCommands,
   {
     name: 'service install',
     describe: [

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HubClient } from '../../client/index.ts';
 import { count } from '../../lib/index.ts';
-import type { MovePlace, MoveRecord } from '../../protocol/index.ts';
+import { hasMoveEnded, type MovePlace, type MoveRecord, placeName } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -22,7 +22,7 @@ export async function run(context: CommandContext): Promise<number> {
   return withHub(context, async ({ hub }) => {
     const from = await placeOf(context, hub, thread);
     const { moveId } = await hub.move({ threadId: thread, from, to }, { signal: context.signal });
-    const ended = await during(context, `Moving ${thread} to ${placeWords(to)}`, () => followed(context, hub, moveId));
+    const ended = await during(context, `Moving ${thread} to ${placeName(to)}`, () => followed(context, hub, moveId));
     if (output.json) output.document(ended);
     if (ended.state === 'cancelled') throw notMoved(ended);
     if (!output.json) for (const line of movedLines(ended)) output.line(line);
@@ -44,9 +44,7 @@ async function list(context: CommandContext): Promise<number> {
 async function cancel(context: CommandContext, thread: string): Promise<number> {
   const { output, signal } = context;
   return withHub(context, async ({ hub }) => {
-    const active = (await hub.moves({ signal })).find(
-      ({ threadId, state }) => threadId === thread && state !== 'moved' && state !== 'cancelled',
-    );
+    const active = (await hub.moves({ signal })).find((move) => move.threadId === thread && !hasMoveEnded(move));
     if (!active)
       throw new CliError(
         'failure',
@@ -69,7 +67,7 @@ async function followed({ output, signal }: CommandContext, hub: HubClient, move
     const move = (await hub.moves({ signal })).find((each) => each.moveId === moveId);
     if (!move)
       throw new CliError('failure', 'The Hub no longer lists the move.', 'List the moves: oratorio move --list');
-    if (move.state === 'moved' || move.state === 'cancelled') return move;
+    if (hasMoveEnded(move)) return move;
     if (move.state === 'waiting' && move.reason !== said) {
       said = move.reason;
       output.note(`Waiting: ${inLine(move.reason ?? '')} It continues without this command: oratorio move --list`);
@@ -102,18 +100,15 @@ async function placeOf({ signal }: CommandContext, hub: HubClient, thread: strin
   throw new CliError('failure', `There is no conversation ${thread} here or on a connected host.`, hint, 'notFound');
 }
 
-const placeWords = ({ host, workspacePath }: MovePlace): string =>
-  host === null ? workspacePath : `${host}:${workspacePath}`;
-
 const sizeWords = (bytes: number): string => `${(bytes / mebibyte).toFixed(1)} MiB`;
 
 function notMoved({ threadId, from, reason }: MoveRecord): CliError {
-  const hint = `The conversation is at ${placeWords(from)}. Correct the problem, then move it again.`;
+  const hint = `The conversation is at ${placeName(from)}. Correct the problem, then move it again.`;
   return new CliError('failure', `${threadId} was not moved. ${inLine(reason ?? '')}`, hint, 'moveRefused');
 }
 
 function movedLines({ threadId, to, entries, totalBytes }: MoveRecord): string[] {
-  const place = placeWords(to);
+  const place = placeName(to);
   return [
     `${threadId} is at ${place} now: ${count(entries, 'file')}, ${sizeWords(totalBytes)}`,
     `Continue there: oratorio chat --workspace ${inLine(place)} --thread ${threadId}`,
@@ -124,7 +119,7 @@ const lineOf = ({ threadId, from, to, state, sentBytes, totalBytes, reason }: Mo
   [
     threadId,
     state,
-    `${placeWords(from)} → ${placeWords(to)}`,
+    `${placeName(from)} → ${placeName(to)}`,
     `${sizeWords(sentBytes)} of ${sizeWords(totalBytes)}`,
     reason ?? '',
   ]
