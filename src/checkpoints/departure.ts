@@ -112,7 +112,7 @@ async function commitOf(
   if (staged === undefined) throw notCompared();
   if (staged !== '')
     throw new CheckpointError(
-      `the index has staged changes, which do not move: ${namesIn(staged).slice(0, shownNames).join(', ')}. Commit them, or run git restore --staged .`,
+      `the index has staged changes, which do not move: ${namesIn(staged).slice(0, shownNames).join(', ')}. Run git restore --staged . or commit them, then try again`,
     );
   return { head, dirty: new Set(await dirtyPaths(git)) };
 }

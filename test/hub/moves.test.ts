@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { HubClient } from '../../src/client/index.ts';
+import { hubError } from '../../src/hub/errors.ts';
 import { Moves } from '../../src/hub/moves/index.ts';
 import { createLogger } from '../../src/log/index.ts';
 import type { MoveRecord, MoveStepInput } from '../../src/protocol/index.ts';
@@ -60,11 +61,15 @@ async function world(t: Test, odd: Readonly<Record<string, Answer>> = {}, stateP
   const apiBaseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const hub = new HubClient({ apiBaseUrl, token: 'none' }, { prove: async () => undefined });
   const log: string[] = [];
+  const line = { isUp: true };
   const moves = new Moves({
     statePath,
     registry: { find: () => undefined, ensure: () => Promise.reject(new Error('no workspace is here')) },
     fleet: {
-      connected: () => ({ hub: { ensure: async () => undefined, moveStep: hub.moveStep.bind(hub) } }),
+      connected: () => {
+        if (!line.isUp) throw hubError('hostUnreachable', 'The host is connecting.');
+        return { hub: { ensure: async () => undefined, moveStep: hub.moveStep.bind(hub) } };
+      },
     },
     logger: createLogger({ name: 'test', level: 'debug', pretty: false, stream: { write: (line) => log.push(line) } }),
     seed: () => 1,
@@ -79,7 +84,7 @@ async function world(t: Test, odd: Readonly<Record<string, Answer>> = {}, stateP
       },
       `${states.join(' or ')}: ${JSON.stringify(moves.list())}`,
     );
-  return { moves, steps, when, log, statePath, file: join(statePath, 'moves.json') };
+  return { moves, steps, when, log, line, statePath, file: join(statePath, 'moves.json') };
 }
 
 t.test('honest places move a conversation', async (t) => {
@@ -103,45 +108,51 @@ t.test('regression: a move whose first save fails is refused, and changes nothin
   t.equal(moves.list().length, 1, 'the same conversation can move later');
 });
 
-t.test('regression: one invalid row leaves the other moves, and stays in a copy that doctor reports', async (t) => {
-  const home = temporaryDirectory(t);
-  const statePath = join(home, 'hub');
-  mkdirSync(statePath);
-  const row = (number: number, state: string, more = {}) => ({
-    ...{
-      moveId: `move_${String(number).padStart(16, '0')}`,
-      threadId: `thread_${number}`,
-      ...places,
-      state,
-      reason: null,
-    },
-    ...{ startedAt: '2026-01-01T00:00:00.000Z', isOffered: false, isCancelled: false, ...more },
-  });
-  const file = join(statePath, 'moves.json');
-  const damaged = JSON.stringify({
-    version: 1,
-    moves: [row(1, 'moved'), row(2, 'sending', { threadId: '../x' }), row(3, 'sending')],
-  });
-  writeFileSync(file, damaged);
-  const { moves, when, log } = await world(t, {}, statePath);
-  t.match(moves.list(), [{ threadId: 'thread_1', state: 'moved' }, { threadId: 'thread_3' }]);
-  t.match(log.join(''), /the record of moves is damaged[\s\S]*row 2, threadId/);
-  const [problem] = damagedRecords(home);
-  t.match(problem, { code: 'movesDamaged', where: file, what: /stays locked: stop the Hub/ });
-  const copies = readdirSync(statePath).filter((name) => name.includes('.damaged-'));
-  t.equal(copies.length, 1);
-  moves.open();
-  await when(row(3, '').moveId, 'moved');
-  await moves.close();
-  t.equal(readFileSync(join(statePath, copies[0] ?? ''), 'utf8'), damaged, 'no save changes the copy');
-  t.same(
-    JSON.parse(readFileSync(file, 'utf8')).moves.map((each: MoveRecord) => each.threadId),
-    ['thread_1', 'thread_3'],
-  );
-  const next = await world(t, {}, statePath);
-  t.equal(next.moves.list().length, 2);
-  t.equal(readdirSync(statePath).filter((name) => name.includes('.damaged-')).length, 1, 'one copy for one damage');
-});
+t.test(
+  'regression: one invalid row leaves the other moves, which wait for their hosts, and stays in a copy that doctor reports',
+  async (t) => {
+    const home = temporaryDirectory(t);
+    const statePath = join(home, 'hub');
+    mkdirSync(statePath);
+    const row = (number: number, state: string, more = {}) => ({
+      ...{
+        moveId: `move_${String(number).padStart(16, '0')}`,
+        threadId: `thread_${number}`,
+        ...places,
+        state,
+        reason: null,
+      },
+      ...{ startedAt: '2026-01-01T00:00:00.000Z', isOffered: false, isCancelled: false, ...more },
+    });
+    const file = join(statePath, 'moves.json');
+    const damaged = JSON.stringify({
+      version: 1,
+      moves: [row(1, 'moved'), row(2, 'sending', { threadId: '../x' }), row(3, 'sending')],
+    });
+    writeFileSync(file, damaged);
+    const { moves, when, log, line } = await world(t, {}, statePath);
+    t.match(moves.list(), [{ threadId: 'thread_1', state: 'moved' }, { threadId: 'thread_3' }]);
+    t.match(log.join(''), /the record of moves is damaged[\s\S]*row 2, threadId/);
+    const [problem] = damagedRecords(home);
+    t.match(problem, { code: 'movesDamaged', where: file, what: /stays locked: stop the Hub/ });
+    const copies = readdirSync(statePath).filter((name) => name.includes('.damaged-'));
+    t.equal(copies.length, 1);
+    line.isUp = false;
+    moves.open();
+    await when(row(3, '').moveId, 'waiting');
+    line.isUp = true;
+    await when(row(3, '').moveId, 'moved');
+    await moves.close();
+    t.equal(readFileSync(join(statePath, copies[0] ?? ''), 'utf8'), damaged, 'no save changes the copy');
+    t.same(
+      JSON.parse(readFileSync(file, 'utf8')).moves.map((each: MoveRecord) => each.threadId),
+      ['thread_1', 'thread_3'],
+    );
+    const next = await world(t, {}, statePath);
+    t.equal(next.moves.list().length, 2);
+    t.equal(readdirSync(statePath).filter((name) => name.includes('.damaged-')).length, 1, 'one copy for one damage');
+  },
+);
 
 const long = `\u001b[31m\u202e${'x'.repeat(100_000)}`;
 const deep = `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`;

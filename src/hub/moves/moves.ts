@@ -62,7 +62,7 @@ export class Moves {
       if (!row.success) continue;
       const { isOffered, isCommitting = isOffered, isCancelled, ...record } = row.output;
       if (hasMoveEnded(record)) this.#ended.push({ ...record, sentBytes: 0, totalBytes: 0, entries: 0 });
-      else this.#add({ ...record, isOffered, isCommitting, isCancelled });
+      else this.#add({ ...record, isOffered, isCommitting, isCancelled }, true);
     }
     if (problem !== undefined) this.#saveSoon();
   }
@@ -82,10 +82,13 @@ export class Moves {
     if (active.length >= maxActiveMoves)
       throw hubError('moveRefused', `${maxActiveMoves} moves are active, which is the limit. Wait until one ends.`);
     const moveId = `move_${randomBytes(8).toString('hex')}`;
-    const run = this.#add({
-      ...{ moveId, threadId, from, to, state: 'asking', reason: null, startedAt: new Date().toISOString() },
-      ...{ isOffered: false, isCommitting: false, isCancelled: false },
-    });
+    const run = this.#add(
+      {
+        ...{ moveId, threadId, from, to, state: 'asking', reason: null, startedAt: new Date().toISOString() },
+        ...{ isOffered: false, isCommitting: false, isCancelled: false },
+      },
+      false,
+    );
     try {
       await this.#save();
     } catch (error) {
@@ -124,10 +127,10 @@ export class Moves {
     return this.#writing;
   }
 
-  #add(stored: StoredMove): MoveRun {
+  #add(stored: StoredMove, isContinued: boolean): MoveRun {
     const { registry, fleet, observe, seed, logger } = this.#options;
     const run = new MoveRun({
-      ...{ registry, fleet, observe, stored, seed: seed() },
+      ...{ registry, fleet, observe, stored, isContinued, seed: seed() },
       save: () => this.#save(),
       onEnd: (record) => {
         this.#runs.delete(record.moveId);

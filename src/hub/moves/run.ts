@@ -18,6 +18,8 @@ export interface StoredMove extends Omit<MoveRecord, 'sentBytes' | 'totalBytes' 
 
 export interface MoveRunOptions extends Places {
   readonly stored: StoredMove;
+  /** Whether an earlier Hub began the move: after its end, the hosts of this one are not connected yet. */
+  readonly isContinued: boolean;
   readonly seed: number;
   readonly observe: (actor: AnyActorRef, threadId: string) => void;
   /** Resolves when the present state of all moves is on disk. */
@@ -145,7 +147,7 @@ export class MoveRun {
       return { source: source.state, target: target.state };
     } catch (error) {
       // Before the target has anything, the user gets the answer at once.
-      if (this.#actor.getSnapshot().context.isOffered) throw error;
+      if (this.#options.isContinued || this.#actor.getSnapshot().context.isOffered) throw error;
       throw new MoveFailure('refused', failureOf(error).message);
     }
   }
