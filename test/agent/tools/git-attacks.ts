@@ -5,6 +5,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   linkSync,
   mkdirSync,
@@ -39,7 +40,7 @@ export class Scene {
     for (const path of [this.workspace, this.#home]) mkdirSync(path);
     writeFileSync(
       join(this.#home, '.gitconfig'),
-      '[user]\n\tname = a\n\temail = a@b\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n[gc]\n\tauto = 0\n',
+      '[user]\n\tname = a\n\temail = a@b\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n',
     );
     this.#sandboxes = isShared ? new Sandboxes(this.environment) : undefined;
     this.#tool = createExec({
@@ -48,6 +49,17 @@ export class Scene {
       ...{ passEnvironment: [], secrets: [], environment: this.environment, sandboxes: this.#sandboxes },
     });
     execFileSync('git', ['init', '-q', '--bare', this.upstream], { env: this.environment });
+  }
+
+  /** A repository with one commit and the upstream repository as its remote. */
+  get plain(): string {
+    const path = join(this.root, 'plain');
+    if (existsSync(path)) return path;
+    mkdirSync(path);
+    writeFileSync(join(path, 'file'), 'text\n');
+    const remote = `git remote add origin ${quoted(this.upstream)}`;
+    this.shell('../plain', 'git init -q', 'git add .', 'git commit -q -m first', remote);
+    return path;
   }
 
   get environment(): Record<string, string> {
@@ -123,9 +135,8 @@ type MakeLayout = (scene: Scene, name: string) => Layout;
 
 function plain(scene: Scene, name: string): Layout {
   mkdirSync(join(scene.workspace, name), { recursive: true });
-  writeFileSync(join(scene.workspace, name, 'file'), 'text\n');
-  const remote = `git remote add origin ${quoted(scene.upstream)}`;
-  scene.shell(name, 'git init -q', 'git add .', 'git commit -q -m first', remote);
+  // A copy takes no process.
+  cpSync(scene.plain, join(scene.workspace, name), { recursive: true });
   return { directory: name, git: `${name}/.git` };
 }
 
@@ -282,7 +293,7 @@ export const layouts: Readonly<Record<string, MakeLayout>> = {
 /** Names of directories, in several scripts and with signs of the shell. */
 export const names = ['app', 'mit leer', 'grün', '日本', "o'k", 'a"b', '-dash', 'x$y', 'tab\tname', 'e\u0301'];
 
-/** A way to plant a program. `$D`, `$G`: the repository; `$P` is the text of a program for a shell. */
+/** A way to plant a program. `$D`, `$G`: the repository; `$P` is the text of a program for a shell; `plant` makes `$D/planted`. */
 interface Attack {
   readonly name: string;
   readonly script: string;
@@ -293,7 +304,7 @@ interface Attack {
 }
 
 const hook = (place: string, name: string) =>
-  `mkdir -p "${place}"; printf '#!/bin/sh\\n%s\\n' "$P" > "${place}/${name}"; chmod +x "${place}/${name}"`;
+  `[ -d "${place}" ] || mkdir -p "${place}"; printf '#!/bin/sh\\n%s\\n' "$P" > "${place}/${name}"; chmod +x "${place}/${name}"`;
 const hookNames = [
   'post-commit',
   'pre-commit',
@@ -304,6 +315,9 @@ const hookNames = [
 ];
 /** A repository with a program, at `$D/evil`, for pointers to it. */
 const evil = `[ -e "$D/evil" ] || { git init -q --bare "$D/evil"; git -C "$D/evil" config core.bare false; git -C "$D/evil" config core.worktree "$PWD/$D"; git -C "$D/evil" config core.fsmonitor "$P; false"; ${hook('$D/evil/hooks', 'post-commit')}; }`;
+
+/** Makes a repository at `$D/planted` unless an earlier attack has. */
+const plant = 'plant() { [ -e "$D/planted/.git" ] || git init -q "$D/planted"; }';
 
 /** Settings whose value is a program, or leads to one. */
 const programSettings = [
@@ -320,12 +334,12 @@ export const attacks: readonly Attack[] = [
   ...programSettings.map((key) => ({
     name: `setting ${key}`,
     isApart: true as const,
-    script: `git -C "$D" config "${key}" "$P"; git init -q "$D/planted"; git -C "$D/planted" config "${key}" "$P"`,
+    script: `git -C "$D" config "${key}" "$P"; plant; git -C "$D/planted" config "${key}" "$P"`,
   })),
   {
     name: 'address of a helper',
     script:
-      'git init -q "$D/planted"; git -C "$D/planted" config branch.main.remote "ext::sh -c $P"; git -C "$D/planted" config remote.pushDefault "ext::$P"',
+      'plant; git -C "$D/planted" config branch.main.remote "ext::sh -c $P"; git -C "$D/planted" config remote.pushDefault "ext::$P"',
   },
   {
     name: 'rewritten address',
@@ -369,12 +383,12 @@ export const attacks: readonly Attack[] = [
   },
   {
     name: 'new repository that cannot be changed',
-    script: `git init -q "$D/planted"; ${hook('$D/planted/.git/hooks', 'post-commit')}; git -C "$D/planted" config core.fsmonitor "$P; false"; chmod 555 "$D/planted/.git/hooks" "$D/planted/.git"`,
+    script: `plant; ${hook('$D/planted/.git/hooks', 'post-commit')}; git -C "$D/planted" config core.fsmonitor "$P; false"; chmod 555 "$D/planted/.git/hooks" "$D/planted/.git"`,
   },
   {
     name: 'new repository in a directory that cannot be listed',
     script:
-      'git init -q "$D/planted"; git -C "$D/planted" config core.fsmonitor "$P; false"; chmod 311 "$D/planted/.git"; chmod 311 "$D/planted"',
+      'plant; git -C "$D/planted" config core.fsmonitor "$P; false"; chmod 311 "$D/planted/.git"; chmod 311 "$D/planted"',
   },
   {
     name: 'new repository in a directory outside of UTF-8',
@@ -484,15 +498,14 @@ export const attacks: readonly Attack[] = [
     name: 'directory replaced',
     script: `${evil}; cp -r "$D/evil" "$D.evil"; git -C "$D.evil" config core.worktree "$PWD/$D"; mv "$D" "$D.moved"; mkdir "$D"; mv "$D.evil" "$D/.git"`,
   },
-  { name: 'new repository', script: 'git init -q "$D/planted"; git -C "$D/planted" config core.fsmonitor "$P; false"' },
+  { name: 'new repository', script: 'plant; git -C "$D/planted" config core.fsmonitor "$P; false"' },
   {
     name: 'new repository with hooks',
-    script: `git init -q "$D/planted"; ${hook('$D/planted/.git/hooks', 'post-commit')}`,
+    script: `plant; ${hook('$D/planted/.git/hooks', 'post-commit')}`,
   },
   {
     name: 'new repository in odd words',
-    script:
-      'git init -q "$D/planted"; printf "[core] fsmonitor = \\\\\\n \\"%s; false\\" # x\\n" "$P" >> "$D/planted/.git/config"',
+    script: 'plant; printf "[core] fsmonitor = \\\\\\n \\"%s; false\\" # x\\n" "$P" >> "$D/planted/.git/config"',
   },
   {
     name: 'new git file',
@@ -572,11 +585,12 @@ export async function runBatch(
     chosen.map((position, index) => {
       const { name, script } = attacks[position] ?? { name: '', script: '' };
       const program = `echo ${quoted(`${at}.${index} ${name} on ${layout}`)} >> ${scene.proof}`.replaceAll("'", '');
-      return `( D=${quoted(directory)}; G=${quoted(git)}; P=${quoted(program)}; ${script} )`;
+      return `D=${quoted(directory)}; G=${quoted(git)}; P=${quoted(program)}; ${script}`;
     }),
   );
-  writeFileSync(join(scene.workspace, 'attacks.sh'), scripts.join('\n'));
-  await scene.command('cd -P . && bash attacks.sh > /dev/null 2>&1');
+  writeFileSync(join(scene.workspace, 'attacks.sh'), [plant, ...scripts].join('\n'));
+  // A shell as small as possible, and no part of it forked: most of the work is to start processes.
+  await scene.command('cd -P . && sh attacks.sh > /dev/null 2>&1');
   // Without a sandbox git of the attacks themselves runs programs.
   if (own) rmSync(scene.proof, { force: true });
   if (own) for (const { directory } of made) await own(directory);
