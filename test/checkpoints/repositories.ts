@@ -10,8 +10,21 @@ const identity = {
   GIT_COMMITTER_EMAIL: 't@localhost',
 };
 
+/** Saves a process for each commit, merge and fetch. */
+const withoutMaintenance = {
+  GIT_CONFIG_COUNT: '1',
+  GIT_CONFIG_KEY_0: 'maintenance.auto',
+  GIT_CONFIG_VALUE_0: 'false',
+};
+
 /** Environment of git that depends on no user. */
-export const environment = { ...process.env, ...identity, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' };
+export const environment = {
+  ...process.env,
+  ...identity,
+  ...withoutMaintenance,
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_CONFIG_NOSYSTEM: '1',
+};
 
 /** Runs git in a directory. @returns its output without the last line break */
 export const gitIn =
