@@ -8,9 +8,11 @@ type Place = NonNullable<EnsureInput['place']>;
 /** Place in the options of a command; undefined if the options name no place. @throws CliError for invalid or conflicting options */
 export function placeOption({ options }: Pick<CommandContext, 'options'>, command: string): Place | undefined {
   const { in: kind, image, network } = options;
-  if (kind !== 'container' && (image !== undefined || network !== undefined))
-    throw usageError('--image and --network work only with --in container.', command);
-  if (kind !== 'local' && kind !== 'container') return undefined;
+  if (kind !== 'container' && network !== undefined)
+    throw usageError('--network works only with --in container.', command);
+  if (kind !== 'container' && kind !== 'pod' && image !== undefined)
+    throw usageError('--image works only with --in container and --in pod.', command);
+  if (kind !== 'local' && kind !== 'container' && kind !== 'pod') return undefined;
   return {
     kind,
     ...(typeof image === 'string' && { image }),

@@ -13,13 +13,13 @@ export const plan: OptionSpec = { name: 'plan', describe: 'Request a plan: the a
 export const inPlace: OptionSpec = {
   name: 'in',
   value: 'place',
-  choices: ['local', 'container'],
+  choices: ['local', 'container', 'pod'],
   describe: 'Run the agent server there from now on',
 };
 /** Options that choose the place of an agent server. */
 export const placeOptions: readonly OptionSpec[] = [
   inPlace,
-  { name: 'image', value: 'name', describe: 'Use this image for the container' },
+  { name: 'image', value: 'name', describe: 'Use this image for the container or pod' },
   { name: 'network', value: 'network', choices: ['none', 'bridge'], describe: 'Give the container this network' },
 ];
 export const workspace: ArgumentSpec = { name: 'workspace', completes: 'directories' };

@@ -98,7 +98,7 @@ const SandboxAnswer = v.looseObject({ state: open<SandboxState['state']>(), reas
 
 /** Place of an agent server that is not a process of this machine. */
 const PlaceAnswer = v.looseObject({
-  kind: open<'container'>(),
+  kind: open<'container' | 'pod'>(),
   engine: nullableText,
   image: nullableText,
   network: nullableText,
@@ -153,7 +153,7 @@ export type RecordAnswer = v.InferOutput<typeof RecordAnswer>;
 
 export const PlaceListAnswer = v.array(
   v.looseObject({
-    kind: open<'local' | 'container'>(),
+    kind: open<'local' | 'container' | 'pod'>(),
     isDefault: v.optional(v.boolean(), false),
     engine: nullableText,
     image: nullableText,

@@ -482,6 +482,8 @@ const Agent = v.object({
 /** Absolute path, with the suffix `:ro` for a read-only mount. */
 const mountPath = 'an absolute path, with the suffix :ro for a read-only mount';
 
+const podVolume = 'a volume, <path>=claim:<name> or <path>=hostPath:<path>';
+
 const Place = v.object({
   Default: v.pipe(
     v.optional(v.picklist(['local', 'container'], '"local" or "container"'), 'local'),
@@ -511,6 +513,29 @@ const Place = v.object({
         ),
       ),
       AllowRoot: flag(false, 'Lets a Hub that runs as root use a rootful engine.'),
+    }),
+    {},
+  ),
+  Pod: v.optional(
+    v.object({
+      Kubeconfig: text('', 'Experimental. Kubeconfig file of the cluster; empty: `KUBECONFIG`, else `~/.kube/config`.'),
+      Context: text('', 'Context in the kubeconfig file; empty: its current context.'),
+      Namespace: text('', 'Namespace of the pods; empty: the namespace of the context.'),
+      Image: text('oratorio:dev', 'Image with Oratorio, git and a shell.'),
+      Command: v.pipe(
+        v.optional(v.array(v.string(), 'a list of texts'), ['node', '/app/dist/appserver/main.cjs']),
+        v.description('Program and first arguments of an agent server in the image.'),
+      ),
+      Volumes: v.pipe(
+        v.optional(v.array(v.string(podVolume), 'a list of volumes'), []),
+        v.description(
+          'Volumes of the cluster that this machine has mounted at the same paths: `<path>=claim:<name>` or `<path>=hostPath:<path>`. They must hold the workspace and the home of Oratorio.',
+        ),
+      ),
+      MemoryMiB: whole(4_096, 0, 16_777_216, 'Memory limit of the pod in MiB; 0: no limit.'),
+      Cpus: whole(0, 0, 1_024, 'Processor limit of the pod; 0: no limit.'),
+      PullImages: flag(false, 'Lets the nodes pull the image.'),
+      AllowRoot: flag(false, 'Lets a Hub that runs as root start pods as root.'),
     }),
     {},
   ),

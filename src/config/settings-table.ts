@@ -239,6 +239,7 @@ export const settingsTable: readonly SettingRule[] = [
     why: 'decides the rights of the container',
     combine: isUsersAlone,
   })),
+  { path: 'Place.Pod', why: 'decides the cluster and the rights of the pod', combine: isUsersAlone },
   { path: 'Checkpoints', why: 'lets turns be taken back', combine: isUsersAlone },
   { path: 'Telemetry', why: 'sends conversations to an address', combine: isUsersAlone },
   { path: 'Notifications', why: 'sends notices to an address', combine: isUsersAlone },

@@ -9,10 +9,12 @@ import {
   type ContainerStart,
   containerHandle,
   devcontainerImage,
-  EngineApi,
   engineSocket,
   type PlacedProcess,
   PlaceError,
+  type PlaceSettings,
+  type PodPlace,
+  type PodSettings,
   type ReachListener,
   type RelayedPort,
 } from '../places/index.ts';
@@ -21,27 +23,37 @@ import {
   defaults,
   type LaunchDocument,
   type PlaceRequest,
-  type PlaceStatus,
   serviceNames,
 } from '../protocol/index.ts';
 import { markerVariable, ownIdentity } from '../supervise/index.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { StartError } from './failure.ts';
-import type { StoredContainer } from './store.ts';
+import { plannedPod, podPlace, podSettings, startPod } from './pod.ts';
+import type { StoredContainer, StoredPod } from './store.ts';
 
-type Services = Pick<HubServices, 'home' | 'environment' | 'credentials'>;
+export type Services = Pick<HubServices, 'home' | 'environment' | 'credentials'>;
 
 /** Settings that decide the place. */
-type PlaceConfig = Pick<LoadedConfig, 'config' | 'trust' | 'layers'>;
+export type PlaceConfig = Pick<LoadedConfig, 'config' | 'trust' | 'layers'>;
 
-/** Container settings of a start; null: a process of this machine. @param workspacePath absent: only the user's settings count */
+/** Engine or cluster of a start. */
+export type PlaceAddress =
+  | Pick<ContainerSettings, 'engine'>
+  | Pick<PodSettings, 'kind' | 'kubeconfig' | 'context' | 'namespace'>;
+
+/** Whether a place is a pod. */
+export const isPod = (place: PlaceSettings | StoredContainer): place is PodSettings | StoredPod =>
+  'kind' in place && place.kind === 'pod';
+
+/** Container or pod settings of a start; null: a process of this machine. @param workspacePath absent: only the user's settings count */
 export function containerSettings(
   loaded: PlaceConfig,
   request: PlaceRequest | undefined,
   workspacePath?: string,
-): ContainerSettings | null {
+): PlaceSettings | null {
   const { Default, Container } = loaded.config.Place;
   if ((request?.kind ?? Default) === 'local') return null;
+  if (request?.kind === 'pod') return podSettings(loaded.config, request);
   return {
     engine: Container.Engine,
     image: request?.image ?? ownImage(loaded, workspacePath) ?? Container.Image,
@@ -79,33 +91,54 @@ async function withStartErrors<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Settings with the socket that was found. @throws StartError `placeUnavailable` */
-export function withEngine(settings: ContainerSettings, { environment }: Services): ContainerSettings {
+/** Converts a PlaceError. @throws StartError of the same kind */
+function orStartError<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof PlaceError) throw new StartError(error.kind, error.message, error.isRetryable);
+    throw error;
+  }
+}
+
+/** Settings with the socket or the cluster that was found. @throws StartError `placeUnavailable`, `placeRefused` */
+export function withEngine<T extends PlaceSettings>(settings: T, hub: Services): T {
+  if (isPod(settings)) return { ...settings, ...orStartError(() => podPlace(settings, hub).cluster) };
+  const { environment } = hub;
   const engine = engineSocket(settings.engine, environment);
   if (engine !== undefined) return { ...settings, engine };
   const message = 'No container engine was found. Start Docker or Podman, or set Place.Container.Engine to its socket.';
   throw new StartError('placeUnavailable', message, false);
 }
 
-const placeAt = (engine: string, { credentials }: Services) => new ContainerPlace(engine, credentials.homeLabel);
+/** Place on a container engine. */
+export const engineAt = (engine: string, { credentials }: Services) =>
+  new ContainerPlace(engine, credentials.homeLabel);
+
+/** Engine or cluster of settings or stored facts. */
+export const addressOf = (place: PlaceSettings | StoredContainer): PlaceAddress => {
+  if (!isPod(place)) return { engine: place.engine };
+  const { kind, kubeconfig, context, namespace } = place;
+  return { kind, kubeconfig, context, namespace };
+};
+
+/** @throws StartError */
+const placeAt = (address: PlaceAddress, hub: Services): ContainerPlace | PodPlace =>
+  'kind' in address ? orStartError(() => podPlace(address, hub)) : engineAt(address.engine, hub);
 
 /** Checks whether the engine can run the planned container. @throws StartError */
-export async function readyContainer(hub: Services, { container }: WorkspaceFacts): Promise<void> {
-  if (container) await ready(hub, container);
+export async function readyContainer(hub: Services, { container, stored }: WorkspaceFacts): Promise<void> {
+  if (container) await ready(hub, container, stored.canonicalWorkspacePath);
 }
 
 /** Checks whether a place can run an agent server. @throws StartError */
 export async function checkPlace(hub: Services, workspace: string, request: PlaceRequest | undefined): Promise<void> {
   const settings = settingsNow(hub, workspace, request);
-  if (settings) await ready(hub, withEngine(settings, hub));
+  if (settings) await ready(hub, withEngine(settings, hub), workspace);
 }
 
 /** Container settings of a workspace; null: a process of this machine, or the settings cannot be read. */
-export function settingsNow(
-  hub: Services,
-  workspace: string,
-  request: PlaceRequest | undefined,
-): ContainerSettings | null {
+export function settingsNow(hub: Services, workspace: string, request: PlaceRequest | undefined): PlaceSettings | null {
   try {
     return containerSettings(loadConfig({ home: hub.home, workspace, env: hub.environment }), request, workspace);
   } catch (error) {
@@ -115,32 +148,42 @@ export function settingsNow(
   }
 }
 
-async function ready(hub: Services, settings: ContainerSettings): Promise<void> {
-  const problem = await placeAt(settings.engine, hub).check({ settings, home: hub.home });
+async function ready(hub: Services, settings: PlaceSettings, workspacePath: string): Promise<void> {
+  const { home } = hub;
+  const problem = isPod(settings)
+    ? await orStartError(() => podPlace(settings, hub)).check({ settings, home, workspacePath })
+    : await engineAt(settings.engine, hub).check({ settings, home });
   if (problem) throw new StartError(problem.kind, problem.message, problem.kind === 'placeUnavailable');
 }
 
-/** Removes the containers of a workspace. @throws StartError `placeUnavailable` when they may still run */
-export async function endContainers(hub: Services, engine: string, workspacePath?: string): Promise<void> {
+/** Removes the containers or pods of a workspace. @throws StartError `placeUnavailable` when they may still run */
+export async function endContainers(hub: Services, address: PlaceAddress, workspacePath?: string): Promise<void> {
   await withStartErrors(
-    placeAt(engine, hub).endLeftovers(workspacePath === undefined ? undefined : workspaceKey(workspacePath)),
+    placeAt(address, hub).endLeftovers(workspacePath === undefined ? undefined : workspaceKey(workspacePath)),
   );
 }
 
 /** Stored facts of a container before its creation. */
-export const plannedContainer = (
-  settings: ContainerSettings,
+export function plannedContainer(
+  settings: PlaceSettings,
   marker: string,
   services: LaunchDocument['services'],
-): StoredContainer => ({
-  ...containerHandle(settings.engine, marker),
-  image: settings.image,
-  network: settings.network,
-  pid: null,
-  ports: Object.fromEntries(
-    Object.entries(services).flatMap(([name, service]) => (service ? [[name, service.port] as const] : [])),
-  ),
-});
+): StoredContainer {
+  const ports = Object.entries(services).flatMap(([name, service]) => (service ? [[name, service.port] as const] : []));
+  return plannedOn(settings, marker, Object.fromEntries(ports));
+}
+
+function plannedOn(settings: PlaceSettings, marker: string, ports: Record<string, number>): StoredContainer {
+  if (isPod(settings)) return plannedPod(settings, marker, ports);
+  const { engine, image, network } = settings;
+  return { ...containerHandle(engine, marker), image, network, pid: null, ports };
+}
+
+/** Stored facts of a container that runs: its process id, or the uid of the pod. */
+export const startedContainer = (container: StoredContainer, { pid, handle }: PlacedProcess): StoredContainer => {
+  if (container.kind === 'container') return { ...container, pid };
+  return handle.kind === 'pod' ? { ...container, uid: handle.uid } : container;
+};
 
 /** Stored facts of the container that holds a workspace's lock; undefined if a process of this machine holds it. */
 export function containerOf(
@@ -155,14 +198,8 @@ export function containerOf(
   const settings = settingsNow(hub, canonicalWorkspacePath, place);
   if (!settings) return undefined;
   const ports = Object.entries(lock.endpoints).map(([name, url]) => [name, Number(URL.parse(url)?.port)] as const);
-  const { engine, image, network } = withEngine(settings, hub);
-  return {
-    ...containerHandle(engine, lock.incarnation),
-    image,
-    network,
-    pid: null,
-    ports: Object.fromEntries(ports.filter(([, port]) => port > 0)),
-  };
+  const bound = Object.fromEntries(ports.filter(([, port]) => port > 0));
+  return plannedOn(withEngine(settings, hub), lock.incarnation, bound);
 }
 
 /**
@@ -195,6 +232,7 @@ export function carriedParts(
   loaded: object,
   passed: readonly string[],
   { environment }: Services,
+  place: PlaceSettings,
 ): Pick<LaunchDocument, 'settings' | 'environment' | 'listen' | 'tools'> {
   const names = new Set(passed);
   const variables = Object.entries(environment).filter(
@@ -204,7 +242,8 @@ export function carriedParts(
   return {
     settings: { ...loaded },
     environment: Object.fromEntries(variables),
-    listen: 'unix',
+    // A cluster forwards the ports themselves.
+    ...(!isPod(place) && { listen: 'unix' as const }),
     tools: { sandbox: 'container' },
   };
 }
@@ -217,9 +256,11 @@ export function startContainer(
     settings,
     container,
     marker,
-  }: { readonly settings: ContainerSettings; readonly container: StoredContainer; readonly marker: string },
+  }: { readonly settings: PlaceSettings; readonly container: StoredContainer; readonly marker: string },
   onReach: ReachListener,
 ): Promise<PlacedProcess> {
+  const ports = relayed(container.ports);
+  if (isPod(settings)) return startPod(hub, facts, { settings, marker, ports }, onReach);
   const workspacePath = facts.stored.canonicalWorkspacePath;
   const root = packageRoot();
   const { command, args } = hub.agentServer;
@@ -232,30 +273,26 @@ export function startContainer(
     program: [...programParts.map((name) => join(root, name)), ...(command.startsWith(`${root}/`) ? [] : [command])],
     environment: { [markerVariable]: marker },
     stdin: `${facts.launchDocument ?? ''}\n`,
-    ports: relayed(container.ports),
+    ports,
   };
-  return placeAt(container.engine, hub).start(request, onReach);
+  return engineAt(container.engine, hub).start(request, onReach);
 }
 
 /** Parts of the package that an agent server reads. */
 const programParts = ['package.json', 'dist', 'node_modules'];
 
-/** Adopts a container of an earlier Hub. @throws PlaceError */
-export function adoptContainer(
+/** Adopts a container or a pod of an earlier Hub. @throws PlaceError */
+export async function adoptContainer(
   hub: HubServices,
   { stored, logDirectory }: WorkspaceFacts,
   { marker, container }: { readonly marker: string; readonly container: StoredContainer },
 ): Promise<PlacedProcess> {
   const workspacePath = stored.canonicalWorkspacePath;
-  return placeAt(container.engine, hub).find({
-    ...{ home: hub.home, workspacePath, marker, logDirectory },
-    ...{
-      workspaceKey: workspaceKey(workspacePath),
-      handle: container,
-      pid: container.pid ?? 1,
-      ports: relayed(container.ports),
-    },
-  });
+  const common = { marker, logDirectory, workspaceKey: workspaceKey(workspacePath), ports: relayed(container.ports) };
+  if (container.kind === 'pod') return podPlace(container, hub).find({ ...common, handle: container });
+  const { engine, pid } = container;
+  const search = { ...common, home: hub.home, workspacePath, handle: container, pid: pid ?? 1 };
+  return engineAt(engine, hub).find(search);
 }
 
 /** @throws StartError for a launch document that an agent server would refuse */
@@ -264,32 +301,4 @@ export function checkedDocument(document: LaunchDocument): string {
   if (Buffer.byteLength(text) < defaults.supervise.launchDocumentBytes) return text;
   const message = `The settings are too large for a container: the launch document has ${Buffer.byteLength(text)} bytes, and at most ${defaults.supervise.launchDocumentBytes} are allowed. Remove long settings.`;
   throw new StartError('invalidConfig', message, false);
-}
-
-/** `GET /v1/places`, for the user's settings. @throws ConfigError */
-export async function placeStatuses(hub: Services & Pick<HubServices, 'home'>): Promise<PlaceStatus[]> {
-  const loaded = loadConfig({ home: hub.home, env: hub.environment });
-  const { Default } = loaded.config.Place;
-  const nothing = { engine: null, image: null, version: null, problem: null };
-  return [
-    { kind: 'local', isDefault: Default === 'local', ...nothing },
-    { kind: 'container', isDefault: Default === 'container', ...nothing, ...(await containerStatus(hub, loaded)) },
-  ];
-}
-
-async function containerStatus(hub: Services, loaded: PlaceConfig): Promise<Partial<PlaceStatus>> {
-  const settings = containerSettings(loaded, { kind: 'container' });
-  if (!settings) return {};
-  try {
-    const found = withEngine(settings, hub);
-    const [facts, problem] = await Promise.all([
-      new EngineApi(found.engine).facts().catch(() => null),
-      placeAt(found.engine, hub).check({ settings: found, home: hub.home }),
-    ]);
-    const version = facts && `${facts.name} ${facts.version}${facts.isRootless ? ', rootless' : ''}`;
-    return { engine: found.engine, image: found.image, version, problem: problem?.message ?? null };
-  } catch (error) {
-    if (error instanceof StartError) return { image: settings.image, problem: error.message };
-    throw error;
-  }
 }

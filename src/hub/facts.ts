@@ -1,6 +1,6 @@
 import type { SupervisionPolicy } from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
-import type { ContainerSettings } from '../places/index.ts';
+import type { PlaceSettings } from '../places/index.ts';
 import type { HubEventData, HubEventKind, ProcessIdentity, ServiceName, ServiceStatus } from '../protocol/index.ts';
 import type { PortAllocator } from '../supervise/index.ts';
 import type { FeedConnection } from './contact.ts';
@@ -56,7 +56,7 @@ export interface WorkspaceFacts {
   /** Text that the next spawn writes to the child's standard input. */
   launchDocument: string | null;
   /** Container settings of the present start; null: a process of this machine. */
-  container: ContainerSettings | null;
+  container: PlaceSettings | null;
   /** Names of environment variables the configuration refers to. */
   passEnvironment: readonly string[];
   /** How often liveness is asked for, and how long an answer may take. */

@@ -188,7 +188,8 @@ export function recordOf(
     workspacePath: stored.workspacePath,
     canonicalWorkspacePath: stored.canonicalWorkspacePath,
     state,
-    pid: context.hasProcess ? context.pid : null,
+    // A pod has no process id on this machine.
+    pid: context.hasProcess && stored.server?.container?.kind !== 'pod' ? context.pid : null,
     endpoints: endpointsNow(state, context, facts),
     serviceStatus: serviceStatus(state, context, facts),
     serverVersion: context.serverVersion,
@@ -225,9 +226,10 @@ const isPlaceLost = ({ isPlaceLost, hasProcess }: AgentServerContext): boolean =
 function placeIn({ context }: AgentServerSnapshot, { stored }: WorkspaceFacts): Pick<AppServerRecord, 'place'> {
   const container = stored.server?.container;
   if (!container) return {};
-  const { engine, image, network } = container;
+  const { kind, engine, image } = container;
+  const network = kind === 'container' ? container.network : undefined;
   const state = isPlaceLost(context) ? 'lost' : 'ready';
-  return { place: { kind: 'container', engine, image, ...(network && { network }), state } };
+  return { place: { kind, engine, image, ...(network && { network }), state } };
 }
 
 /** Report on a workspace that is down; null while its server runs, starts or ends. */

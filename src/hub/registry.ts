@@ -22,13 +22,14 @@ import {
 } from '../../machines/index.ts';
 import type { AppServerRecord, PlaceRequest, PlaceStatus } from '../protocol/index.ts';
 import { monotonicMs, probeLock, workspaceFiles, workspaceLockPath } from '../supervise/index.ts';
-import { checkPlace, endContainers, placeStatuses } from './container.ts';
+import { addressOf, checkPlace, endContainers, type PlaceAddress } from './container.ts';
 import { hubError } from './errors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { StartError } from './failure.ts';
 import { inspectUnmanaged, restingRecord } from './inspect-unmanaged.ts';
 import { endWaitingCommands } from './leftovers.ts';
 import { goneWorkspace, isGone } from './moved-workspace.ts';
+import { placeStatuses } from './place-statuses.ts';
 import { publicState, recentStderr } from './record.ts';
 import { parseSidecarRequest, type SidecarRequest } from './sidecar-request.ts';
 import type { StoredWorkspace } from './store.ts';
@@ -291,13 +292,15 @@ export class Registry {
 
   /** Stops every managed agent server; resolves when all are at rest. */
   async stopAll(): Promise<void> {
-    const engines = new Set([...this.workspaces.values()].flatMap(enginesOf));
+    const addresses = new Map(
+      [...this.workspaces.values()].flatMap(enginesOf).map((each) => [JSON.stringify(each), each]),
+    );
     const left = [...this.workspaces.values()].filter(({ snapshot }) => hasWork(snapshot()));
     await Promise.all(left.map(stopForGood));
-    for (const engine of engines) {
-      await endContainers(this.#hub, engine).catch((error: unknown) =>
+    for (const address of addresses.values()) {
+      await endContainers(this.#hub, address).catch((error: unknown) =>
         this.#hub.logger.warn('could not remove old containers of this home; the next start tries again', {
-          engine,
+          ...address,
           error,
         }),
       );
@@ -462,9 +465,9 @@ function refuseExternal(workspace: Workspace, requested: string): void {
   });
 }
 
-/** Engines on which a workspace has or had a container of this Hub. */
-const enginesOf = ({ facts: { stored, container } }: Workspace): string[] =>
-  [stored.server?.container?.engine, container?.engine].filter((engine) => engine !== undefined);
+/** Engines and clusters on which a workspace has or had a container or pod of this Hub. */
+const enginesOf = ({ facts: { stored, container } }: Workspace): PlaceAddress[] =>
+  [stored.server?.container, container].flatMap((each) => (each ? [addressOf(each)] : []));
 
 /** Keeps the reason that a stopped workspace does not run. */
 const hasWork = (snapshot: AgentServerSnapshot): boolean =>

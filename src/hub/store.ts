@@ -6,6 +6,7 @@ import {
   ContainerHandle,
   HealthReport,
   PlaceRequest,
+  PodHandle,
   ProcessIdentity,
   serviceNames,
 } from '../protocol/index.ts';
@@ -16,7 +17,7 @@ import type { OwnedFile } from './credentials.ts';
 const StoredProcess = v.object({ marker: v.string(), identity: v.nullable(ProcessIdentity) });
 
 /** Agent server in a container. The `identity` of its process is null, because its process id belongs to another system. */
-const StoredContainer = v.object({
+const StoredEngineContainer = v.object({
   ...ContainerHandle.entries,
   image: v.string(),
   /** Absent in files of earlier Hubs. */
@@ -26,6 +27,23 @@ const StoredContainer = v.object({
   /** Ports of its services, on which the Hub listens. */
   ports: v.record(v.string(), v.number()),
 });
+
+/** Agent server in a pod, and the context of its cluster. */
+const StoredPod = v.object({
+  ...PodHandle.entries,
+  /** Address of the API server. */
+  engine: v.string(),
+  kubeconfig: v.string(),
+  context: v.string(),
+  image: v.string(),
+  pid: v.null(),
+  /** Ports of its services, on which the Hub listens. */
+  ports: v.record(v.string(), v.number()),
+});
+export type StoredPod = v.InferOutput<typeof StoredPod>;
+
+/** Agent server outside of this machine's processes. */
+const StoredContainer = v.variant('kind', [StoredEngineContainer, StoredPod]);
 export type StoredContainer = v.InferOutput<typeof StoredContainer>;
 
 /** Absent for a process of this machine, and in files of earlier Hubs. */

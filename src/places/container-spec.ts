@@ -25,10 +25,16 @@ export interface ContainerSettings {
   readonly allowRoot: boolean;
 }
 
-export interface ContainerRequest {
+/** Directories of one workspace, in every place. */
+export interface CommonRequest {
   readonly home: string;
   readonly workspacePath: string;
   readonly logDirectory: string;
+  /** Directory that is mounted in place of the home. */
+  readonly skeleton: string;
+}
+
+export interface ContainerRequest extends CommonRequest {
   readonly settings: ContainerSettings;
   /** Program and arguments of the agent server. */
   readonly command: readonly string[];
@@ -36,8 +42,6 @@ export interface ContainerRequest {
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
-  /** Directory that is mounted in place of the home. */
-  readonly skeleton: string;
   /** Root in the container is the Hub's user outside. */
   readonly isRootless: boolean;
 }
@@ -47,7 +51,8 @@ export class MountRefusal extends Error {
   override readonly name = 'MountRefusal';
 }
 
-interface Bind {
+/** Path inside, and its source on this machine; the same path if absent. */
+export interface Bind {
   readonly path: string;
   readonly source?: string;
   readonly isReadOnly?: boolean;
@@ -84,7 +89,7 @@ export function checkedMount(mount: string, home: string): Bind {
 }
 
 /** Whether `inner` is `outer` or lies below it. */
-function contains(outer: string, inner: string): boolean {
+export function contains(outer: string, inner: string): boolean {
   const way = relative(outer, inner);
   return way === '' || (!way.startsWith('..') && !isAbsolute(way));
 }
@@ -157,7 +162,7 @@ function limits(): string {
 }
 
 /** Creates the state directory, and mount points below the skeleton, which an engine would create as root. */
-function prepareSkeleton({ home, skeleton, workspacePath }: ContainerRequest): void {
+function prepareSkeleton({ home, skeleton, workspacePath }: CommonRequest): void {
   const inner = relative(home, ensureStateDirectory(home, workspacePath));
   mkdirSync(join(skeleton, inner), { recursive: true, mode: 0o700 });
 }
@@ -179,6 +184,27 @@ function mountsOf(binds: readonly Bind[]) {
   };
 }
 
+/** Log files inside of a place. */
+const innerLogs = { stdout: '/run/oratorio/stdout.log', stderr: '/run/oratorio/stderr.log' };
+
+/** Starts the agent server. The process writes its own log files, so no output is lost while no Hub reads a stream. */
+export const startScript = `mkdir -p "$HOME" && exec "$@" >>${innerLogs.stdout} 2>>${innerLogs.stderr}`;
+
+/** Mounts of one workspace: a home that contains only its state, the workspace at the same path, and its log files. */
+export function workspaceBinds(request: CommonRequest): Bind[] {
+  const { home, workspacePath, skeleton } = request;
+  prepareSkeleton(request);
+  const logs = logFiles(request.logDirectory);
+  return [
+    { path: home, source: skeleton },
+    { path: workspaceStateDirectory(home, workspacePath) },
+    { path: workspacePath },
+    ...gitBinds(commonGitDirectory(workspacePath) ?? join(workspacePath, '.git')),
+    { path: innerLogs.stdout, source: logs.stdout },
+    { path: innerLogs.stderr, source: logs.stderr },
+  ];
+}
+
 /**
  * Request body that creates a container. The workspace has the same path inside; the home contains only the state of this workspace.
  * The body contains no secret, because the launch document is sent on standard input.
@@ -186,28 +212,17 @@ function mountsOf(binds: readonly Bind[]) {
  * @throws MountRefusal
  */
 export function containerSpec(request: ContainerRequest): Readonly<Record<string, unknown>> {
-  const { home, workspacePath, settings, command, environment, isRootless, skeleton } = request;
-  prepareSkeleton(request);
-  const logs = logFiles(request.logDirectory);
-  const git = commonGitDirectory(workspacePath);
-  const inner = { stdout: '/run/oratorio/stdout.log', stderr: '/run/oratorio/stderr.log' };
+  const { home, workspacePath, settings, command, environment, isRootless } = request;
   const binds: Bind[] = [
-    { path: home, source: skeleton },
-    { path: workspaceStateDirectory(home, workspacePath) },
-    { path: workspacePath },
-    ...gitBinds(git ?? join(workspacePath, '.git')),
+    ...workspaceBinds(request),
     ...request.program.map((path) => ({ path, isReadOnly: true })),
     ...settings.mounts.map((mount) => checkedMount(mount, home)),
-    { path: inner.stdout, source: logs.stdout },
-    { path: inner.stderr, source: logs.stderr },
   ];
   const memory = settings.memoryMiB * 1_048_576;
   const user = isRootless ? '0:0' : `${process.getuid?.() ?? 0}:${process.getgid?.() ?? 0}`;
-  // The process writes its own log files, so no output is lost while no Hub reads the engine's stream.
-  const script = `mkdir -p "$HOME" && exec "$@" >>${inner.stdout} 2>>${inner.stderr}`;
   return {
     Image: settings.image,
-    Entrypoint: ['/bin/sh', '-c', script, 'oratorio'],
+    Entrypoint: ['/bin/sh', '-c', startScript, 'oratorio'],
     Cmd: command,
     User: user,
     WorkingDir: workspacePath,

@@ -49,7 +49,7 @@ export class PlaceError extends Error {
  * a second start.
  */
 export interface Place<S, F> {
-  readonly kind: 'local' | 'container';
+  readonly kind: 'local' | 'container' | 'pod';
   /** Checks whether the place can run the process; null: no problem. */
   check(request: S): Promise<PlaceProblem | null>;
   /** @param onReach called until the result is there; afterwards the process has its own listeners */

@@ -5,6 +5,7 @@
 import { closeSync, constants, lstatSync, openSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { workspaceStateDirectory } from '../config/index.ts';
 import { peerUidOf } from '../http/index.ts';
 import { ensurePrivateDirectory } from '../supervise/index.ts';
@@ -46,7 +47,7 @@ function below<T>(directory: string, port: number, use: (path: string) => T): T 
 }
 
 /** Passes bytes both ways until both directions have ended, or the client does not close after the agent server. */
-export function joinSockets(client: Socket, server: Socket): void {
+export function joinSockets(client: Duplex, server: Duplex): void {
   const pairs = [
     [client, server],
     [server, client],
@@ -64,7 +65,7 @@ export function joinSockets(client: Socket, server: Socket): void {
 /** Relays that are opened and closed together. */
 class Relays implements Relay {
   readonly #servers: Server[] = [];
-  readonly #sockets = new Set<Socket>();
+  readonly #sockets = new Set<Duplex>();
 
   /** @throws Error with the system's `code` */
   async listen(
@@ -83,9 +84,10 @@ class Relays implements Relay {
     this.#servers.push(server);
   }
 
-  track(socket: Socket): Socket {
+  track<T extends Duplex>(socket: T): T {
     this.#sockets.add(socket);
-    return socket.on('error', () => socket.destroy()).once('close', () => this.#sockets.delete(socket));
+    socket.on('error', () => socket.destroy()).once('close', () => this.#sockets.delete(socket));
+    return socket;
   }
 
   close(): void {
@@ -120,17 +122,28 @@ export async function openRelaySockets(
 }
 
 /** Opens the loopback ports of the Hub. @throws Error with the system's `code` when a port is taken */
-export async function openRelayPorts(
-  directory: string,
+export function openRelayPorts(directory: string, ports: readonly RelayedPort[], incarnation: string): Promise<Relay> {
+  return openPorts(ports, (port, relays) => reach(directory, port, incarnation, relays));
+}
+
+/** Opens the loopback ports of the Hub in front of connections of a cluster. @throws Error with the system's `code` */
+export function openForwardedPorts(
   ports: readonly RelayedPort[],
-  incarnation: string,
+  forward: (port: number) => Promise<Duplex>,
+): Promise<Relay> {
+  return openPorts(ports, async (port, relays) => relays.track(await forward(port)));
+}
+
+async function openPorts(
+  ports: readonly RelayedPort[],
+  connectTo: (port: number, relays: Relays) => Promise<Duplex>,
 ): Promise<Relay> {
   const relays = new Relays();
   try {
     for (const { port, isOwnersOnly } of ports) {
       const accept = async (outer: Socket) => {
         if (isOwnersOnly && (await peerUidOf(outer)) !== process.getuid?.()) return outer.destroy();
-        const inner = await reach(directory, port, incarnation, relays).catch(() => null);
+        const inner = await connectTo(port, relays).catch(() => null);
         if (!inner || outer.destroyed) {
           inner?.destroy();
           return outer.destroy();

@@ -91,12 +91,15 @@ export type ServiceStatus = v.InferOutput<typeof ServiceStatus>;
 
 /** Requested place of a workspace. */
 export const PlaceRequest = v.object({
-  kind: v.pipe(v.picklist(['local', 'container']), v.description('Place of the next start of the agent server.')),
+  kind: v.pipe(
+    v.picklist(['local', 'container', 'pod']),
+    v.description('Place of the next start of the agent server; pod is experimental.'),
+  ),
   image: v.optional(
     v.pipe(
       v.string(),
       v.regex(/^[\w][\w.:/@-]{0,254}$/, 'the name of an image'),
-      v.description('Image of the container; absent: Place.Container.Image.'),
+      v.description('Image of the container or pod; absent: the image of the settings.'),
     ),
   ),
   network: v.optional(
@@ -107,8 +110,8 @@ export type PlaceRequest = v.InferOutput<typeof PlaceRequest>;
 
 /** Place of an agent server, in its record. */
 export const PlaceInUse = v.object({
-  kind: v.pipe(v.picklist(['container']), v.description('Name of the place.')),
-  engine: text('Unix socket of its engine.'),
+  kind: v.pipe(v.picklist(['container', 'pod']), v.description('Name of the place.')),
+  engine: text('Unix socket of its engine, or address of the API server of its cluster.'),
   image: text('Image of its container.'),
   network: v.optional(v.pipe(v.picklist(['none', 'bridge']), v.description('Network of its container.'))),
   state: v.pipe(
@@ -119,9 +122,9 @@ export const PlaceInUse = v.object({
 
 /** `GET /v1/places`: a place, and whether it can run an agent server now. */
 export const PlaceStatus = v.object({
-  kind: v.pipe(v.picklist(['local', 'container']), v.description('Name of the place.')),
+  kind: v.pipe(v.picklist(['local', 'container', 'pod']), v.description('Name of the place.')),
   isDefault: v.pipe(v.boolean(), v.description('Whether `Place.Default` names it.')),
-  engine: textOrNull('Unix socket of the engine; null for local and without an engine.'),
+  engine: textOrNull('Unix socket of the engine, or address of the API server; null for local and without an engine.'),
   image: textOrNull('Image of its containers; null for local.'),
   version: textOrNull('Name and version of the engine; null while it does not answer.'),
   problem: textOrNull('Reason why the place cannot run an agent server now, with the next step; null: it can.'),

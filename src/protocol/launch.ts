@@ -59,8 +59,18 @@ export const ContainerHandle = v.object({
 });
 export type ContainerHandle = v.InferOutput<typeof ContainerHandle>;
 
+/** Permanent identity of a pod: a pod of the same name with another uid is another pod. */
+export const PodHandle = v.object({
+  kind: v.literal('pod'),
+  namespace: v.string(),
+  name: v.string(),
+  /** Empty before the cluster has created the pod. */
+  uid: v.string(),
+});
+export type PodHandle = v.InferOutput<typeof PodHandle>;
+
 /** Identity of a workspace process in any place. */
-export type Handle = ({ readonly kind: 'process' } & ProcessIdentity) | ContainerHandle;
+export type Handle = ({ readonly kind: 'process' } & ProcessIdentity) | ContainerHandle | PodHandle;
 
 /**
  * `<home>/workspaces/<key>/appserver.json`: the agent server that holds a workspace's OS lock, for this user's own

@@ -4,6 +4,7 @@ import { hostAndPort, httpBase } from '../../lib/index.ts';
 import { dashboardPaths, type LaunchDocument, type ServiceName, type ServiceStatus } from '../../protocol/index.ts';
 import { PortUnavailableError } from '../../supervise/index.ts';
 import {
+  addressOf,
   carriedParts,
   checkedDocument,
   containerSettings,
@@ -104,7 +105,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   const settings = containerSettings(loaded, facts.stored.place, workspacePath);
   const container = settings && withEngine(settings, hub);
   // A Hub that ended during a start may have left a container that was created but never started.
-  if (container) await endContainers(hub, container.engine, workspacePath);
+  if (container) await endContainers(hub, addressOf(container), workspacePath);
   const hash = configHash(config);
   const doors: DoorPorts = facts.doors && !facts.doors.isOver && !container ? await facts.doors.ports() : {};
   const token = tokenFor(doors.appServerWebSocket, facts.endpoints['appServerWebSocket']);
@@ -127,7 +128,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     ...(facts.sidecar && { upstream: { endpoint: facts.sidecar.endpoint, apiKey: facts.sidecar.apiKey } }),
     ...rememberedHealth(facts, hash),
     ...(Object.keys(doors).length > 0 && { sharesPorts: true as const }),
-    ...(container && carriedParts(loaded, passed, hub)),
+    ...(container && carriedParts(loaded, passed, hub, container)),
   };
   for (const [service, { enabled, off, path }] of Object.entries(wantedServices(config))) {
     const name = service as OptionalService;

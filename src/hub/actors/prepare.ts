@@ -4,7 +4,7 @@ import type { Preparation, PrepareInput } from '../../../machines/index.ts';
 import { openWorkspace, WorkspaceError } from '../../config/index.ts';
 import { type AppServerLock, defaults } from '../../protocol/index.ts';
 import { isAlive, lockFault, probeLock, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
-import { boundLock, containerOf, endContainers } from '../container.ts';
+import { addressOf, boundLock, containerOf, endContainers } from '../container.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { endLeftovers, endRecordedProcesses } from '../leftovers.ts';
@@ -29,7 +29,7 @@ function unusable(facts: WorkspaceFacts, { mutexPath, lockPath }: WorkspaceFiles
 
 /** Ends the remaining processes of an earlier start. @throws StartError `placeUnavailable` when its container may still run */
 async function endServer(hub: HubServices, { server, canonicalWorkspacePath }: StoredWorkspace): Promise<void> {
-  if (server?.container) await endContainers(hub, server.container.engine, canonicalWorkspacePath);
+  if (server?.container) await endContainers(hub, addressOf(server.container), canonicalWorkspacePath);
   else if (server) await endLeftovers(hub.logger, server);
 }
 

@@ -1,5 +1,5 @@
 import { makeDirectory } from '../../lib/index.ts';
-import { type ContainerSettings, LocalPlace, type ReachListener } from '../../places/index.ts';
+import { LocalPlace, type PlaceSettings, type ReachListener } from '../../places/index.ts';
 import { defaults } from '../../protocol/index.ts';
 import {
   childEnvironment,
@@ -9,7 +9,7 @@ import {
   withOutsideLibraries,
 } from '../../supervise/index.ts';
 import { compileCacheDirectory } from '../compile-cache.ts';
-import { adoptContainer, startContainer } from '../container.ts';
+import { adoptContainer, startContainer, startedContainer } from '../container.ts';
 import { logStart } from '../exits.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from '../facts.ts';
 import { endRecordedProcesses, reportUnverified } from '../leftovers.ts';
@@ -36,7 +36,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
   const reportSaveProblem = (error: unknown) => hub.logger.error('the state file could not be written', { error });
 
   async function inContainer(
-    start: { readonly settings: ContainerSettings; readonly container: StoredContainer; readonly marker: string },
+    start: { readonly settings: PlaceSettings; readonly container: StoredContainer; readonly marker: string },
     onReach: ReachListener,
   ) {
     const { container, marker } = start;
@@ -46,7 +46,7 @@ function serverSource(hub: HubServices, facts: WorkspaceFacts, compileCache: str
       throw error;
     });
     facts.launchDocument = null;
-    stored.server = { marker, identity: null, container: { ...container, pid: child.pid } };
+    stored.server = { marker, identity: null, container: startedContainer(container, child) };
     stored.lastStartedAt = new Date().toISOString();
     hub.save().catch(reportSaveProblem);
     return child;

@@ -1,10 +1,11 @@
 import { proveServer, ServerNotProvenError } from '../../client/index.ts';
 import { plainHost } from '../../lib/index.ts';
-import { type ContainerHandle, defaults, type ProcessIdentity } from '../../protocol/index.ts';
+import { defaults, type ProcessIdentity } from '../../protocol/index.ts';
 import { isAlive, watchedDashboardToken } from '../../supervise/index.ts';
 import { hubError } from '../errors.ts';
 import { phaseOf, publicState } from '../record.ts';
 import type { Registry } from '../registry.ts';
+import type { StoredContainer } from '../store.ts';
 import { awake } from '../wake.ts';
 import type { Workspace } from '../workspace.ts';
 
@@ -40,7 +41,7 @@ export interface TargetsOptions {
 
 const { retryAfterMs, retryAfterMaxMs } = defaults.hub;
 
-type ServingProcess = ProcessIdentity | ContainerHandle;
+type ServingProcess = ProcessIdentity | StoredContainer;
 
 /** A server that has proved itself: while this process lives, no other can have its port. */
 interface Proven {
@@ -71,7 +72,7 @@ export function createTargets({
       port: Number(port),
       token,
       confirm() {
-        // The Hub itself listens on the ports of a container.
+        // The Hub itself listens on the ports of a container or a pod.
         if ('engine' in process || isAlive(process) !== 'gone') return;
         proven.delete(workspace);
         throw unavailable(workspace);

@@ -1,0 +1,72 @@
+/** Settings and requests of agent servers in pods. */
+import { join } from 'node:path';
+import { type LoadedConfig, workspaceKey } from '../config/index.ts';
+import { type PlacedProcess, PodPlace, type PodSettings, podHandle, type ReachListener } from '../places/index.ts';
+import type { PlaceRequest, PlaceStatus } from '../protocol/index.ts';
+import { markerVariable } from '../supervise/index.ts';
+import type { HubServices, WorkspaceFacts } from './facts.ts';
+import type { StoredPod } from './store.ts';
+
+type Services = Pick<HubServices, 'environment' | 'credentials'>;
+
+/** Pod settings of a start. They come only from the user's own file. */
+export function podSettings(
+  { Place: { Pod } }: LoadedConfig['config'],
+  request: PlaceRequest | undefined,
+): PodSettings {
+  return {
+    kind: 'pod',
+    ...{ kubeconfig: Pod.Kubeconfig, context: Pod.Context, namespace: Pod.Namespace, engine: '' },
+    ...{ image: request?.image ?? Pod.Image, command: Pod.Command, volumes: Pod.Volumes },
+    ...{ memoryMiB: Pod.MemoryMiB, cpus: Pod.Cpus, pullImages: Pod.PullImages, allowRoot: Pod.AllowRoot },
+  };
+}
+
+/** @throws PlaceError for a kubeconfig file that cannot be used */
+export const podPlace = (
+  cluster: Pick<PodSettings, 'kubeconfig' | 'context' | 'namespace'>,
+  { environment, credentials }: Services,
+): PodPlace => new PodPlace(cluster, credentials.homeLabel, { env: environment });
+
+/** Stored facts of a pod before its creation. */
+export const plannedPod = (settings: PodSettings, marker: string, ports: StoredPod['ports']): StoredPod => {
+  const { namespace, engine, kubeconfig, context, image } = settings;
+  return { ...podHandle(namespace, marker), engine, kubeconfig, context, image, pid: null, ports };
+};
+
+/** @throws PlaceError */
+export function startPod(
+  hub: HubServices,
+  { stored, logDirectory, launchDocument }: WorkspaceFacts,
+  start: Pick<Parameters<PodPlace['start']>[0], 'settings' | 'marker' | 'ports'>,
+  onReach: ReachListener,
+): Promise<PlacedProcess> {
+  const workspacePath = stored.canonicalWorkspacePath;
+  const key = workspaceKey(workspacePath);
+  return podPlace(start.settings, hub).start(
+    {
+      ...start,
+      ...{ home: hub.home, workspacePath, workspaceKey: key, logDirectory },
+      skeleton: join(hub.statePath, 'places', key),
+      environment: { [markerVariable]: start.marker },
+      stdin: `${launchDocument ?? ''}\n`,
+    },
+    onReach,
+  );
+}
+
+/** Row of `GET /v1/places`. */
+export async function podStatus(
+  settings: PodSettings,
+  hub: Services & { home: string },
+): Promise<Partial<PlaceStatus>> {
+  const place = podPlace(settings, hub);
+  const [version, problem] = await Promise.all([
+    place.version().catch(() => null),
+    place.check({ settings, home: hub.home }),
+  ]);
+  return {
+    ...{ engine: settings.engine, image: settings.image, problem: problem?.message ?? null },
+    version: version && `kubernetes ${version.slice(0, 100)}`,
+  };
+}
