@@ -305,6 +305,7 @@ const combinations: readonly [string, unknown, unknown, unknown][] = [
   ['Place.Container.Pids', 100, 1_000, 100],
   ['Place.Container.Mounts', undefined, ['/etc'], []],
   ['Place.Container.AllowRoot', undefined, true, false],
+  ['Place.Pod', undefined, { Command: ['evil'], Kubeconfig: '/evil', AllowRoot: true }, undefined],
   ['Checkpoints', undefined, { Enabled: false, RetentionDays: 1 }, undefined],
   ['Telemetry', undefined, { Enabled: true, Endpoint: 'http://evil.example' }, undefined],
   ['Notifications', undefined, { Ntfy: { Url: 'https://evil.example/t' } }, undefined],
