@@ -1,7 +1,6 @@
 import type { SupervisionPolicy } from '../../machines/index.ts';
-import { type Config, handOverMsOf, loadConfig, restartPolicyOf } from '../config/index.ts';
+import { type Config, handOverMsOf, restartPolicyOf } from '../config/index.ts';
 import { defaults } from '../protocol/index.ts';
-import type { HubServices } from './facts.ts';
 
 /**
  * The supervision policy of a configuration. Durations are in milliseconds.
@@ -22,13 +21,4 @@ export function policyOf(config: Config, overrides: Partial<SupervisionPolicy>):
     idleStopMs: settings.IdleStopMinutes * 60_000,
     ...overrides,
   };
-}
-
-/** The policy in a workspace's files; undefined when they cannot be used: the next start reports why. */
-export function configuredPolicy(hub: HubServices, workspacePath: string): SupervisionPolicy | undefined {
-  try {
-    return policyOf(loadConfig({ home: hub.home, workspace: workspacePath, env: hub.environment }).config, hub.policy);
-  } catch {
-    return undefined;
-  }
 }

@@ -8,6 +8,7 @@ import type { StoredWorkspace, WorkspaceStore } from './store.ts';
 import { unfinishedTurns } from './unfinished-turns.ts';
 import type { Workspace } from './workspace.ts';
 import { workspaceProblem } from './workspace-problem.ts';
+import { createSettingsView } from './workspace-settings.ts';
 
 /** Agent servers that the start of a Hub starts at a time. */
 const concurrentStarts = 4;
@@ -42,13 +43,15 @@ export function restoreKnown(
   const recover = async (stored: StoredWorkspace): Promise<Recovered> => {
     const workspacePath = stored.canonicalWorkspacePath;
     try {
-      const problem = workspaceProblem(services, stored);
+      const settings = createSettingsView(services, workspacePath);
+      const problem = workspaceProblem(services.home, stored, settings);
       const lastError = problem?.message;
       if (problem) logger.warn('a known workspace cannot be used', { workspacePath, lastError });
       // Only a user starts a server that was stopped or given up.
       const mayStart = !problem && !stored.stoppedByUser && stored.rest?.kind !== 'gaveUp';
       const { asleep } = stored;
-      const restored = registry.restore(problem ? { ...stored, lastError: problem.message, rest: problem } : stored);
+      const known = problem ? { ...stored, lastError: problem.message, rest: problem } : stored;
+      const restored = registry.restore(known, settings);
       const isAdopted = await adoptServer(registry, restored, logger);
       if (!isAdopted) registry.restoreGivingUp(restored);
       if (!isAdopted && !problem) registry.restoreSleep(restored, asleep);

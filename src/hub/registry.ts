@@ -43,12 +43,16 @@ import {
 } from './workspace.ts';
 import { foreignHolder, ownedMessage } from './workspace-files.ts';
 import type { WorkspacePath } from './workspace-path.ts';
+import { createSettingsView, type SettingsView } from './workspace-settings.ts';
+
+/** Greatest age of the settings in a list. */
+const maxListAgeMs = 10_000;
 
 export interface RegistryOptions {
   readonly hub: HubServices;
   readonly resolvePath: (path: unknown) => WorkspacePath;
-  /** The policy of a workspace as configured now. */
-  readonly policyOf: (canonicalPath: string) => SupervisionPolicy;
+  /** Policy of a workspace whose settings cannot be used. Its next start reports why. */
+  readonly defaultPolicy: SupervisionPolicy;
   readonly seed: () => number;
   /** Called with every new root actor before it starts. */
   readonly observe: WorkspaceOptions['observe'];
@@ -154,10 +158,14 @@ export class Registry {
     return [...this.workspaces.values()].filter(({ snapshot }) => isAsleep(snapshot())).length;
   }
 
-  /** Records of all known workspaces as this Hub supervises them. */
+  /**
+   * Records of all known workspaces as this Hub supervises them. With many workspaces, their settings are a few seconds old: the Hub
+   * checks the files of one workspace for each millisecond at most.
+   */
   list(): AppServerRecord[] {
+    const maxAgeMs = Math.min(this.workspaces.size, maxListAgeMs);
     return [...this.workspaces.values()]
-      .map((workspace) => workspace.record())
+      .map((workspace) => workspace.record(undefined, maxAgeMs))
       .sort((left, right) => (left.canonicalWorkspacePath < right.canonicalWorkspacePath ? -1 : 1));
   }
 
@@ -172,14 +180,16 @@ export class Registry {
   }
 
   /** Puts a workspace that an earlier Hub knew under supervision, at rest. */
-  restore(stored: StoredWorkspace): Workspace {
+  restore(stored: StoredWorkspace, settings?: SettingsView): Workspace {
     const path = stored.canonicalWorkspacePath;
     const facts = createFacts(this.#hub, stored);
+    const view = settings ?? createSettingsView(this.#hub, path);
     this.#facts.set(path, facts);
     const workspace = createWorkspace(this.#hub, {
       facts,
       machine: this.#machine,
-      policy: this.#options.policyOf(path),
+      settings: view,
+      policy: view.now().policy ?? this.#options.defaultPolicy,
       seed: this.#options.seed(),
       observe: this.#options.observe,
     });
@@ -434,8 +444,9 @@ export class Registry {
     throw hubError('workspaceLocked', ownedMessage(owner), { workspacePath: requested, pid, lockPath });
   }
 
-  /** Record of the list, with a server that runs without this Hub. */
-  inspected(record: AppServerRecord): Promise<AppServerRecord> | AppServerRecord {
+  /** Present record of a row of the list, with a server that runs without this Hub. */
+  inspected(row: AppServerRecord): Promise<AppServerRecord> | AppServerRecord {
+    const record = this.workspaces.get(row.canonicalWorkspacePath)?.record() ?? row;
     const { state, workspacePath: requested, canonicalWorkspacePath: canonical } = record;
     return state === 'stopped' ? inspectUnmanaged(this.#hub, { requested, canonical }, record) : record;
   }

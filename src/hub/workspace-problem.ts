@@ -1,7 +1,7 @@
-import { ConfigError, findWorkspace, loadConfig, WorkspaceError } from '../config/index.ts';
-import type { HubServices } from './facts.ts';
+import { findWorkspace, WorkspaceError } from '../config/index.ts';
 import { goneWorkspace } from './moved-workspace.ts';
 import type { StoredWorkspace } from './store.ts';
+import type { SettingsView } from './workspace-settings.ts';
 
 /** Reason why a workspace cannot be started: not this user's, or settings that cannot be used. */
 export interface WorkspaceProblem {
@@ -11,20 +11,17 @@ export interface WorkspaceProblem {
 
 /** @returns the problem, for `lastError`; undefined when nothing is wrong */
 export function workspaceProblem(
-  { home, environment }: HubServices,
+  home: string,
   stored: StoredWorkspace,
+  settings: SettingsView,
 ): WorkspaceProblem | undefined {
-  const { canonicalWorkspacePath: canonicalPath } = stored;
   try {
-    findWorkspace(canonicalPath, { home });
-    loadConfig({ home, workspace: canonicalPath, env: environment });
-    return undefined;
+    findWorkspace(stored.canonicalWorkspacePath, { home });
   } catch (error) {
-    if (error instanceof WorkspaceError) {
-      const message = error.fault === 'missing' ? goneWorkspace(stored).message : error.message;
-      return { kind: 'workspaceGone', message };
-    }
-    if (error instanceof ConfigError) return { kind: 'invalidConfig', message: error.message };
-    throw error;
+    if (!(error instanceof WorkspaceError)) throw error;
+    const message = error.fault === 'missing' ? goneWorkspace(stored).message : error.message;
+    return { kind: 'workspaceGone', message };
   }
+  const { problem } = settings.now();
+  return problem === null ? undefined : { kind: 'invalidConfig', message: problem.message };
 }

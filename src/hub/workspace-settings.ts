@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, statSync } from 'node:fs';
+import type { SupervisionPolicy } from '../../machines/index.ts';
 import {
   ConfigError,
   lineIn,
@@ -15,12 +16,15 @@ import {
 import type { Problem, SettingPlaces } from '../protocol/index.ts';
 import { lostHistory } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
+import { policyOf } from './policy.ts';
 
 /** Trust and settings of one workspace as its next start will find them. */
 export interface WorkspaceSettings extends WorkspaceTrust {
   readonly workspacePath: string;
   /** Hash of the effective settings; null when they cannot be used. */
   readonly hash: string | null;
+  /** Supervision policy; null when the settings cannot be used. */
+  readonly policy: SupervisionPolicy | null;
   /** Places of the settings that a failed turn may blame. */
   readonly places: SettingPlaces;
   /** Why they cannot be used; null when they can. */
@@ -43,15 +47,14 @@ export interface SettingsProblem {
 
 /** Trust and settings, cheap enough for every request. */
 export interface SettingsView {
-  /** @returns the same object until something changes */
-  now(): WorkspaceSettings;
-  /** Settings at most `staleMs` old: without a system call most of the time. */
-  recent(): WorkspaceSettings;
+  /**
+   * @param maxAgeMs age of the last check up to which no file is checked again; default: 0
+   * @returns the same object until something changes
+   */
+  now(maxAgeMs?: number): WorkspaceSettings;
 }
 
-const staleMs = 20;
-
-type Place = Pick<HubServices, 'home' | 'environment'>;
+type Place = Pick<HubServices, 'home' | 'environment' | 'policy'>;
 
 /** Watches the files that decide about a workspace. They are read again only when one of them changes. */
 export function createSettingsView(place: Place, workspacePath: string): SettingsView {
@@ -63,8 +66,10 @@ export function createSettingsView(place: Place, workspacePath: string): Setting
   let known = unread(workspacePath);
   let checkedAt = Number.NEGATIVE_INFINITY;
 
-  function now(): WorkspaceSettings {
-    checkedAt = performance.now();
+  function now(maxAgeMs = 0): WorkspaceSettings {
+    const at = performance.now();
+    if (at - checkedAt < maxAgeMs) return known;
+    checkedAt = at;
     const found = files.map(signatureOf).join(' ');
     if (found !== seen) {
       known = settingsOf(place, workspacePath);
@@ -73,17 +78,18 @@ export function createSettingsView(place: Place, workspacePath: string): Setting
     return known;
   }
 
-  return { now, recent: () => (performance.now() - checkedAt < staleMs ? known : now()) };
+  return { now };
 }
+
+/** Fields of settings that cannot be used. */
+const unusable = { hash: null, policy: null, places: {}, resumeWithinHours: null };
 
 const unread = (workspacePath: string): WorkspaceSettings => ({
   workspacePath,
   trust: 'restricted',
   restrictedSettings: [],
-  hash: null,
-  places: {},
+  ...unusable,
   problem: null,
-  resumeWithinHours: null,
   lostHistory: null,
 });
 
@@ -100,9 +106,9 @@ export function settingsOf(place: Place, workspacePath: string): WorkspaceSettin
 
 /** `overruled`: settings that the user's own file overrules in a restricted workspace. */
 function readSettings(
-  { home, environment }: Place,
+  { home, environment, policy }: Place,
   workspace: string,
-): Pick<WorkspaceSettings, 'hash' | 'places' | 'problem' | 'resumeWithinHours'> & {
+): Pick<WorkspaceSettings, 'hash' | 'policy' | 'places' | 'problem' | 'resumeWithinHours'> & {
   readonly overruled: readonly string[];
 } {
   try {
@@ -110,6 +116,7 @@ function readSettings(
     const { Resume, ResumeWithinHours } = loaded.config.Turns;
     return {
       hash: configHash(loaded.config),
+      policy: policyOf(loaded.config, policy),
       places: settingPlaces(loaded, home),
       problem: null,
       resumeWithinHours: Resume === 'never' ? 0 : ResumeWithinHours,
@@ -121,7 +128,7 @@ function readSettings(
     const line = key === '' ? null : lineIn(file, key.split('.'));
     const where = key === '' ? file : `${file}: ${key}`;
     const problem = { message, where, file, line, key };
-    return { hash: null, places: {}, resumeWithinHours: null, overruled: [], problem };
+    return { ...unusable, overruled: [], problem };
   }
 }
 

@@ -31,7 +31,7 @@ import { type Sidecar, SidecarRequests } from './sidecar-request.ts';
 import { followSleep } from './sleep.ts';
 import type { StoredWorkspace } from './store.ts';
 import { unfinishedTurns } from './unfinished-turns.ts';
-import { createSettingsView, type WorkspaceSettings } from './workspace-settings.ts';
+import type { SettingsView, WorkspaceSettings } from './workspace-settings.ts';
 
 /** A workspace under supervision: its root actor, its facts, and its record. */
 export interface Workspace {
@@ -43,8 +43,9 @@ export interface Workspace {
    * The present record. Made once per change, so that a warm `ensure` costs no more than a look-up.
    *
    * @param requested the caller's spelling of the path; default: the one last asked for
+   * @param maxAgeMs greatest age of the settings; default: 0, which checks their files
    */
-  record(requested?: string): AppServerRecord;
+  record(requested?: string, maxAgeMs?: number): AppServerRecord;
   /** Makes `requested` the spelling of the record in a list. */
   lastRequested(requested: string): void;
   /** The record as JSON, cached for the spellings asked for last. */
@@ -121,6 +122,7 @@ export function provideMachine(hub: HubServices, factsOf: FactsOf) {
 export interface WorkspaceOptions {
   readonly facts: WorkspaceFacts;
   readonly machine: ReturnType<typeof provideMachine>;
+  readonly settings: SettingsView;
   readonly policy: SupervisionPolicy;
   /** Seed of the restart jitter. */
   readonly seed: number;
@@ -130,6 +132,8 @@ export interface WorkspaceOptions {
 
 /** Spellings of one path whose JSON is cached: clients agree on one, or on a few. */
 const maxSpellings = 8;
+/** Greatest age of the settings in the JSON of a warm `ensure`, which makes no system call most of the time. */
+const bytesAgeMs = 20;
 
 /** Puts a workspace under supervision, at rest. Every workspace is a root actor: its faults are its own (design §3). */
 export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Workspace {
@@ -139,7 +143,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     id: path,
     input: { workspacePath: path, policy: options.policy, seed: options.seed },
   });
-  const settings = createSettingsView(hub, path);
+  const { settings } = options;
   let known: WorkspaceSettings | null = null;
   let record: AppServerRecord | null = null;
   let noted: readonly number[] | null = null;
@@ -209,8 +213,8 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     facts,
     actor,
     snapshot: () => actor.getSnapshot(),
-    record(requested = facts.stored.workspacePath) {
-      const found = takeSettings(settings.now());
+    record(requested = facts.stored.workspacePath, maxAgeMs = 0) {
+      const found = takeSettings(settings.now(maxAgeMs));
       if (isAtRest(actor.getSnapshot())) facts.turnsLeft ??= unfinishedTurns(hub.home, path, hub.logger);
       record ??= recordOf(actor.getSnapshot(), facts, found);
       return requested === record.workspacePath ? record : { ...record, workspacePath: requested };
@@ -221,7 +225,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
       record = null;
     },
     recordBytes(requested) {
-      takeSettings(settings.recent());
+      takeSettings(settings.now(bytesAgeMs));
       return bytes.get(requested) ?? serialise(requested);
     },
     send(event) {

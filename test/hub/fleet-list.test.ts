@@ -1,10 +1,13 @@
 import t from 'tap';
 import { emptySum, type FleetQuery, type FleetRow, fleetPage } from '../../src/hub/routes/fleet-list.ts';
 
-const row = (host: string | null, path: string, more: Partial<FleetRow> = {}): FleetRow => ({
-  ...{ host, canonicalWorkspacePath: path, state: 'stopped', phase: 'stopped', health: 'unknown', problems: [] },
-  ...{ exitCode: null, pendingApprovals: 0, costUsd: null },
-  ...more,
+const row = (host: string | null, path: string, more: Partial<FleetRow['record']> = {}): FleetRow => ({
+  host,
+  record: {
+    ...{ canonicalWorkspacePath: path, state: 'stopped', phase: 'stopped', health: 'unknown', problems: [] },
+    ...{ exitCode: null, pendingApprovals: 0, costUsd: null },
+    ...more,
+  },
 });
 const all: FleetQuery = {
   ...{ state: '', group: '', words: [], path: null, isByAttention: false, after: '', limit: 200 },
@@ -19,7 +22,7 @@ const rows = [
 ];
 const pathsOf = (query: Partial<FleetQuery>) =>
   fleetPage(rows, [], { ...all, ...query }).rows.map(
-    ({ host, canonicalWorkspacePath: path }) => `${host ?? ''}:${path}`,
+    ({ host, record }) => `${host ?? ''}:${record.canonicalWorkspacePath}`,
   );
 
 t.test('rows are sorted by host and path, or those first that need a person', async (t) => {
@@ -53,7 +56,7 @@ t.test('pages of 10,000 rows have each row once, in order', async (t) => {
       after,
       limit: 1_000,
     });
-    seen.push(...page.rows.map(({ canonicalWorkspacePath }) => canonicalWorkspacePath));
+    seen.push(...page.rows.map(({ record }) => record.canonicalWorkspacePath));
     after = page.next;
   }
   t.equal(seen.length, 10_000);

@@ -395,7 +395,7 @@ export async function startBackend(
 function fleetOf(records: readonly AppServerRecord[], query: URLSearchParams): FleetList {
   const sums = [emptySum(null)];
   const { rows, next } = fleetPage(
-    records.map((record) => ({ ...record, host: null, asOf: null })),
+    records.map((record) => ({ host: null, record })),
     sums,
     {
       state: '',
@@ -407,7 +407,8 @@ function fleetOf(records: readonly AppServerRecord[], query: URLSearchParams): F
       limit: Number(query.get('limit') ?? 100),
     },
   );
-  return { appServers: [...rows], hosts: [], sums, next };
+  const appServers = rows.map(({ record }) => ({ ...record, host: null, asOf: null }));
+  return { appServers, hosts: [], sums, next };
 }
 
 export type Backend = Awaited<ReturnType<typeof startBackend>>;

@@ -8,13 +8,19 @@ import {
 } from '../../protocol/index.ts';
 
 /** Record of this machine or of a host. Words of a host may be unknown here. */
-export interface FleetRow
+interface ListedRecord
   extends Pick<AppServerRecord, 'canonicalWorkspacePath' | 'exitCode' | 'pendingApprovals' | 'costUsd'> {
-  readonly host: string | null;
   readonly state: string;
   readonly phase: string;
   readonly health: string;
   readonly problems: readonly { readonly code: string }[];
+}
+
+/** Row of the list. @see FleetRecord */
+export interface FleetRow {
+  /** Name of the host; null for this machine. */
+  readonly host: string | null;
+  readonly record: ListedRecord;
 }
 
 export interface FleetQuery {
@@ -43,6 +49,24 @@ function groupOf(word: string, tone: keyof typeof ranks): FleetGroup | null {
   return atRest.has(word) ? 'stopped' : null;
 }
 
+interface Judgement {
+  readonly tone: keyof typeof ranks;
+  readonly group: FleetGroup | null;
+}
+
+/** Judgements of records, which never change: a new state is a new record. */
+const judgements = new WeakMap<ListedRecord, Judgement>();
+
+function judge(record: ListedRecord): Judgement {
+  const known = judgements.get(record);
+  if (known) return known;
+  const word = stateWordOf(record);
+  const tone = toneOfState(word);
+  const judgement = { tone, group: groupOf(word, tone) };
+  judgements.set(record, judgement);
+  return judgement;
+}
+
 /** Empty sum of a machine. @param host null: this machine */
 export const emptySum = (host: string | null): FleetSum => ({
   ...{ host, workspaces: 0, trouble: 0, ready: 0, asleep: 0, stopped: 0, waiting: 0, costUsd: 0 },
@@ -65,18 +89,17 @@ export function fleetPage<T extends FleetRow>(
   const byHost = new Map(sums.map((sum) => [sum.host, sum]));
   const found: { readonly row: T; readonly key: string }[] = [];
   for (const row of rows) {
-    const { host, canonicalWorkspacePath, pendingApprovals } = row;
-    const word = stateWordOf(row);
-    const tone = toneOfState(word);
-    const own = groupOf(word, tone);
+    const { host, record } = row;
+    const { canonicalWorkspacePath, pendingApprovals } = record;
+    const { tone, group: own } = judge(record);
     const sum = byHost.get(host);
     if (sum) {
       sum.workspaces += 1;
       sum.waiting += pendingApprovals;
-      sum.costUsd += row.costUsd ?? 0;
+      sum.costUsd += record.costUsd ?? 0;
       if (own) sum[own] += 1;
     }
-    if ((state !== '' && row.state !== state) || (group !== '' && own !== group)) continue;
+    if ((state !== '' && record.state !== state) || (group !== '' && own !== group)) continue;
     if (path !== null && path !== canonicalWorkspacePath) continue;
     const place = `${host ?? ''}!${canonicalWorkspacePath}`;
     if (words.length > 0 && !contains(`${host ?? ''}:${canonicalWorkspacePath}`.toLowerCase(), words)) continue;

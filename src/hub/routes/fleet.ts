@@ -1,3 +1,4 @@
+import type { RecordAnswer } from '../../client/index.ts';
 import type { Fleet, Host } from '../../hosts/index.ts';
 import { type AnyRoute, json, type Reply, type RequestContext, sse } from '../../http/index.ts';
 import {
@@ -63,9 +64,13 @@ function wordIn<T extends string>(query: URLSearchParams, name: string, words: r
   return word;
 }
 
-/** Whether a row is of this machine. */
-const isOwn = <T extends { readonly host: string | null }>(row: T): row is T & AppServerRecord & { host: null } =>
-  row.host === null;
+/** Row of the list before its record is completed for the answer. */
+type Row =
+  | { readonly host: null; readonly record: AppServerRecord }
+  | { readonly host: string; readonly asOf: string | null; readonly record: RecordAnswer };
+
+const rowsOf = ({ name, asOf, seen }: Host): Row[] =>
+  (seen?.records ?? []).map((record) => ({ host: name, asOf, record }));
 
 /** Routes that combine this Hub with all hosts. A host that is not connected is listed with its last known state and time. */
 export function fleetRoutes(
@@ -73,13 +78,12 @@ export function fleetRoutes(
   { fleet, registry, inbox, threadLists }: FleetRoutesOptions,
   lastEventId: LastEventId,
 ): AnyRoute[] {
-  /** Rows of one host, with the paths of its pages on this Hub. */
-  const rowsOf = (host: Host) =>
-    (host.seen?.records ?? []).map((record) => ({
-      ...record,
-      page: record.page === null ? null : pathHere(host.name, record.page),
-      ...{ host: host.name, asOf: host.asOf },
-    }));
+  /** A row as the answer has it. Only a row that is shown costs system calls. */
+  async function shown(row: Row) {
+    if (row.host === null) return { ...(await registry.inspected(row.record)), host: null, asOf: null };
+    const { host, asOf, record } = row;
+    return { ...record, page: record.page === null ? null : pathHere(host, record.page), host, asOf };
+  }
 
   async function list({ query }: RequestContext<never>): Promise<Reply> {
     const only = query.get('host');
@@ -95,17 +99,10 @@ export function fleetRoutes(
       limit: limitIn(query, defaultRows, maxRows),
     };
     await fleet.current();
-    const own = only === null ? registry.list().map((record) => ({ ...record, host: null, asOf: null })) : [];
+    const own: Row[] = only === null ? registry.list().map((record) => ({ host: null, record })) : [];
     const sums = [...(only === null ? [emptySum(null)] : []), ...hosts.map(({ name }) => emptySum(name))];
-    const { rows, next } = fleetPage<ReturnType<typeof rowsOf>[number] | (typeof own)[number]>(
-      [...own, ...hosts.flatMap(rowsOf)],
-      sums,
-      wanted,
-    );
-    // Only the rows that are shown: a search for servers without this Hub reads files.
-    const appServers = await Promise.all(
-      rows.map(async (row) => (isOwn(row) ? { ...(await registry.inspected(row)), host: null, asOf: null } : row)),
-    );
+    const { rows, next } = fleetPage([...own, ...hosts.flatMap(rowsOf)], sums, wanted);
+    const appServers = await Promise.all(rows.map(shown));
     return json(200, { appServers, hosts: hosts.map((host) => host.record()), sums, next });
   }
 
