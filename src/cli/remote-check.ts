@@ -8,8 +8,8 @@ import {
   remoteAddressIn,
   requireVersion,
   sshEnvironment,
+  startFailure,
 } from '../hosts/index.ts';
-import { messageOf } from '../lib/index.ts';
 import { runProgram } from '../supervise/index.ts';
 import type { CommandContext } from './command.ts';
 import { CliError } from './errors.ts';
@@ -41,6 +41,7 @@ export async function callSsh({ env, signal, output }: CommandContext, call: Ssh
   const canPrompt = process.stdin.isTTY === true && output.isTTY;
   let stdout = '';
   let stderr = '';
+  const timeoutMs = call.timeoutMs ?? (canPrompt ? undefined : connectMs);
   const end = await runProgram({
     program: 'ssh',
     args: [
@@ -49,7 +50,7 @@ export async function callSsh({ env, signal, output }: CommandContext, call: Ssh
       ...[...(canPrompt ? [] : ['-o', 'BatchMode=yes']), '--', call.ssh, call.command],
     ],
     ...{ env: sshEnvironment(env), signal, group: 'callers' },
-    timeoutMs: call.timeoutMs ?? (canPrompt ? undefined : connectMs),
+    timeoutMs,
     ...(call.stdin ? { stdin: call.stdin } : canPrompt && { stdin: 'inherit' }),
     stdout: (chunk) => {
       stdout = (stdout + chunk.toString()).slice(0, outputBytes);
@@ -60,9 +61,11 @@ export async function callSsh({ env, signal, output }: CommandContext, call: Ssh
     },
   }).catch((error: unknown): never => {
     signal.throwIfAborted();
-    throw new HostFailure(null, `ssh could not be run: ${messageOf(error)}`);
+    throw startFailure(error);
   });
   signal.throwIfAborted();
+  if (end.cause === 'timedOut')
+    throw new HostFailure(null, `${call.ssh} did not answer within ${Number(timeoutMs) / 1_000} s.`);
   return { exitCode: end.exitCode, stdout, stderr };
 }
 

@@ -10,6 +10,8 @@ import {
   lastLine,
   platformCommand,
   platformIn,
+  problemIn,
+  type RemoteEnd,
   receivedWord,
   remoteAddressIn,
   sshFailure,
@@ -137,30 +139,22 @@ async function send(context: CommandContext, ssh: string, work: string, found: F
         progress.text(`Installing Oratorio ${version} on ${ssh}`);
       },
     });
-    if (end.exitCode !== 0)
-      throw notInstalled(end.exitCode === 255 ? sshFailure(end.stderr).message : problemIn(end.stderr), ssh);
-    remoteAddressIn(end);
+    if (end.exitCode === 0) remoteAddressIn(end);
+    else throw notInstalled(ssh, end);
   } finally {
     progress.stop();
   }
 }
 
-/** Line of `install.sh` or of the command line that names a failure; without one, the last line. */
-const problemIn = (stderr: string): string =>
-  lastLine(
-    stderr
-      .split('\n')
-      .findLast((line) => line.startsWith('✖ '))
-      ?.slice(2) ?? stderr,
-  ) || 'The machine names no reason.';
-
-const notInstalled = (problem: string, ssh: string): CliError =>
-  new CliError(
+function notInstalled(ssh: string, { exitCode, stderr }: RemoteEnd): CliError {
+  const problem = exitCode === 255 ? sshFailure(stderr).message : problemIn(stderr) || 'The machine names no reason.';
+  return new CliError(
     'failure',
     `Oratorio was not installed on ${ssh}: ${problem.replace(/\.?$/, '.')}`,
     'The machine has removed all new files. Run the command again when the cause is gone.',
     'installFailed',
   );
+}
 
 /** Tar archive for `installCommand`. @param onSent called with the number of bytes so far */
 function archive(work: string, { name, sums, signature }: Found, onSent: (bytes: number) => void): Readable {

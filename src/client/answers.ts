@@ -163,7 +163,14 @@ export const PlaceListAnswer = v.array(
 );
 export type PlaceStatusAnswer = v.InferOutput<typeof PlaceListAnswer>[number];
 
-export const RecordListAnswer = v.array(RecordAnswer);
+/** Greatest length of a list. A hostile Hub could send some 300,000 rows in one answer, which take minutes to check. */
+const maxRows = 20_000;
+
+/** List whose length is checked before its rows. */
+const rowsOf = <T extends v.GenericSchema>(row: T) =>
+  v.pipe(v.array(v.unknown()), v.maxLength(maxRows, `Expected at most ${maxRows} rows`), v.array(row));
+
+export const RecordListAnswer = rowsOf(RecordAnswer);
 
 export const HostAnswer = v.looseObject({
   name: text,
@@ -216,7 +223,7 @@ const InboxItemAnswer = v.looseObject({
   request: RequestAnswer,
 });
 export type InboxItemAnswer = v.InferOutput<typeof InboxItemAnswer>;
-export const InboxListAnswer = v.array(InboxItemAnswer);
+export const InboxListAnswer = rowsOf(InboxItemAnswer);
 export const FleetInboxListAnswer = v.array(v.looseObject({ ...InboxItemAnswer.entries, ...where.entries }));
 export const InboxDecisionAnswer = v.looseObject({
   decision: open<ApprovalDecision>(),
@@ -288,7 +295,7 @@ const HubThreadAnswer = v.looseObject({
   actionUrl: text,
 });
 export const HubThreadListAnswer = v.looseObject({
-  threads: v.array(HubThreadAnswer),
+  threads: rowsOf(HubThreadAnswer),
   hasMore: v.boolean(),
   workspaces: v.array(
     v.looseObject({

@@ -2,12 +2,15 @@ import * as v from 'valibot';
 import { type HubAddress, HubClient, HubRequestError, proveServer, ServerNotProvenError } from '../client/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { version as ownVersion, RemoteAddress } from '../protocol/index.ts';
-import { HostFailure, lastLine, sshFailure } from './failure.ts';
+import { HostFailure, lastLine, problemIn, sshFailure } from './failure.ts';
 import { addressCommand, type RemoteEnd, type SshConnection } from './ssh.ts';
 import { isNewerVersion, isUsableVersion } from './version.ts';
 
 /** Size limit of an answer from a remote Hub. 5,000 workspaces need about 7 MB. */
 const maxAnswerBytes = 16 * 1_048_576;
+
+/** Exit code of this product and others for an unknown command or option. */
+const wrongUsage = 2;
 
 /** Most characters of a version that are shown. */
 const maxVersion = 40;
@@ -22,11 +25,11 @@ export function remoteAddressIn({ exitCode, stdout, stderr }: RemoteEnd): Remote
   if (exitCode === 0 && parsed.success) return parsed.output;
   // Exit code of ssh itself.
   if (exitCode === 255) throw sshFailure(stderr);
-  const words = lastLine(stderr);
+  const words = problemIn(stderr);
   if (noProgram.has(exitCode))
     throw new HostFailure('noProgram', words || 'The remote machine cannot find the program.');
   // An earlier version has no such command.
-  if (/unknown (?:command|argument|option)|needs a subcommand|not a command/i.test(stderr) || exitCode === 0)
+  if (exitCode === wrongUsage || exitCode === 0)
     throw new HostFailure('version', `The remote version does not have the command "hub address". ${words}`.trim());
   throw new HostFailure(null, words || `The remote command "hub address" failed with ${exitCode ?? 'a signal'}.`);
 }

@@ -1,5 +1,5 @@
 import type { HostRefusal } from '../../machines/index.ts';
-import { visible } from '../lib/index.ts';
+import { messageOf, visible } from '../lib/index.ts';
 import { isNewerVersion } from './version.ts';
 
 /** Failure of a connection to a host. `refusal` is null if another attempt may succeed. */
@@ -31,6 +31,21 @@ const maxReason = 300;
 export function lastLine(text: string): string {
   const line = text.trimEnd().split('\n').at(-1) ?? '';
   return visible(line.trim(), { multiline: false }).slice(0, maxReason);
+}
+
+/** Line that names the problem in the standard error of an Oratorio program; the last line of any other program. */
+export function problemIn(stderr: string): string {
+  const marked = stderr.split('\n').findLast((line) => line.startsWith('✖ '));
+  return lastLine(marked?.slice(2) ?? stderr);
+}
+
+/** Converts an error of the start of `ssh`. */
+export function startFailure(error: unknown): HostFailure {
+  const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  const words = isMissing
+    ? 'This machine has no program ssh: install OpenSSH.'
+    : `ssh could not be run: ${messageOf(error)}`;
+  return new HostFailure(null, words);
 }
 
 /** Derives the failure of an ended `ssh` from the last line of its standard error. */

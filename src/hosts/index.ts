@@ -5,7 +5,7 @@
 export { clean } from './clean.ts';
 export { remoteAddressIn, requireVersion } from './dial.ts';
 export { hostFiles } from './directory.ts';
-export { HostFailure, lastLine, nextStep, sshFailure } from './failure.ts';
+export { HostFailure, lastLine, nextStep, problemIn, sshFailure, startFailure } from './failure.ts';
 export { Fleet, type FleetOptions, HostUnavailableError } from './fleet.ts';
 export { FleetLog } from './fleet-log.ts';
 export type { Connected, Host, HostSettings } from './host.ts';

@@ -1,8 +1,8 @@
 import { homedir } from 'node:os';
-import { hostAndPort, messageOf, shellWord } from '../lib/index.ts';
+import { hostAndPort, shellWord } from '../lib/index.ts';
 import { childEnvironment, PipedProcess, ProcessRecord, runProgram } from '../supervise/index.ts';
 import { type HostFiles, removeSockets } from './directory.ts';
-import { HostFailure, lastLine, sshFailure } from './failure.ts';
+import { HostFailure, lastLine, sshFailure, startFailure } from './failure.ts';
 
 export interface SshOptions {
   /** `ssh://me@box` */
@@ -81,7 +81,7 @@ export class SshConnection {
       ...{ parentMarker: undefined, stderrBytes, sweepGraceMs: graceMs },
       record: new ProcessRecord(files.records, onProblem),
     }).catch((error: unknown): never => {
-      throw new HostFailure(null, messageOf(error));
+      throw startFailure(error);
     });
     const line = new SshConnection(process, options);
     try {

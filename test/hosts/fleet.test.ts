@@ -1,9 +1,21 @@
-/** Changes of hosts at the same time, with an `ssh` that never connects. */
+/** Hosts of a Hub without a remote machine: a missing `ssh`, and changes at the same time with an `ssh` that never connects. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { eventually, startTestHub, temporaryDirectory } from '../hub/harness.ts';
+
+t.test('a machine without ssh names the missing program, and its Hub serves', async (t) => {
+  const bin = temporaryDirectory(t);
+  const hub = await startTestHub(t, { env: { PATH: bin } });
+  t.equal((await hub.call('POST', '/v1/hosts', { name: 'build', ssh: 'ssh://box' })).status, 200);
+  const host = await eventually(async () => {
+    const [found] = (await hub.call('GET', '/v1/hosts')).body;
+    return found.state === 'unreachable' ? found : undefined;
+  }, 'the host is unreachable');
+  t.match(host, { phase: 'unreachable.waiting', reason: 'This machine has no program ssh: install OpenSSH.' });
+  t.match((await hub.call('GET', '/v1/fleet/appservers')).body, { hosts: [{ state: 'unreachable' }], appServers: [] });
+});
 
 t.test('regression: changes of one host at the same time leave one ssh, and settings that fit', async (t) => {
   const bin = temporaryDirectory(t);

@@ -29,6 +29,8 @@ t.test('each message of ssh maps to its refusal', async (t) => {
       'hostKey',
     '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nme@box: Permission denied (publickey).': 'hostKey',
     'me@box: Permission denied (publickey,password).': 'authentication',
+    'sign_and_send_pubkey: signing failed for ED25519 "key" from agent: agent refused operation\nme@box: Permission denied (publickey).':
+      'authentication',
     'Received disconnect: Too many authentication failures': 'authentication',
     'ssh: connect to host box port 22: Connection refused': null,
     'ssh: Could not resolve hostname box: Name or service not known': null,
@@ -56,6 +58,25 @@ t.test('regression: the next step of a host that was not added is to add it', as
     t.match(words, 'oratorio hosts add ssh://me@box --name build', refusal);
     t.notMatch(words, 'hosts enable', refusal);
   }
+});
+
+t.test('a remote command that fails is named by its problem, not by its hint', async (t) => {
+  const failure = (stderr: string, exitCode: number): unknown => {
+    try {
+      return remoteAddressIn({ stdout: '{"error":{}}', stderr, exitCode });
+    } catch (error) {
+      return error;
+    }
+  };
+  const full =
+    '✖ The Hub cannot be started: ENOSPC: no space left on device\n  Run `oratorio hub` to see the Hub start.\n';
+  t.match(failure(full, 3), { refusal: null, message: 'The Hub cannot be started: ENOSPC: no space left on device' });
+  const older = '✖ oratorio hub has no option --json.\n  See: oratorio hub --help\n';
+  t.match(failure(older, 2), {
+    refusal: 'version',
+    message: /does not have the command "hub address"\. oratorio hub has/,
+  });
+  t.match(failure('', 9), { refusal: null, message: 'The remote command "hub address" failed with 9.' });
 });
 
 t.test('the output of hub address is found after the output of a login shell', async (t) => {
