@@ -1,13 +1,14 @@
 /** Conversations that move between two machines with their own Hubs, joined by a real `ssh`, and back. */
-import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
+import type { AnyStateNode } from 'xstate';
 import { moveMachine } from '../../machines/index.ts';
-import type { MoveRecord } from '../../src/protocol/index.ts';
+import { hasMoveEnded, type MoveRecord } from '../../src/protocol/index.ts';
 import { stateOf as filesOf } from '../checkpoints/tree-of-files.ts';
 import { eventually, killIfThere } from '../hub/harness.ts';
-import { agentServersUnder, oratorio, oratorioJson, runningHub } from './harness.ts';
+import { agentServersUnder, command, oratorio, oratorioJson, runningHub } from './harness.ts';
 import { makeMachines } from './ssh-machine.ts';
 
 t.setTimeout(600_000);
@@ -87,24 +88,52 @@ t.test('a conversation moves with 200 changed files, ignored ones included, and 
   await chat(here, mine, 'hello again', '--thread', threadId);
 });
 
-/** State of a move in the record of the Hub, which is on disk before the work of the state begins. */
-function savedState(moveId: string): string | undefined {
-  const { moves } = JSON.parse(readFileSync(join(here.home, 'hub', 'moves.json'), 'utf8'));
-  return moves.find((each: MoveRecord) => each.moveId === moveId)?.state;
+/** Resolves with a move once it is saved in one of the states: the record is on disk before the work of a state begins. */
+function untilSaved(t: Test, isThis: (move: MoveRecord) => boolean, states: readonly string[]): Promise<MoveRecord> {
+  const directory = join(here.home, 'hub');
+  const file = join(directory, 'moves.json');
+  return new Promise((resolve) => {
+    const changes = watch(directory);
+    t.teardown(() => changes.close());
+    const look = () => {
+      const moves: MoveRecord[] = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).moves : [];
+      const found = moves.find((each) => isThis(each) && states.includes(each.state));
+      if (!found) return;
+      changes.close();
+      resolve(found);
+    };
+    changes.on('change', look);
+    look();
+  });
 }
 
-const pathOf = (workspace: string) => agentServersUnder(workspace === mine ? here.root : there.root);
+const agentServerOf = (workspace: string): number[] =>
+  agentServersUnder(workspace === mine ? here.root : there.root).map(({ pid }) => pid);
 /** Processes that a test kills in the middle of a move. */
-const victims = {
-  'the Hub that leads': () => [runningHub(here).pid],
-  'the other Hub': () => [runningHub(there).pid],
-  'both agent servers': () => [...pathOf(mine), ...pathOf(theirs)].map(({ pid }) => pid),
-};
+const victims: readonly (readonly [name: string, pids: (from: string, to: string) => readonly number[]])[] = [
+  ['the Hub that leads', () => [runningHub(here).pid]],
+  ['the other Hub', () => [runningHub(there).pid]],
+  ['the agent server of the source', (from) => agentServerOf(from)],
+  ['the agent server of the target', (_, to) => agentServerOf(to)],
+];
 
-/** States of a move, from its machine: all that work. */
-const states = Object.keys(moveMachine.config.states ?? {}).filter(
-  (state) => !['waiting', 'cancelling', 'moved', 'cancelled'].includes(state),
-);
+const innermost = (node: AnyStateNode): readonly AnyStateNode[] => {
+  const inner = Object.values(node.states);
+  return inner.length === 0 ? [node] : inner.flatMap(innermost);
+};
+/** States in which a move waits for a place, from its machine. */
+const states = innermost(moveMachine.root)
+  .filter(({ invoke }) => invoke.length > 0)
+  .map(({ key }) => key);
+const backStates: ReadonlySet<string> = new Set(Object.keys(moveMachine.root.states['cancelling']?.states ?? {}));
+
+/** Resolves when the Hub that leads has reached the other one. */
+async function connected(): Promise<void> {
+  const { client } = runningHub(here);
+  const isConnected = async () => (await client.hosts())[0]?.state === 'connected' || undefined;
+  if (!(await isConnected())) await client.changeHost('build', 'enable');
+  await eventually(isConnected, 'the host is connected');
+}
 
 /** Places at which the conversation accepts a turn. */
 async function placesOf(): Promise<string[]> {
@@ -137,29 +166,55 @@ t.test('a move that would lose something is refused with the next step, and chan
   t.same(filesOf(mine), before);
 });
 
-t.test('a kill of either side at every step leaves the conversation at one place, byte for byte', async (t) => {
+t.test('a kill of any process at every step leaves the conversation at one place, byte for byte', async (t) => {
   let from = mine;
   const files = filesOf(mine);
-  let round = 0;
-  // Two of three victims in each state, in turn on the way there and back.
-  for (const state of [...states, ...states]) {
-    const [name, pids] = Object.entries(victims)[(round + Math.floor(round / states.length)) % 3] ?? [];
-    round += 1;
+  let hits = 0;
+  const place = (path: string) => ({ host: path === mine ? null : 'build', workspacePath: path });
+  const name = (path: string) => (path === mine ? mine : `build:${path}`);
+  // Two of the victims in each state, in turn on the way there and back.
+  for (const [round, state] of [...states, ...states].entries()) {
+    const [victim, pidsOf] = victims[(round + Math.floor(round / states.length)) % victims.length] ?? ['', () => []];
     const to = from === mine ? theirs : mine;
-    const place = (path: string) => ({ host: path === mine ? null : 'build', workspacePath: path });
-    await oratorioJson(here, 'hosts', 'enable', 'build');
-    const { moveId } = await runningHub(here).client.move({ threadId, from: place(from), to: place(to) });
-    await eventually(() => [state, 'moved', 'cancelled'].includes(savedState(moveId) ?? '') || undefined, state);
-    for (const pid of pids?.() ?? []) killIfThere(pid);
-    const ended = await eventually(async () => {
-      const moves = (await oratorioJson(here, 'move', '--list')) as MoveRecord[];
-      const found = moves.find((each) => each.moveId === moveId);
-      return found?.state === 'moved' || found?.state === 'cancelled' ? found : undefined;
-    }, `the move ends after ${name} was killed while ${state}`);
-    const at = ended.state === 'moved' ? to : from;
+    await connected();
+    await Promise.all([
+      runningHub(here).client.ensure({ workspacePath: mine }),
+      runningHub(there).client.ensure({ workspacePath: theirs }),
+    ]);
+    const pids = pidsOf(from, to);
+    // A change at the target makes it refuse the commit: the move goes back.
+    const changed = join(to, 'tracked.txt');
+    const content = readFileSync(changed, 'utf8');
+    if (backStates.has(state)) writeFileSync(changed, 'changed there');
+    const earlier = new Set((await runningHub(here).client.moves()).map(({ moveId }) => moveId));
+    // The first move of each way is started by a client that dies with the victim.
+    const client =
+      round % states.length === 0
+        ? spawn(process.execPath, [command, 'move', threadId, name(to)], {
+            cwd: here.root,
+            env: here.env,
+            stdio: 'ignore',
+          })
+        : undefined;
+    if (!client) await runningHub(here).client.move({ threadId, from: place(from), to: place(to) });
+    const isThis = ({ moveId }: MoveRecord) => !earlier.has(moveId);
+    const { moveId, state: reached } = await untilSaved(t, isThis, [state, 'moved', 'cancelled']);
+    for (const pid of pids) killIfThere(pid);
+    client?.kill('SIGKILL');
+    hits += reached === state ? 1 : 0;
+    // Starts a Hub if none is left.
     await oratorioJson(here, 'up', mine);
-    t.same(await placesOf(), [at], `${ended.state} after ${name} was killed while ${state}: it is at one place`);
+    const ended = await eventually(async () => {
+      const moves = await runningHub(here).client.moves();
+      return moves.find((each) => each.moveId === moveId && hasMoveEnded(each));
+    }, `the move ends after ${victim} was killed while ${state}`);
+    if (backStates.has(state)) writeFileSync(changed, content);
+    const at = ended.state === 'moved' ? to : from;
+    await connected();
+    t.same(await placesOf(), [at], `${ended.state} after ${victim} was killed while ${state}: it is at one place`);
     t.same(filesOf(at), files, 'byte for byte');
+    if (backStates.has(state)) t.equal(ended.state, 'cancelled');
     from = at;
   }
+  t.ok(hits >= states.length, `${hits} of ${2 * states.length} kills came before the state ended`);
 });
