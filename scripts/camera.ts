@@ -11,6 +11,7 @@ import { makePlace, type Place, startHub, type Teardown } from '../test/e2e/harn
 export interface Picture {
   readonly name: string;
   readonly at: string;
+  readonly isOnPhone?: boolean;
   readonly prepare: (page: Page) => Promise<unknown>;
 }
 
@@ -24,7 +25,10 @@ export interface Studio {
 }
 
 /** Opens a studio, works in it and clears it away. The directory is the first argument of the process, or `docs/images`. */
-export async function withStudio(work: (studio: Studio) => Promise<void>): Promise<void> {
+export async function withStudio(
+  work: (studio: Studio) => Promise<void>,
+  placeOf: (t: Teardown) => Place | Promise<Place> = (t) => makePlace(t, 'projects-'),
+): Promise<void> {
   const directory = process.argv[2] ?? fileURLToPath(new URL('../docs/images', import.meta.url));
   const ends: (() => unknown)[] = [];
   const t: Teardown = { teardown: (end) => ends.unshift(end) };
@@ -32,7 +36,7 @@ export async function withStudio(work: (studio: Studio) => Promise<void>): Promi
     mkdirSync(directory, { recursive: true });
     const browser = await launchBrowser();
     t.teardown(() => browser.close());
-    const place = makePlace(t, 'projects-');
+    const place = await placeOf(t);
     const hub = await startHub(place);
     await work({ t, place, hub, browser, directory });
     await hub.shutdown();
@@ -60,10 +64,11 @@ export async function takePictures(
       locale: 'en-GB',
       timezoneId: 'Europe/Berlin',
     });
-    context.setDefaultTimeout(120_000);
+    context.setDefaultTimeout(60_000);
     await context.addInitScript(allowAskingForNotices);
-    for (const { name, at, prepare } of pictures) {
+    for (const { name, at, isOnPhone, prepare } of pictures) {
       const page = await context.newPage();
+      if (isOnPhone) await page.setViewportSize({ width: 390, height: 844 });
       await page.goto(await addressOf(at));
       await prepare(page);
       await page.mouse.move(0, 0);

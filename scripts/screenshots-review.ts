@@ -116,5 +116,4 @@ export const reviewPictures = ({ itemId }: { readonly itemId: string }): readonl
     at: `/queue/${itemId}`,
     prepare: (page) => page.getByRole('article').first().waitFor(),
   },
-  { name: 'review-deliveries', at: '/deliveries', prepare: (page) => page.getByText('Rejected').last().waitFor() },
 ];

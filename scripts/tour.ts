@@ -49,7 +49,7 @@ async function chat(film: Film, page: Page): Promise<void> {
   await film.shot(page, 'Chat: say what to do. (The model here is the demo model: offline, no AI.)', 5, composer);
   await composer.press('Enter');
   const undo = button(page, 'Undo');
-  const allow = button(page, 'Allow');
+  const allow = button(page, 'Allow once');
   const captions = [
     'A change waits for you: shown whole, with the scope of each answer.',
     'The next one asks for itself.',
@@ -64,10 +64,16 @@ async function chat(film: Film, page: Page): Promise<void> {
   await page.getByRole('region', { name: 'Run wc -w hours.txt' }).getByRole('button', { expanded: false }).click();
   await page.mouse.move(0, 0);
   await film.shot(page, 'Tool cards show the command, its duration and its output.', 5);
-  await page.locator('.row-end').getByRole('link', { name: 'Changes' }).click();
-  await page.getByText('1 file, +1').waitFor();
-  await film.shot(page, 'Changes of a turn, file by file: keep them, or put them back.', 5);
-  await page.getByRole('link', { name: 'Conversation' }).click();
+  await page.getByRole('tab', { name: 'Changes' }).click();
+  await page.locator('.file-change').first().waitFor();
+  await film.shot(page, 'Lenses beside the messages: the changes of a turn, to keep or to revert …', 5);
+  await page.getByRole('tab', { name: 'Trace' }).click();
+  await page.locator('.bar-row').first().waitFor();
+  await film.shot(page, '… its trace, with the time, tokens and cost of each round …', 5);
+  await page.getByRole('tab', { name: 'Chart' }).click();
+  await page.locator('.edge.taken').first().waitFor({ state: 'attached' });
+  await film.shot(page, '… and its states: the path that the turn took, with counts.', 6);
+  await page.getByRole('tab', { name: 'Chart' }).click();
   await press(film, page, undo, 'Every turn can be taken back, whichever tool changed the files.', 4);
   const dialog = page.getByRole('dialog');
   await press(film, page, button(dialog, 'Undo'), 'It asks first, and never overwrites your later changes.', 5);
@@ -80,6 +86,8 @@ async function chart(film: Film, page: Page): Promise<void> {
   await page.evaluate(() => {
     location.hash = '/actors';
   });
+  // The waiting request stands above the view.
+  await button(page, 'Later').click();
   await page.locator('[role=treeitem]', { hasText: 'awaitingApproval' }).first().click();
   await page.locator('.node.active[data-state$="awaitingApproval"]').waitFor({ state: 'attached' });
   await film.shot(page, 'Everything is a statechart that you can watch: this turn waits for an approval.', 7);
@@ -93,11 +101,17 @@ async function chart(film: Film, page: Page): Promise<void> {
   await button(page, 'Leave').click();
 }
 
+/** Everything that needs a person, first. */
+async function now(film: Film, page: Page): Promise<void> {
+  await page.locator('.request').nth(1).locator('button:enabled').first().waitFor();
+  await film.shot(page, 'Now: requests first, then running, broken and quiet workspaces.', 6);
+}
+
 /** Two workspaces wait, in one inbox; one of them is answered. */
 async function inbox(film: Film, page: Page): Promise<void> {
   await page.locator('.request').nth(1).locator('button:enabled').first().waitFor();
   const request = page.locator('.request', { hasText: 'npm publish' });
-  await film.shot(page, 'One inbox for the approvals of all workspaces, on your phone too.', 6);
+  await film.shot(page, 'The approvals of all workspaces in one inbox, on your phone, too.', 6);
   await press(
     film,
     page,
@@ -115,7 +129,7 @@ async function review(film: Film, { browser, place, t }: Studio): Promise<void> 
   const page = await open(browser, laptop, address);
   const link = page.getByRole('link', { name: /^Add vouchers/ });
   const row = page.getByRole('row').filter({ has: link });
-  await film.shot(page, 'oratorio backend --demo: a pull request is reviewed by itself.', 6, row);
+  await film.shot(page, 'oratorio backend --demo reviews a pull request automatically.', 6, row);
   await link.click();
   const publish = button(page, 'Publish 3 findings');
   await publish.waitFor();
@@ -172,13 +186,14 @@ await withStudio(async (studio) => {
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
   const [origin = '', token = ''] = stdout.trim().split('/#token=');
   const film = await Film.begin(browser, laptop);
-  await film.title('Oratorio', 'A coding agent in every workspace, and you see the work of each.', 5);
+  await film.title('Oratorio', 'A coding agent in every workspace, and a view of the work of each.', 5);
   const page = await open(browser, laptop, `${origin}${record.page}#token=${token}&at=/chat`);
   await chat(film, page);
   await ask(studio, workspacePath, 'Publish 1.4.0', 'npm publish --tag latest --dry-run');
   await chart(film, page);
   const weather = place.workspace('weather', { Provider: 'demo' });
   await ask(studio, weather, 'Newest forecast', 'curl -O https://weather.example/today.json');
+  await now(film, await open(browser, laptop, `${origin}/#token=${token}&at=/now`));
   await inbox(film, await open(browser, phone, `${origin}/#token=${token}&at=/inbox`));
   await review(film, studio);
   await film.title('Try it', 'npm start  ·  oratorio chat  ·  oratorio backend --demo', 5);
