@@ -175,7 +175,7 @@ const silent = ({ lastError, workspace }: ProblemFacts): Problem => ({
   code: 'notAnswering',
   what: `The agent server does not answer: ${lastError ?? 'no reason given'}`,
   where: null,
-  next: `oratorio restart ${workspace}`,
+  ...remedied({ act: 'restart' }, workspace),
 });
 
 function configProblems(facts: ProblemFacts, isUp: boolean): Problem[] {

@@ -24,6 +24,14 @@ t.test('regression: a changed configuration is a note after every problem', asyn
   t.same([0, 1, 2, 3].map(moreProblems), ['', '', '+1 more problem', '+2 more problems']);
 });
 
+t.test('regression: a silent agent server has a remedy that restarts it', async (t) => {
+  t.match(first({ state: 'unhealthy', lastError: 'no answer within 2 s' }), {
+    what: 'The agent server does not answer: no answer within 2 s',
+    next: 'oratorio restart /w/shop',
+    remedy: { act: 'restart' },
+  });
+});
+
 t.test('regression: a dead MCP server is named with its exit and the last line of its output', async (t) => {
   const down = [{ name: 'docs', error: 'It exited (code 3).\nloading\nboom\n' }];
   const [problem] = problemsOf({
