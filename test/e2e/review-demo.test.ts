@@ -48,6 +48,7 @@ t.test('a newcomer sees a review, publishes it, and Ctrl-C leaves nothing', asyn
   const stand = (await outward.getAttribute('href')) ?? '';
   const published = await (await fetch(stand)).text();
   t.match(published, /<h2>src\/cart\.js:4<\/h2>/);
+  t.match(published, /<style>/, 'the page of the stand-in has a style');
   t.match(published, /The loop runs one step too far/);
   t.match(published, /<h2>src\/discount\.js:4<\/h2>/);
   t.equal((await fetch(new URL('/app', stand))).status, 404, 'who does not know the address finds no stand-in');

@@ -119,6 +119,7 @@ scene('a finding shows the diff around it with its own lines marked', { prepare:
   const { page } = here;
   const diff = finding(page, voucher).getByRole('region', { name: 'Diff of src/shop/cart.ts' });
   await diff.waitFor();
+  await diff.locator('.code-keyword').first().waitFor();
   const rows = diff.getByRole('row');
   await shows(t, 'equal', () => rows.count(), 1 + 5, 'a heading for screen readers, and the lines');
   const cells = await rows.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));

@@ -17,7 +17,10 @@ async function fill({ pull, run, draft }: ReviewBackend): Promise<string> {
     error: { code: 'agentUnavailable', message: 'The agent server cannot be reached.' },
   });
   await draft(await pull(3, { title: 'Vouchers', author: 'grace' }), { findings: [findingOf(), findingOf()] });
-  await run(await pull(4, { title: 'Typos' }), 'backingOff', { attempt: 2 });
+  await run(await pull(4, { title: 'Typos' }), 'backingOff', {
+    attempt: 2,
+    error: { code: 'agentUnavailable', message: 'The agent server does not answer.' },
+  });
   await pull(5, { title: 'Not looked at', isDraft: true });
   await pull(6, { title: 'Merged long ago', state: 'merged' });
   return '/queue';
@@ -37,7 +40,7 @@ scene(
         /Failed.*The agent server cannot be reached\./,
       );
       await shows(t, 'match', () => row(page, 'Vouchers').textContent(), /To decide.*grace.*2 findings/);
-      await shows(t, 'match', () => row(page, 'Typos').textContent(), /Retrying.*attempt 2 of 3/);
+      await shows(t, 'match', () => row(page, 'Typos').textContent(), /Retrying.*does not answer\. Attempt 2 of 3/);
       await shows(t, 'match', () => row(page, 'Not looked at').textContent(), /Not reviewed.*draft/);
       t.equal(await row(page, 'Merged long ago').count(), 0, 'a merged pull request is hidden');
       t.same(await axe(page), []);

@@ -81,12 +81,13 @@ export function QueueCells({ row, now, onRetry }: CellsProps) {
   );
 }
 
-/** Reason of a failure, the draft that waits for a decision, or the last run. */
+/** Reason of a failure or of a pause before the next attempt, the draft that waits for a decision, or the last run. */
 function What({ row: { run, draft, standing, item }, now }: { readonly row: QueueRow; readonly now: number }) {
-  if (standing === 'failed' && run)
+  if (run && (standing === 'failed' || (run.state === 'backingOff' && run.error)))
     return (
-      <span class="danger" title={run.error?.code}>
+      <span class={standing === 'failed' ? 'danger' : 'warn'} title={run.error?.code}>
         {run.error?.message ?? 'It failed.'}
+        {standing !== 'failed' && ` Attempt ${run.attempt} of ${run.maxAttempts}.`}
       </span>
     );
   if (standing === 'decide' && draft)

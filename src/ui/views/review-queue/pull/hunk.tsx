@@ -1,4 +1,8 @@
 import type { FindingHunk, ReviewFinding } from '../../../../protocol/index.ts';
+import { ColouredLine } from '../../chat/code/coloured.tsx';
+import { diffColours } from '../../chat/code/diff-colours.ts';
+import type { Stretch } from '../../chat/code/languages.ts';
+import type { DiffRow } from '../../chat/data/diff-rows.ts';
 
 type HunkLine = FindingHunk['lines'][number];
 type Kind = HunkLine['kind'];
@@ -9,6 +13,8 @@ const words: Readonly<Record<Kind, string>> = { context: '', removed: 'removed',
 /** The diff around a finding, with line numbers; the lines of the finding are marked. */
 export function Hunk({ hunk, finding }: { readonly hunk: FindingHunk; readonly finding: ReviewFinding }) {
   const { path, lines } = hunk;
+  const rows = lines.map(rowOf);
+  const colours = diffColours([{ kind: 'file', text: path, before: null, after: null }, ...rows]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable regions must be focusable (WCAG 2.1.1)
     <section class="hunk" aria-label={`Diff of ${path}: ${finding.title}`} tabIndex={0}>
@@ -22,8 +28,13 @@ export function Hunk({ hunk, finding }: { readonly hunk: FindingHunk; readonly f
           </tr>
         </thead>
         <tbody>
-          {lines.map((line) => (
-            <Line key={`${line.oldLine}:${line.newLine}`} line={line} isAbout={isAbout(line, finding)} />
+          {lines.map((line, index) => (
+            <Line
+              key={`${line.oldLine}:${line.newLine}`}
+              line={line}
+              colours={rows[index] && colours.get(rows[index])}
+              isAbout={isAbout(line, finding)}
+            />
           ))}
         </tbody>
       </table>
@@ -31,13 +42,20 @@ export function Hunk({ hunk, finding }: { readonly hunk: FindingHunk; readonly f
   );
 }
 
-function Line({
-  line: { kind, oldLine, newLine, text },
-  isAbout,
-}: {
+const rowOf = ({ kind, text, oldLine, newLine }: HunkLine): DiffRow => ({
+  kind: kind === 'context' ? 'same' : kind,
+  text,
+  before: oldLine ?? null,
+  after: newLine ?? null,
+});
+
+interface LineProps {
   readonly line: HunkLine;
+  readonly colours: readonly Stretch[] | undefined;
   readonly isAbout: boolean;
-}) {
+}
+
+function Line({ line: { kind, oldLine, newLine, text }, colours, isAbout }: LineProps) {
   const said = [words[kind], isAbout ? 'the finding is about it' : ''].filter((word) => word !== '').join(', ');
   return (
     <tr class={`${kind} ${isAbout ? 'about' : ''}`}>
@@ -50,7 +68,7 @@ function Line({
         </span>
         <span class="unseen">{said}</span>
       </td>
-      <td class="code">{text}</td>
+      <td class="code">{colours ? <ColouredLine line={colours} /> : text}</td>
     </tr>
   );
 }
