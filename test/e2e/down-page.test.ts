@@ -103,7 +103,8 @@ t.test('regression: the page of a workspace that gave up shows its report first,
   await page.getByRole('tab', { name: 'Trace' }).click();
   await page.getByRole('treegrid').getByText('kept.txt').first().waitFor();
   await page.getByRole('tab', { name: 'Chart' }).click();
-  await page.getByText('Charts come from a running agent server').waitFor();
+  await page.getByRole('link', { name: 'Open the trace' }).click();
+  await page.getByRole('tabpanel', { name: 'Trace' }).waitFor();
   await page.goto(`${first.lock.apiBaseUrl}${path}#/sessions`);
   await page.getByText('a question that stays').first().waitFor();
   await page.close();

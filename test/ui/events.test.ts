@@ -145,6 +145,12 @@ t.test('regression: every kind of event is a sentence with its facts, and none i
     ['appserver.exited', { stopped: true, reason: 'idle' }, 'The agent server was stopped (idle).'],
     ['appserver.health', { health: 'degraded', code: 'mcpServerDown' }, 'Something does not work: mcpServerDown'],
     ['appserver.health', { health: 'healthy', pendingApprovals: 1 }, 'Turns and tools work. 1 request waits for you.'],
+    ['inbox.resolved', { decision: 'accept', decidedBy: 'terminal' }, 'A request has ended: Allowed in the terminal'],
+    [
+      'inbox.resolved',
+      { decision: 'decline', decidedBy: 'timeout' },
+      'A request has ended: Declined: no answer in time',
+    ],
     ['notification.requested', { title: 'Done', body: 'It took long.' }, 'Done: It took long.'],
     ['turn.completed', { status: 'failed' }, 'The turn ended: failed'],
     ['later.kind', { some: 'fact', deep: { no: 1 } }, 'Later kind: Some fact'],
@@ -281,7 +287,7 @@ scene(
 
 scene('the page of a Hub shows the events of the Hub', { kind: 'hub', at: '/events' }, async (t, { page, backend }) => {
   await live(page);
-  await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up <dir>');
+  await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up --init <dir>');
   backend.events.send('appserver.running', {
     kind: 'appserver.running',
     at: '2026-11-21T12:00:00Z',

@@ -156,7 +156,7 @@ onPage(
   'without a workspace the page shows the command that adds one',
   async (t, { page }) => {
     await page.locator('.hint').waitFor();
-    await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up <dir>');
+    await shows(t, 'match', () => page.locator('.hint').textContent(), 'oratorio up --init <dir>');
     await lit(page, 'serving.steady');
   },
   { workspaces: [] },

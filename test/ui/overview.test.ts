@@ -494,7 +494,7 @@ scene(
   { kind: 'hub', at: '/overview' },
   async (t, { page }) => {
     await page.getByText('No workspace yet').waitFor();
-    await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up <dir>');
+    await shows(t, 'equal', () => page.locator('.empty code').textContent(), 'oratorio up --init <dir>');
     const box = await page.locator('.empty').boundingBox();
     t.ok(box && box.height < 300, `regression: it is as high as its text: ${box?.height}`);
   },

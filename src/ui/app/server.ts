@@ -58,7 +58,8 @@ export const hubStreams = { events: '/v1/fleet/events', inspect: '/v1/inspect' }
 const servers: Readonly<Record<Exclude<Page['kind'], 'inspector'>, Server>> = {
   hub: {
     kind: 'hub',
-    ...{ base: '', host: null },
+    base: '',
+    host: null,
     role: 'hub',
     name: 'Hub',
     firstView: 'now',
@@ -70,7 +71,8 @@ const servers: Readonly<Record<Exclude<Page['kind'], 'inspector'>, Server>> = {
   },
   workspace: {
     kind: 'workspace',
-    ...{ base: '', host: null },
+    base: '',
+    host: null,
     role: 'dashboard',
     name: 'Workspace',
     firstView: 'overview',
@@ -82,7 +84,8 @@ const servers: Readonly<Record<Exclude<Page['kind'], 'inspector'>, Server>> = {
   },
   review: {
     kind: 'review',
-    ...{ base: '', host: null },
+    base: '',
+    host: null,
     role: 'backend',
     name: 'Reviews',
     firstView: 'queue',
@@ -106,7 +109,8 @@ function onHub(base: string): Server {
   const { streams, ...workspace } = servers.workspace;
   return {
     ...workspace,
-    ...{ base, host: hostOfPage(base) },
+    base,
+    host: hostOfPage(base),
     role: 'hub',
     filesFrom: '/v1/page',
     streams: { events: `${base}${streams.events}`, inspect: `${base}${streams.inspect}` },

@@ -12,7 +12,8 @@ const page: Page = { kind: 'inspector', version: '', views: ['actors'] };
 /** The page belongs to an inspected program and has no Oratorio server. */
 const server: Server = {
   kind: 'inspector',
-  ...{ base: '', host: null },
+  base: '',
+  host: null,
   role: 'hub',
   name: 'Inspector',
   firstView: 'actors',

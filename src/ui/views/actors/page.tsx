@@ -138,7 +138,7 @@ function Hint({ store }: { readonly store: Store }) {
   if ([...store.live.value.byId.values()].some((actor) => actor.machine === 'agent-server')) return null;
   return (
     <div class="hint">
-      <Empty title="No workspace yet" command="oratorio up <dir>">
+      <Empty title="No workspace yet" command="oratorio up --init <dir>">
         <p>Start an agent server for a workspace:</p>
       </Empty>
     </div>

@@ -164,7 +164,7 @@ const Facts = ({ state, agent, session }: FactsProps) => (
   <span class="facts quiet">
     <span class="cut">{agent === '' ? state : `${state} · ${visible(agent, { multiline: false })}`}</span>
     {session && <StateStrip work={workOf(session)} />}
-    {session && <span>{costOf(session)}</span>}
+    {session && <span class="cut">{costOf(session)}</span>}
   </span>
 );
 

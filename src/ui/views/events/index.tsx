@@ -302,7 +302,10 @@ function NothingYet({ app, isFiltered }: { readonly app: App; readonly isFiltere
   }
   const isHub = app.page.value?.kind === 'hub';
   return (
-    <Empty title="Nothing has happened yet" command={isHub ? 'oratorio up <dir>' : 'oratorio exec "What is in here?"'}>
+    <Empty
+      title="Nothing has happened yet"
+      command={isHub ? 'oratorio up --init <dir>' : 'oratorio exec "What is in here?"'}
+    >
       <p>
         {isHub
           ? 'Events of agent servers are shown here as they happen. Start one:'

@@ -2,6 +2,7 @@ import { cutText, spanWords } from '../../../protocol/browser.ts';
 import type { EventSummary } from '../../../protocol/index.ts';
 import { humanName } from '../../parts/format.ts';
 import { wordsOf } from '../chat/data/call-words.ts';
+import { decisionWords } from '../inbox/store.ts';
 import { textOf } from '../sessions/trace/entry.ts';
 import type { FirehoseEntry } from './firehose.ts';
 
@@ -63,7 +64,7 @@ const ofHub: Readonly<Record<string, (data: Data) => string>> = {
   'apiProxy.exited': (data) => exited(sidecar, data),
   'inbox.added': (data) => about(`${text(data, 'tool')} waits for you`, text(data, 'operation')),
   'inbox.resolved': (data) =>
-    about(`A request has ended, decided by ${text(data, 'decidedBy')}`, text(data, 'decision')),
+    about('A request has ended', decisionWords(text(data, 'decision'), text(data, 'decidedBy'))),
   'host.connected': (data) => `The machine ${text(data, 'host')} is connected.`,
   'host.unreachable': (data) => about(`The machine ${text(data, 'host')} cannot be reached`, text(data, 'reason')),
   'host.refused': (data) => about(`The connection to ${text(data, 'host')} is refused`, text(data, 'reason')),

@@ -163,11 +163,14 @@ export function createInbox(app: App) {
 
 export type InboxStore = ReturnType<typeof createInbox>;
 
-/** `Allowed in the terminal, 12:03:04`. @param at milliseconds since the epoch */
-export function outcomeOf(decision: string, decidedBy: string, at: number): string {
-  const time = clockTime(at);
-  if (decidedBy === 'agent' || decidedBy === 'policy') return `Withdrawn: the agent no longer asks, ${time}`;
-  if (decidedBy === 'timeout') return `Declined: no answer in time, ${time}`;
+/** `Allowed in the terminal` */
+export function decisionWords(decision: string, decidedBy: string): string {
+  if (decidedBy === 'agent' || decidedBy === 'policy') return 'Withdrawn: the agent no longer asks';
+  if (decidedBy === 'timeout') return 'Declined: no answer in time';
   const word = decision.startsWith('accept') || decision === 'now' ? 'Allowed' : 'Declined';
-  return `${word} ${visible(placeInWords(decidedBy), { multiline: false })}, ${time}`;
+  return `${word} ${visible(placeInWords(decidedBy), { multiline: false })}`;
 }
+
+/** `Allowed in the terminal, 12:03:04`. @param at milliseconds since the epoch */
+export const outcomeOf = (decision: string, decidedBy: string, at: number): string =>
+  `${decisionWords(decision, decidedBy)}, ${clockTime(at)}`;

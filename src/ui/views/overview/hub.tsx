@@ -166,7 +166,7 @@ function Body({ app, store, all, shown, selected, select, act, list }: BodyProps
   const now = app.now.value;
   if (all === 0) {
     return (
-      <Empty title="No workspace yet" command="oratorio up <dir>">
+      <Empty title="No workspace yet" command="oratorio up --init <dir>">
         <p>A workspace is a directory with an agent server of its own. This starts one and shows it here:</p>
       </Empty>
     );

@@ -2,7 +2,7 @@
 import { computed, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { App } from '../../../app/app.ts';
-import { Empty, Skeleton } from '../../../parts/empty.tsx';
+import { Skeleton } from '../../../parts/empty.tsx';
 import { usePart } from '../../../parts/use-part.ts';
 import { createBodies } from '../../sessions/trace/bodies.ts';
 import '../../sessions/trace/bars.css';
@@ -13,6 +13,7 @@ import { Changes } from '../changes/index.tsx';
 import type { Conversation } from '../data/conversation.ts';
 import { type Cursor, cursorOf, type LensName, lenses, type MoveTo } from './cursor.ts';
 import './lens.css';
+import { NoStates } from './no-states.tsx';
 import { lensId } from './tabs.tsx';
 import { followCursor, spanAt } from './trace-cursor.ts';
 import { TraceLens } from './trace-lens.tsx';
@@ -89,12 +90,6 @@ function States({ app, conversation, threadId, open: { cursor, at } }: Omit<Lens
       }),
     [conversation, cursor],
   );
-  if (!hasActors) {
-    return (
-      <Empty title="The states of this turn are not available">
-        <p>Charts come from a running agent server. Trace and Raw are stored.</p>
-      </Empty>
-    );
-  }
+  if (!hasActors) return <NoStates threadId={threadId} />;
   return TurnStates ? <TurnStates app={app} threadId={threadId} turn={turn} at={at} /> : <Skeleton />;
 }

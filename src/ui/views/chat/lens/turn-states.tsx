@@ -10,6 +10,7 @@ import type { ActorsLink, Picked } from '../../actors/link.ts';
 import { createServerSource } from '../../actors/server-source.ts';
 import { createStore, type Store } from '../../actors/store.ts';
 import { everything } from '../../actors/tree-rows.ts';
+import { NoStates } from './no-states.tsx';
 
 interface TurnStatesProps {
   readonly app: App;
@@ -28,7 +29,7 @@ export default function TurnStates({ app, threadId, turn, at }: TurnStatesProps)
     setStore(made);
     return () => made.close();
   }, [app, threadId, turn, at]);
-  return store ? <Shown store={store} turn={turn.value} /> : <Skeleton />;
+  return store ? <Shown store={store} threadId={threadId} turn={turn.value} /> : <Skeleton />;
 }
 
 /** Links the actors to the cursor of a conversation. Writes nothing to the address. */
@@ -59,20 +60,18 @@ function linkTo(
   };
 }
 
-function Shown({ store, turn }: { readonly store: Store; readonly turn: string | undefined }) {
+interface ShownProps {
+  readonly store: Store;
+  readonly threadId: string;
+  readonly turn: string | undefined;
+}
+
+function Shown({ store, threadId, turn }: ShownProps) {
   const actor = store.selected.value;
   const chart = store.chart.value;
   if (!store.isLoaded.value) return <Skeleton />;
-  if (!actor || !chart) {
-    return (
-      <Empty title={turn === undefined ? 'No turn has started' : 'The states of this turn are not available'}>
-        <p>
-          The agent server stores the states of its latest turns only until it restarts. Trace and Raw are still
-          available.
-        </p>
-      </Empty>
-    );
-  }
+  if (turn === undefined) return <Empty title="No turn has started" />;
+  if (!actor || !chart) return <NoStates threadId={threadId} />;
   const { tone, shape } = lookOf(actor);
   return (
     <div class="turn-states">
