@@ -1,13 +1,14 @@
+import { passwordIn } from '../lib/index.ts';
 import type { Config } from './schema.ts';
 
 /** Secrets of a configuration, to remove from texts for people and models. */
 export const secretsIn = (config: Config): string[] =>
   [
     config.ApiKey,
-    ...Object.values(config.Providers).flatMap(({ ApiKey, Headers, Proxy: proxy }) => [
-      ApiKey,
+    passwordIn(config.EndPoint),
+    ...Object.values(config.Providers).flatMap(({ ApiKey, EndPoint, Headers, Proxy: proxy }) => [
+      ...[ApiKey, passwordIn(EndPoint), passwordIn(proxy)],
       ...Object.values(Headers),
-      passwordIn(proxy),
     ]),
     passwordIn(config.Proxy),
     config.Api.ApiKey,
@@ -25,5 +26,3 @@ export const isSecretName = (name: string): boolean => /key|token|secret|passwor
 /** Secrets in the environment of an external agent, which needs them itself. */
 export const agentSecretsIn = ({ Agent }: Config): string[] =>
   Object.entries(Agent.Env).flatMap(([name, value]) => (isSecretName(name) ? [value] : []));
-
-const passwordIn = (url: string): string => (URL.canParse(url) ? decodeURIComponent(new URL(url).password) : '');

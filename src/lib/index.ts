@@ -71,7 +71,7 @@ export { SequentialFile } from './sequential-file.ts';
 export { shellWord } from './shell.ts';
 export { type SseFields, sseFrame } from './sse-frame.ts';
 export { plainText, TextTail } from './text-tail.ts';
-export { isHttpUrl, maskedAddress, withoutUserInfo } from './urls.ts';
+export { isHttpUrl, maskedAddress, passwordIn, withoutUserInfo } from './urls.ts';
 export { userHome } from './user-home.ts';
 export { describeUser } from './users.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';

@@ -1,6 +1,22 @@
-/** Whether a text is an absolute http or https URL. */
+/** Whether a text is an absolute http or https URL, whose user name and password can be decoded. */
 export function isHttpUrl(value: string): boolean {
-  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
+  if (!URL.canParse(value)) return false;
+  const { protocol, username, password } = new URL(value);
+  return /^https?:$/.test(protocol) && decoded(username + password) !== undefined;
+}
+
+/** Decoded password of an address; empty: the address has none. */
+export function passwordIn(address: string): string {
+  const { password } = URL.canParse(address) ? new URL(address) : { password: '' };
+  return decoded(password) ?? password;
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** An address without its user name and password; it need not be valid. */

@@ -202,6 +202,13 @@ t.test('messages contain no secrets', async (t) => {
   );
 });
 
+t.test('passwords of end points and proxies count as secrets', async (t) => {
+  const address = (password: string) => `http://user:${password}@host.example/v1`;
+  const Providers = { other: { EndPoint: address('second'), Proxy: address('third') } };
+  const { config } = resolve({ EndPoint: address('fir%20st'), Providers, Proxy: address('fourth') });
+  t.same(secretsIn(config).sort(), ['fir st', 'fourth', 'second', 'third']);
+});
+
 t.test('variables', async (t) => {
   const { config, referencedVariables: names } = resolve(
     { ApiKey: '${KEY}', Model: 'x-${A}-${B}-$${A}-$A', Api: { ApiKey: '${KEY}' } },

@@ -1,5 +1,8 @@
 /** Key, model and agent of a workspace on the page, without a terminal: on a laptop and on a phone. */
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t from 'tap';
 import { pageToken } from '../../src/supervise/index.ts';
@@ -116,20 +119,44 @@ t.test('a server that requires a log-in has a button, and a click on the address
   }, 'the server no longer requires a log-in');
 });
 
-t.test('a refused request to log in does not repeat the key', async (t) => {
-  const hub = await startTestHub(t);
-  const secret = 'two-words secret-key';
-  for (const body of [
-    { provider: 'openai', apiKey: secret },
-    { provider: 'openai', apiKey: 'secret-key${HOME}' },
-    { provider: 'openai', apiKey: 'secret-key', endPoint: 'http://127.0.0.1:9/v1' },
-    { provider: 'other', apiKey: 'secret-key', endPoint: 'file:///etc/passwd' },
-    { provider: 'other', apiKey: 'secret-key' },
-    { provider: 'openai' },
-  ]) {
-    const { status, body: answer } = await hub.call('POST', '/v1/model/login', body);
-    t.equal(status, 400);
-    t.notMatch(JSON.stringify(answer), 'secret-key');
-  }
-  t.notOk(existsSync(join(hub.home, 'config.json')), 'nothing was written');
-});
+t.test(
+  'a refused log-in, and a test that fails, repeat neither the key nor the password of the end point',
+  async (t) => {
+    const hub = await startTestHub(t);
+    const secret = 'two-words secret-key';
+    for (const body of [
+      { provider: 'openai', apiKey: secret },
+      { provider: 'openai', apiKey: 'secret-key${HOME}' },
+      { provider: 'openai', apiKey: 'secret-key', endPoint: 'http://127.0.0.1:9/v1' },
+      { provider: 'other', apiKey: 'secret-key', endPoint: 'file:///etc/passwd' },
+      { provider: 'other', apiKey: 'secret-key' },
+      { provider: 'openai' },
+    ]) {
+      const { status, body: answer } = await hub.call('POST', '/v1/model/login', body);
+      t.equal(status, 400);
+      t.notMatch(JSON.stringify(answer), 'secret-key');
+    }
+    const quoting = createServer(({ url, headers: { authorization = '' } }, response) => {
+      const credentials = Buffer.from(authorization.replace('Basic ', ''), 'base64');
+      response.writeHead(Number(url?.match(/\/(\d+)\//)?.[1]));
+      response.end(JSON.stringify({ error: { message: `Refused: ${authorization} ${credentials}` } }));
+    });
+    t.teardown(() => quoting.close());
+    await once(quoting.listen(0, '127.0.0.1'), 'listening');
+    const { port } = quoting.address() as AddressInfo;
+    for (const reply of [200, 401, 404, 500]) {
+      const endPoint = `http://ada:secret-word@127.0.0.1:${port}/${reply}/v1`;
+      const { status, body: answer } = await hub.call('POST', '/v1/model/login', {
+        provider: 'other',
+        model: 'm',
+        endPoint,
+      });
+      t.match([status, answer], [200, { file: null, test: { message: /Refused: .*\[redacted\]/ } }], String(reply));
+      t.notMatch(
+        JSON.stringify(answer),
+        new RegExp(`secret-word|${Buffer.from('ada:secret-word').toString('base64')}`),
+      );
+    }
+    t.notOk(existsSync(join(hub.home, 'config.json')), 'nothing was written');
+  },
+);

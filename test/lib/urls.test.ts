@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { maskedAddress, withoutUserInfo } from '../../src/lib/index.ts';
+import { isHttpUrl, maskedAddress, passwordIn, withoutUserInfo } from '../../src/lib/index.ts';
 
 t.test('an address is shown without its user name and password, whether it is valid or not', async (t) => {
   for (const [address, shown] of [
@@ -17,6 +17,17 @@ t.test('an address is shown without its user name and password, whether it is va
   for (const text of ['https://h.example/v1?x=1', 'ada@example.com', 'run a:b @c', '', 'file:///srv/a'])
     t.equal(maskedAddress(text), text, 'positive control: other texts stay');
   t.equal(withoutUserInfo('u:SECRET@h'), 'u:…@h');
+});
+
+t.test('the password of an address is decoded, and an address with a malformed one is not an http URL', async (t) => {
+  for (const [address, password, isUsable] of [
+    ['http://u:p%40ss@h/v1', 'p@ss', true],
+    ['https://h/v1', '', true],
+    ['http://u:100%@h/v1', '100%', false],
+    ['ftp://u:SECRET@h', 'SECRET', false],
+    ['u:SECRET@h:1:2', '', false],
+  ] as const)
+    t.same([passwordIn(address), isHttpUrl(address)], [password, isUsable], address);
 });
 
 t.test('no spelling of an address shows its password', async () => {

@@ -41,7 +41,6 @@ export class OpenAiProvider implements ModelProvider {
   readonly #name: string;
   readonly #dialectOf: (model: string) => Dialect;
   readonly #upstream: Upstream;
-  readonly #apiKey: string;
   readonly #isStreaming: boolean;
   readonly #thoughtTags: boolean | undefined;
   /** Deviations that refusals of this upstream have shown. */
@@ -52,16 +51,17 @@ export class OpenAiProvider implements ModelProvider {
   /** @throws ModelError when the end point is not an http or https URL */
   constructor({ endPoint, apiKey, model, ...options }: OpenAiOptions) {
     this.model = model;
-    this.#apiKey = apiKey.trim();
     this.#thoughtTags = options.thoughtTags;
     this.#isStreaming = options.streamUpstream ?? true;
     this.#dialectOf = dialectsOf(endPoint);
     this.#name = options.name ?? 'openai-compatible';
     const { keyHeader } = this.#dialectOf(model);
+    const key = apiKey.trim();
     this.#upstream = new Upstream({
       endPoint,
-      apiKey: keyHeader ? '' : this.#apiKey,
-      headers: { ...options.headers, ...(keyHeader && this.#apiKey !== '' && { [keyHeader]: this.#apiKey }) },
+      apiKey: key,
+      keyHeaders: keyHeader === undefined ? undefined : { [keyHeader]: key },
+      headers: options.headers,
       idleMs: options.idleMs ?? defaults.upstream.idleMs,
       proxy: options.proxy,
       keySource: options.keySource,
@@ -93,7 +93,7 @@ export class OpenAiProvider implements ModelProvider {
       owner: this.#owner(request),
       inputTokens: () => estimateTokens(request.messages),
       takenIds: () => callIdsIn(request),
-      clean: (text) => this.#clean(text),
+      clean: this.#upstream.clean,
       thoughtTags: this.#thoughtTags,
     });
     const body = new AnswerBody(answer);
@@ -141,7 +141,7 @@ export class OpenAiProvider implements ModelProvider {
           if (status >= 200 && status < 300) return;
           refusal = (text) =>
             refusedFault(status, headers, text, {
-              clean: (words) => this.#clean(words),
+              clean: this.#upstream.clean,
               now: Date.now(),
               place: this.#upstream.place,
             });
@@ -166,11 +166,6 @@ export class OpenAiProvider implements ModelProvider {
     const lesson = learnedFrom(error.message, this.#dialect(request));
     if (lesson) this.#learned = { ...this.#learned, ...lesson };
     return lesson !== undefined;
-  }
-
-  /** Upstreams like to quote the key they did not like. */
-  #clean(text: string): string {
-    return this.#apiKey === '' ? text : text.replaceAll(this.#apiKey, '[redacted]');
   }
 }
 

@@ -1,7 +1,7 @@
 /** Time until a limit is reset, as each provider states it. No test sends a request. */
 import fc from 'fast-check';
 import t from 'tap';
-import { agentLimit, refusedFault } from '../../../src/agent/providers/upstream/errors.ts';
+import { agentLimit, problemIn, refusedFault, reportedFault } from '../../../src/agent/providers/upstream/errors.ts';
 import { type LimitRefusal, resetMs, resetSources } from '../../../src/agent/providers/upstream/reset.ts';
 
 const second = 1_000;
@@ -58,7 +58,7 @@ const cases: readonly Case[] = [
   ['day', { now: evening, quotas: ['PerDay'], error: { details: [{ retryDelay: '30s' }] } }, 12 * hour],
   ['stated', { quotas: ['PerMinute'], error: { details: [{ '@type': 'RetryInfo', retryDelay: '1.2s' }] } }, 1_200],
   ['stated', { error: { retry_after: 3 } }, 3 * second],
-  ['limits', { headers: { 'anthropic-ratelimit-unified-reset': String(epoch(5 * hour)) } }, 5 * hour],
+  ['window', { headers: { 'anthropic-ratelimit-unified-reset': String(epoch(5 * hour)) } }, 5 * hour],
   ['limits', { headers: { 'anthropic-ratelimit-tokens-reset': iso(minute) } }, minute],
   [
     'limits',
@@ -152,9 +152,19 @@ t.test('each form of refusal becomes a failure with its reset; a used-up balance
     [
       'codex',
       fault(429, {}, { type: 'usage_limit_reached', message: 'x', resets_in_seconds: 3_600 }),
-      [rate, hour, undefined],
+      [rate, hour, hour],
     ],
     ['Claude', fault(429, unified, limit), [rate, 5 * hour, 5 * hour]],
+    [
+      'Claude, a window alone',
+      fault(429, { 'anthropic-ratelimit-unified-reset': String(epoch(5 * hour)) }, limit),
+      [rate, 5 * hour, 5 * hour],
+    ],
+    [
+      'a rate of an hour, which may be free earlier',
+      fault(429, { 'x-ratelimit-reset-tokens': '1h' }, { message: 'x' }),
+      [rate, hour, undefined],
+    ],
     [
       'OpenRouter',
       fault(
@@ -162,11 +172,14 @@ t.test('each form of refusal becomes a failure with its reset; a used-up balance
         {},
         { message: 'free-models-per-day', metadata: { headers: { 'X-RateLimit-Reset': String(noon + hour) } } },
       ),
-      [rate, hour, undefined],
+      [rate, hour, hour],
     ],
-    ['a compatible server', fault(429, {}, { message: 'try again at 18:40' }), [rate, at(18, 40), undefined]],
+    ['a compatible server', fault(429, {}, { message: 'try again at 18:40' }), [rate, at(18, 40), at(18, 40)]],
   ];
   for (const [name, found, expected] of table) t.same(found, expected, name);
+  const problem = problemIn({ error: { type: 'usage_limit_reached', message: 'x', resets_in_seconds: 3_600 } });
+  const reported = reportedFault(problem ?? { message: '' }, (text) => text, noon);
+  t.match(reported, { code: rate, resetMs: hour, retryAfterMs: hour }, 'codex, inside of an answer');
   t.end();
 });
 

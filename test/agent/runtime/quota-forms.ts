@@ -16,6 +16,8 @@ export interface Form {
   readonly agent?: (now: number, ms: number) => readonly [message: string, data?: Fields];
   /** Time until the reset of a second refusal, at the time of the first reset. Default: an hour. */
   readonly nextMs?: number;
+  /** A rate that may be free before its reset: the request is repeated first. */
+  readonly isRate?: boolean;
   /** Situations that the form cannot state. */
   readonly without?: readonly ('reset in the past' | 'reset in a year' | 'wrong clock')[];
 }
@@ -49,6 +51,7 @@ export const forms: Readonly<Record<string, Form>> = {
       { 'anthropic-ratelimit-tokens-reset': new Date(now + ms).toISOString() },
       { type: 'rate_limit_error', message: 'This request would exceed your rate limit.' },
     ],
+    isRate: true,
   },
   'Gemini, a minute': {
     response: (_, ms) => [

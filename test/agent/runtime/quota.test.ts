@@ -161,6 +161,9 @@ const once = ['quotaWaiting', 'quotaResumed'];
 /** Situations of a wait, and the checks of each form in it. */
 const situations = {
   async 'right time'(t: Test, form: Form) {
+    const { retryAfterMs } = refusalOf(form, { now: base, theirs: base, ms: hour }) as ModelError;
+    if (form.response)
+      t.equal(retryAfterMs, form.isRate ? undefined : hour, 'no repetition of the request before the wait');
     const scene = new Scene(t, form);
     await scene.waiting();
     t.equal(scene.restMs, hour);

@@ -17,8 +17,6 @@ interface AnswerHead {
 
 export interface UpstreamFetchOptions {
   readonly upstream: Upstream;
-  /** Removes the key from a text of an upstream. */
-  readonly clean: (text: string) => string;
   /** Preparation of event streams; absent: none. */
   readonly events: EventRules | undefined;
   /** Called with the headers of every answer, also of a refusal. */
@@ -29,7 +27,7 @@ export interface UpstreamFetchOptions {
  * `fetch` for a library, over our own connections: redirects are not followed, silence and size are bounded, and a request
  * reaches the configured upstream only. An unsuccessful answer is thrown as its typed error.
  */
-export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchOptions): typeof fetch {
+export function fetchOver({ upstream, events, onHeaders }: UpstreamFetchOptions): typeof fetch {
   const ask = (url: string | URL | Request, init: RequestInit = {}) =>
     new Promise<AnswerHead>((resolve, reject) => {
       const { pathname, search } = new URL(String(url));
@@ -49,7 +47,8 @@ export function fetchOver({ upstream, clean, events, onHeaders }: UpstreamFetchO
         onHead(status, headers) {
           onHeaders(headers);
           if (status < 200 || status > 299) {
-            refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now(), place: upstream.place });
+            const { clean, place } = upstream;
+            refusal = (text) => refusedFault(status, headers, text, { clean, now: Date.now(), place });
             return;
           }
           if (/^text\/html/i.test(headers['content-type'] ?? '')) {

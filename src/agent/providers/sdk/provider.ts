@@ -48,7 +48,6 @@ export class SdkProvider implements ModelProvider {
   readonly model: string;
   readonly #options: SdkProviderOptions;
   readonly #upstream: Upstream;
-  readonly #apiKey: string;
   #library: Promise<Library> | undefined;
 
   /** @throws ModelError when the end point is not an http or https URL */
@@ -57,11 +56,12 @@ export class SdkProvider implements ModelProvider {
     this.name = options.name;
     this.model = options.model || wire.usualModel;
     this.#options = options;
-    this.#apiKey = options.apiKey.trim();
+    const apiKey = options.apiKey.trim();
     this.#upstream = new Upstream({
       endPoint: options.endPoint || wire.usualEndPoint,
-      apiKey: '',
-      headers: { ...headers, ...(this.#apiKey !== '' && wire.keyHeaders(this.#apiKey)) },
+      apiKey,
+      keyHeaders: wire.keyHeaders(apiKey),
+      headers,
       idleMs,
       proxy: options.proxy,
       keySource: options.keySource,
@@ -77,7 +77,7 @@ export class SdkProvider implements ModelProvider {
         if (!signal.aborted) emit(event);
       },
       inputTokens: () => estimateTokens(request.messages),
-      clean: this.#clean,
+      clean: this.#upstream.clean,
       thoughtTags: this.#options.thoughtTags,
     });
     try {
@@ -88,7 +88,7 @@ export class SdkProvider implements ModelProvider {
       answer.end();
     } catch (thrown) {
       signal.throwIfAborted();
-      throw libraryFault(thrown, this.#clean);
+      throw libraryFault(thrown, this.#upstream.clean);
     }
   }
 
@@ -105,7 +105,7 @@ export class SdkProvider implements ModelProvider {
         if (status >= 200 && status < 300) return;
         refusal = () =>
           refusedFault(status, headers, body.text, {
-            clean: this.#clean,
+            clean: this.#upstream.clean,
             now: Date.now(),
             place: this.#upstream.place,
           });
@@ -127,15 +127,10 @@ export class SdkProvider implements ModelProvider {
     this.#upstream.close();
   }
 
-  /** Upstreams like to quote the key they did not like. */
-  readonly #clean = (text: string): string =>
-    this.#apiKey === '' ? text : text.replaceAll(this.#apiKey, '[redacted]');
-
   /** `fetch` of one request. */
   #fetch(emit: (event: ModelEvent) => void): typeof globalThis.fetch {
     return fetchOver({
       upstream: this.#upstream,
-      clean: this.#clean,
       events: this.#options.wire.events,
       onHeaders: (headers) => emitRequestId(headers, emit),
     });

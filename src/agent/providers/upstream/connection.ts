@@ -2,7 +2,7 @@ import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, Reques
 import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { type HttpProxy, ProxyError, proxyFor, throughProxy } from '../../../http/index.ts';
-import { PacedReading } from '../../../lib/index.ts';
+import { isHttpUrl, PacedReading, passwordIn, redactorFor } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
@@ -23,8 +23,10 @@ const http = process.getBuiltinModule('node:http');
 export interface UpstreamOptions {
   /** Base URL; its query is sent, too. */
   readonly endPoint: string;
-  /** Empty: no `Authorization` header is sent. */
+  /** Empty: the upstream needs none. */
   readonly apiKey: string;
+  /** Headers that carry the key. Default: `Authorization: Bearer`. */
+  readonly keyHeaders?: Readonly<Record<string, string>> | undefined;
   /** Further headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Silence after which an exchange has failed, in milliseconds. Every byte counts as life. */
@@ -58,6 +60,8 @@ export interface Exchange {
 export class Upstream {
   /** Host, proxy and file of the key, for messages; never credentials. */
   readonly place: Peer;
+  /** Removes the key and the password of the end point from a text: upstreams quote credentials that they refuse. */
+  readonly clean: (text: string) => string;
   readonly #options: UpstreamOptions;
   readonly #url: URL;
   /** Prefix of every path. */
@@ -81,6 +85,7 @@ export class Upstream {
       ...(this.#proxy && { proxy: this.#proxy.shown }),
       ...(options.keySource !== undefined && { keySource: options.keySource }),
     };
+    this.clean = redactorFor([options.apiKey, passwordIn(options.endPoint)]);
     this.#module = isTls(this.#url) ? process.getBuiltinModule('node:https') : http;
     this.#agent = new this.#module.Agent({
       ...{ keepAlive: true, timeout: defaults.upstream.keptConnectionMs },
@@ -92,7 +97,7 @@ export class Upstream {
       'user-agent': 'oratorio',
       'accept-encoding': 'identity',
       ...options.headers,
-      ...(options.apiKey !== '' && { authorization: `Bearer ${options.apiKey}` }),
+      ...(options.apiKey !== '' && (options.keyHeaders ?? { authorization: `Bearer ${options.apiKey}` })),
     };
   }
 
@@ -168,11 +173,8 @@ function usableProxy(url: URL, setting: string | undefined): HttpProxy | undefin
 const isTls = (url: URL): boolean => url.protocol === 'https:';
 
 function baseUrl(endPoint: string): URL {
-  const url = URL.canParse(endPoint) ? new URL(endPoint) : undefined;
-  if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new ModelError('upstreamUnreachable', 'EndPoint is not an http or https URL.', { isRetryable: false });
-  }
-  return url;
+  if (isHttpUrl(endPoint)) return new URL(endPoint);
+  throw new ModelError('upstreamUnreachable', 'EndPoint is not an http or https URL.', { isRetryable: false });
 }
 
 /** One request on one connection. `ended` settles once, and from then on no handler is called. */

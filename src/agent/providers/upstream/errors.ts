@@ -143,8 +143,9 @@ export function refusedFault(
   const problem = problemInBody(parsed(body));
   const reason = reasonFor(status, shortened(clean(problem.message)));
   const limitMs = resetOf(status, headers, problem, now);
+  const rateMs = status === 429 ? limitResetMs(headers, now) : undefined;
   const waitMs =
-    retryAfterMs(headers, now) ?? problem.retryAfterMs ?? limitWaitMs(status, headers, now) ?? shortWait(limitMs);
+    retryAfterMs(headers, now) ?? problem.retryAfterMs ?? (rateMs === undefined ? future(limitMs) : shortWait(rateMs));
   const code = codeFor(status, { ...problem, retryAfterMs: waitMs });
   return new ModelError(code, refusalText({ status, code, reason, place }), {
     // Waiting for a shorter limit does not help.
@@ -176,11 +177,6 @@ interface Refusal {
   readonly place: Peer | undefined;
 }
 
-/** Time until a limit is reset; undefined when a turn would not wait that long, because the limit may be free earlier. */
-function limitWaitMs(status: number, headers: IncomingHttpHeaders, now: number): number | undefined {
-  return status === 429 ? shortWait(limitResetMs(headers, now)) : undefined;
-}
-
 const isLimitCode = (code: ModelErrorCode): boolean =>
   code === 'upstreamRateLimited' || code === 'upstreamQuotaExceeded';
 
@@ -192,17 +188,21 @@ function resetOf(status: number, headers: IncomingHttpHeaders, problem: Problem,
   return isLimit ? resetMs({ headers, error, message, quotas, isUsedUp, now }) : undefined;
 }
 
-/** A pause short enough that a turn waits before it repeats its request; undefined for a reset in the past, which states none. */
-const shortWait = (waitMs: number | undefined): number | undefined =>
-  waitMs !== undefined && waitMs > 0 && waitMs <= maxRetryAfterMs ? waitMs : undefined;
+/** Time until a reset; undefined for a reset in the past, which states no pause. */
+const future = (waitMs: number | undefined): number | undefined =>
+  waitMs !== undefined && waitMs > 0 ? waitMs : undefined;
+
+/** Time until a rate is reset; undefined when a turn would not wait that long, because the rate may be free earlier. */
+const shortWait = (waitMs: number): number | undefined => (waitMs <= maxRetryAfterMs ? future(waitMs) : undefined);
 
 /** An error inside an answer that began as a success. */
 export function reportedFault(problem: Problem, clean: (text: string) => string, now = Date.now()): ModelError {
   const { status = statusIn(problem) } = problem;
   const code = codeFor(status, problem);
+  const limitMs = resetOf(status, {}, problem, now);
   return new ModelError(code, `The upstream reported an error: ${shortened(clean(problem.message))}.`, {
-    retryAfterMs: problem.retryAfterMs,
-    ...(isLimitCode(code) && { resetMs: resetOf(status, {}, problem, now) }),
+    retryAfterMs: problem.retryAfterMs ?? future(limitMs),
+    ...(isLimitCode(code) && { resetMs: limitMs }),
     isRetryable: mayRetry(status, code, undefined),
     refusesState: refusesState(code, problem),
     status,
@@ -244,7 +244,7 @@ function mayRetry(status: number, code: ModelErrorCode, hint: unknown): boolean 
 const statusWords: readonly (readonly [RegExp, number])[] = [
   [/auth|api_key|permission/, 401],
   [/overloaded/, 529],
-  [/rate_?limit|too_many|quota|resource_exhausted/, 429],
+  [/(?:rate|usage)_?limit|too_many|quota|resource_exhausted/, 429],
   [/invalid_request|bad_request|not_found|unsupported/, 400],
 ];
 

@@ -40,8 +40,13 @@ export const resetSources = {
     const [at] = valuesOf(holders, timeFields).flatMap((value) => timeOf(value) ?? []);
     return at === undefined ? undefined : at - now;
   },
-  /** `x-codex-primary-*` and `x-codex-secondary-*`: windows of a subscription, of which the last used-up one counts. */
+  /**
+   * Windows of a subscription: `anthropic-ratelimit-unified-reset`; `x-codex-primary-*` and `x-codex-secondary-*`, of which the last
+   * used-up one counts.
+   */
   window: ({ headers, now }) => {
+    const at = timeOf(headers['anthropic-ratelimit-unified-reset']);
+    if (at !== undefined) return at - now;
     const waits = ['primary', 'secondary'].flatMap((name) => windowWait(headers, `x-codex-${name}`, now) ?? []);
     return waits.length > 0 ? Math.max(...waits) : undefined;
   },

@@ -41,7 +41,7 @@ const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
  * Headers that state when a limit is reset: `x-ratelimit-reset-requests` (OpenAI, Groq, Cerebras), `anthropic-ratelimit-tokens-reset`,
  * `x-ratelimit-reset` (OpenRouter, Together), `ratelimit-reset` (draft of the IETF), `ratelimitbysize-reset` (Mistral).
  */
-const resetHeader = /^(?:x-|anthropic-)?ratelimit(?:bysize)?(?:-[a-z-]+)?-reset(?:-[a-z-]+)?$/;
+const resetHeader = /^(?:x-|anthropic-)?ratelimit(?!-unified)(?:bysize)?(?:-[a-z-]+)?-reset(?:-[a-z-]+)?$/;
 
 /** Time until the last reset of the limits that are used up; until the first one of all when no header names those. */
 export function limitResetMs(headers: IncomingHttpHeaders, now: number): number | undefined {
