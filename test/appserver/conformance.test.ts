@@ -499,7 +499,16 @@ t.test('MCP servers can be added, tested, listed and removed', async (t) => {
   await session.call('mcp/upsert', { name: 'odd', settings: { transport: 'streamableHttp', url: auth.url } });
   const statuses = 'mcp/status/updated' as const;
   await session.until(statuses, ({ server }) => server.name === 'odd' && server.startupState === 'needsLogin');
-  t.match(await session.call('mcp/login', { server: 'odd' }), { url: new RegExp(`^${auth.origin}/authorize`) });
+  const pasted = { server: 'odd', redirect: `http://127.0.0.1:9/callback?code=1&state=2` };
+  t.match(await session.refused('mcp/login', pasted), { name: 'mcpLoginFailed', data: { problem: /^No log-in is/ } });
+  const { url } = await session.call('mcp/login', { server: 'odd' });
+  t.match(url, new RegExp(`^${auth.origin}/authorize`));
+  t.match(await session.refused('mcp/login', pasted), { data: { problem: /does not belong to this log-in/ } });
+  const { headers } = await fetch(url, { redirect: 'manual' });
+  const redirect = headers.get('location') ?? '';
+  t.same(await session.call('mcp/login', { server: 'odd', redirect }), { url }, 'the token is stored');
+  t.equal(auth.seen('/token').length, 1);
+  t.match(await session.refused('mcp/login', { server: 'odd', redirect }), { name: 'mcpLoginFailed' }, 'used once');
   await session.call('mcp/logout', { server: 'odd' });
   t.match(await session.refused('mcp/login', { server: 'small' }), { name: 'mcpLoginFailed' });
   const { thread } = await session.call('thread/start', {});
