@@ -10,7 +10,9 @@ import type {
   FallbackInput,
   Inference,
   InferenceInput,
+  QuotaAnswer,
   QuotaInput,
+  QuotaWait,
   Resumption,
   ReviewedCalls,
   ToolRun,
@@ -57,6 +59,18 @@ const canRetry = (
 /** Longest time in `held`, in milliseconds. @param approvalTimeoutMs time for an answer about a budget */
 export const holdTimeoutOf = ({ failure, limits }: TurnContext, approvalTimeoutMs: number): number =>
   failure?.code === 'budgetReached' ? approvalTimeoutMs : limits.maxQuotaWaitMs;
+
+/** Whether the turn waits without a question. One answer counts for all waits until the next answer of the model. */
+const isQuotaWaitAccepted = ({ limits, patience }: TurnContext): boolean =>
+  patience.quotaAnswer === 'accepted' || patience.quotaWaits > 1 || !limits.asksForQuota;
+
+/** Present wait for a quota. */
+export const quotaWaitOf = ({ failure, patience }: Pick<TurnContext, 'failure' | 'patience'>): QuotaWait => ({
+  until: patience.quotaUntil,
+  pauseMs: Math.max(0, patience.quotaUntil - (failure?.at ?? 0)),
+  isKnown: failure?.resetMs !== undefined,
+  reason: failure?.message ?? '',
+});
 
 const isEmpty = ({ flaw, isSteered }: Inference): boolean => flaw === 'empty' && !isSteered;
 
@@ -137,6 +151,8 @@ export const turnSetup = setup({
       interruptedBy === null &&
       outcome === null &&
       patience.quotaWaitedMs + quotaPauseMs(patience, failure) <= limits.maxQuotaWaitMs,
+    isQuotaWaitRefused: ({ context }) => context.patience.quotaAnswer === 'refused',
+    isQuotaWaitAccepted: ({ context }) => isQuotaWaitAccepted(context),
     /** An answer without content, or without the call that it announced, is asked for again. */
     mustAskAgain: ({ context: { limits, patience } }, { flaw, isSteered }: Inference) =>
       (flaw === 'empty' || flaw === 'lostCall') &&
@@ -191,6 +207,7 @@ export const turnSetup = setup({
         quotaWaits: 0,
         quotaWaitedMs: 0,
         quotaUntil: 0,
+        quotaAnswer: null,
         hasCalled: context.patience.hasCalled || calls > 0,
       },
     })),
@@ -261,20 +278,20 @@ export const turnSetup = setup({
           quotaWaits: patience.quotaWaits + 1,
           quotaWaitedMs: patience.quotaWaitedMs + pauseMs,
           quotaUntil: (failure.at ?? 0) + pauseMs,
+          quotaAnswer: null,
         },
       };
     }),
-    recordQuotaTime: assign(({ context: { patience } }, { until }: { readonly until: number }) => ({
-      patience: { ...patience, quotaUntil: until },
+    recordQuotaAnswer: assign(({ context: { patience } }, { answer }: { readonly answer: QuotaAnswer }) => ({
+      patience: { ...patience, quotaAnswer: answer },
     })),
-    emitQuotaReached: emit(({ context: { failure, patience } }) => ({
-      type: 'turn.quotaReached',
-      until: patience.quotaUntil,
-      pauseMs: patience.quotaUntil - (failure?.at ?? 0),
-      isKnown: failure?.resetMs !== undefined,
-      waits: patience.quotaWaits,
-      reason: failure?.message ?? '',
-    })),
+    clearQuotaTime: assign(({ context: { patience } }) => ({ patience: { ...patience, quotaUntil: 0 } })),
+    emitQuotaReached: emit(({ context }) => ({ type: 'turn.quotaReached', ...quotaWaitOf(context) })),
+    /** Asks only while no answer is known. */
+    emitQuotaAsked: enqueueActions(({ context, enqueue }) => {
+      if (context.patience.quotaAnswer !== null || isQuotaWaitAccepted(context)) return;
+      enqueue.emit({ type: 'turn.quotaAsked', ...quotaWaitOf(context) });
+    }),
     emitHoldExpired: emit({ type: 'turn.holdExpired' }),
     recordHeldFailure: assign({ outcome: 'failed' }),
     recordPendingApprovals: assign((_, { pending }: ReviewedCalls) => ({ pending })),

@@ -17,6 +17,8 @@ export interface TurnInput {
   readonly isDelegated: boolean;
   /** Longest wait for quotas without an answer in between, in milliseconds; 0: the turn waits for none. */
   readonly maxQuotaWaitMs: number;
+  /** A user confirms a wait for a quota before it begins. */
+  readonly asksForQuota: boolean;
   /** Seed of the pauses between repetitions. */
   readonly seed: number;
   /** State of the turn when its process ended; absent: a new turn. */
@@ -86,10 +88,19 @@ export interface FallbackInput extends TurnKey {
   readonly index: number;
 }
 
-export interface QuotaInput extends TurnKey {
-  /** Time at which the turn continues, in milliseconds since the epoch. */
+/** Wait of a turn for a quota. */
+export interface QuotaWait {
+  /** Time at which the turn continues, in milliseconds since the epoch; 0: at once. */
   readonly until: number;
+  /** Length of the whole wait, in milliseconds. */
+  readonly pauseMs: number;
+  /** The provider has stated a reset. */
+  readonly isKnown: boolean;
+  /** Refusal of the provider. */
+  readonly reason: string;
 }
+
+export interface QuotaInput extends TurnKey, QuotaWait {}
 
 /** Result of the check before a request. */
 export interface CheckedTurn {
@@ -169,9 +180,13 @@ export interface TurnPatience {
   /** Waits for a quota since the last answer, and their length in milliseconds. */
   readonly quotaWaits: number;
   readonly quotaWaitedMs: number;
-  /** Time at which the turn continues, in milliseconds since the epoch; 0: it waits for no quota. */
+  /** Time at which the turn continues, in milliseconds since the epoch; 0: at once. */
   readonly quotaUntil: number;
+  /** Answer of the user to the present wait; null: none yet. */
+  readonly quotaAnswer: QuotaAnswer | null;
 }
+
+export type QuotaAnswer = 'accepted' | 'refused';
 
 /** Every transition copies it: above sixteen fields V8 keeps such a copy as a dictionary, which takes thirty times as long. */
 export interface TurnContext extends TurnKey {
@@ -209,8 +224,10 @@ export type TurnEvent =
   | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }
   /** The user allows the turn to exceed its budget. */
   | { readonly type: 'BUDGET.RAISED' }
-  /** The user, or the setting, lets the turn continue at this time. A second event changes the time. */
-  | { readonly type: 'QUOTA.ACCEPTED'; readonly until: number }
+  /** The user lets the turn wait for its quota. */
+  | { readonly type: 'QUOTA.ACCEPTED' }
+  /** The user lets the turn continue before the reset of its quota. */
+  | { readonly type: 'QUOTA.HURRIED' }
   /** The user, or a policy, ends the turn that is held. */
   | { readonly type: 'HOLD.REFUSED' }
   /** The end of the turn was written. */
@@ -241,17 +258,10 @@ export type TurnEmitted =
   /** The next fallback model takes over; `index` counts from 0. */
   | { readonly type: 'turn.fallingBack'; readonly index: number; readonly reason: string }
   | { readonly type: 'turn.budgetReached'; readonly budget: string }
-  /** The turn waits for a quota until this time. `isKnown`: the provider has stated a reset. */
-  | {
-      readonly type: 'turn.quotaReached';
-      readonly until: number;
-      /** Length of the whole wait, in milliseconds. */
-      readonly pauseMs: number;
-      readonly isKnown: boolean;
-      /** Waits since the last answer, this one included. */
-      readonly waits: number;
-      readonly reason: string;
-    }
+  /** The turn begins to wait for a quota. */
+  | (QuotaWait & { readonly type: 'turn.quotaReached' })
+  /** A user must confirm the wait. */
+  | (QuotaWait & { readonly type: 'turn.quotaAsked' })
   /** No user decided about the budget or the quota in time. */
   | { readonly type: 'turn.holdExpired' }
   /** The outcome is decided and must be written. `END.STORED` or `STORAGE.FAILED` answers it. */

@@ -13,7 +13,7 @@
  * 4. When the service refuses a part of a request, such as a picture, the request is repeated at once without that part. A request that
  *    failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its repetitions are
  *    used up, or cannot help, the next fallback model takes over in `fallingBack`. Without one, a turn whose quota is used up waits
- *    in `waitingForQuota` until the reset; it holds no connection. An answer without text and call counts as failed,
+ *    in `waitingForQuota` until the reset, if the setting or a user agrees; it holds no connection. An answer without text and call counts as failed,
  *    unless the calls of the turn are its result. A model that prints a call as text is notified once to call tools. When calls of three
  *    answers in a row are cut off at the output limit, the turn is concluded.
  * 5. `review` finds the calls that need approval. Each is decided by a user, a policy or the timeout. `secure` waits until the files
@@ -31,10 +31,11 @@
  */
 
 import { failureOf } from './failure.ts';
-import { emptyFailure, turnSetup } from './turn-setup.ts';
+import { emptyFailure, quotaWaitOf, turnSetup } from './turn-setup.ts';
 import {
   type Inference,
   noTokens,
+  type QuotaAnswer,
   type ResumedState,
   type Resumption,
   type SavedTurn,
@@ -93,6 +94,7 @@ const untried = {
   quotaWaits: 0,
   quotaWaitedMs: 0,
   quotaUntil: 0,
+  quotaAnswer: null,
 };
 
 /** A state that waits until every approval is decided, or declines the rest after the timeout. */
@@ -113,6 +115,13 @@ const continuesIn = (state: ResumedState) =>
     type: 'continuesIn',
     params: ({ event }: { readonly event: { readonly output: Resumption } }) => ({ ...event.output, state }),
   }) as const;
+
+const recordQuotaAnswer = (answer: QuotaAnswer) => ({ type: 'recordQuotaAnswer', params: { answer } }) as const;
+/** Answers to the present wait for a quota. A turn that is being restored keeps them for the end of its restoration. */
+const quotaAnswers = {
+  'QUOTA.ACCEPTED': { actions: recordQuotaAnswer('accepted') },
+  'QUOTA.HURRIED': { actions: [recordQuotaAnswer('accepted'), 'clearQuotaTime'] },
+} as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
 
 export const turnMachine = turnSetup.createMachine({
@@ -145,7 +154,7 @@ export const turnMachine = turnSetup.createMachine({
       {
         guard: { type: 'canWaitForQuota', params: failureIn },
         target: '.working.held.waitingForQuota',
-        actions: { type: 'scheduleQuotaWait', params: failureIn },
+        actions: [{ type: 'scheduleQuotaWait', params: failureIn }, 'emitQuotaReached'],
       },
       { target: '.storing', actions: { type: 'recordFailure', params: failureIn } },
     ],
@@ -177,6 +186,7 @@ export const turnMachine = turnSetup.createMachine({
         resuming: {
           description: 'The agent server ended in this turn: the conversation and the calls are restored.',
           meta: { kind: 'thinks', lane: 'detour', order: 0 },
+          on: { ...quotaAnswers, 'HOLD.REFUSED': { actions: recordQuotaAnswer('refused') } },
           invoke: {
             id: 'resume',
             src: 'resume',
@@ -310,20 +320,19 @@ export const turnMachine = turnSetup.createMachine({
             waitingForQuota: {
               description: 'The quota of the model provider is used up.',
               initial: 'confirming',
-              entry: 'emitQuotaReached',
               on: {
-                'QUOTA.ACCEPTED': {
-                  target: '.scheduled',
-                  actions: {
-                    type: 'recordQuotaTime',
-                    params: eventIn<Extract<TurnEvent, { type: 'QUOTA.ACCEPTED' }>>,
-                  },
-                },
+                'QUOTA.ACCEPTED': { target: '.scheduled', ...quotaAnswers['QUOTA.ACCEPTED'] },
+                'QUOTA.HURRIED': { target: '.scheduled', ...quotaAnswers['QUOTA.HURRIED'] },
               },
               states: {
                 confirming: {
-                  description: 'A user, or the setting, decides whether the turn continues after the reset.',
+                  description: 'A user decides whether the turn continues after the reset, unless the setting does.',
                   meta: { kind: 'asks', lane: 'exception', order: 3 },
+                  entry: 'emitQuotaAsked',
+                  always: [
+                    { guard: 'isQuotaWaitRefused', target: '#turn.storing', actions: 'recordHeldFailure' },
+                    { guard: 'isQuotaWaitAccepted', target: 'scheduled' },
+                  ],
                 },
                 scheduled: {
                   description: 'The turn continues at the time of the reset, or earlier when a user hurries it.',
@@ -331,7 +340,7 @@ export const turnMachine = turnSetup.createMachine({
                   invoke: {
                     id: 'awaitReset',
                     src: 'awaitReset',
-                    input: ({ context }) => ({ ...keyOf({ context }), until: context.patience.quotaUntil }),
+                    input: ({ context }) => ({ ...keyOf({ context }), ...quotaWaitOf(context) }),
                   },
                 },
               },

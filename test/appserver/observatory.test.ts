@@ -22,6 +22,7 @@ const input: TurnInput = {
   endChecks: 0,
   isDelegated: false,
   maxQuotaWaitMs: 0,
+  asksForQuota: true,
   seed: 1,
 };
 

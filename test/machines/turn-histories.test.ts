@@ -310,6 +310,7 @@ t.test('a turn without provided actors fails', async (t) => {
     endChecks: 0,
     isDelegated: false,
     maxQuotaWaitMs: 0,
+    asksForQuota: true,
     seed: 1,
   };
   const actor = createActor(turnMachine, { input }).start();
@@ -345,7 +346,8 @@ const event = fc.constantFrom<TurnEvent>(
   { type: 'TOKENS.USED', tokens: tokensOf(1, 2) },
   { type: 'TOKENS.USED', tokens: tokensOf(0, 0, 0.5) },
   { type: 'BUDGET.RAISED' },
-  { type: 'QUOTA.ACCEPTED', until: 1 },
+  { type: 'QUOTA.ACCEPTED' },
+  { type: 'QUOTA.HURRIED' },
   { type: 'HOLD.REFUSED' },
   { type: 'END.STORED' },
   { type: 'STORAGE.FAILED', message: 'full' },

@@ -54,6 +54,7 @@ export class World {
     endChecks = 0,
     isDelegated = false,
     maxQuotaWaitMs = 0,
+    asksForQuota = true,
     resumed,
   }: Partial<TurnInput> = {}) {
     this.actor = createActor(fakeTurn, {
@@ -69,6 +70,7 @@ export class World {
         endChecks,
         isDelegated,
         maxQuotaWaitMs,
+        asksForQuota,
         seed: 1,
         resumed,
       },
@@ -205,6 +207,7 @@ export const savedTurn = (state: string, over: Partial<SavedTurn['context']> = {
         quotaWaits: 0,
         quotaWaitedMs: 0,
         quotaUntil: 0,
+        quotaAnswer: null,
       },
     },
     ...{ requests: 2, rounds: 1, tokens: noTokens, clientCalls: 0, usedUpBudget: null },
@@ -266,7 +269,7 @@ export const to = {
   },
   async scheduled(world: World) {
     await to.confirming(world);
-    world.send({ type: 'QUOTA.ACCEPTED', until: refusedAt + resetMs });
+    world.send({ type: 'QUOTA.ACCEPTED' });
     await flush();
   },
   /** Needs a world with retries. */

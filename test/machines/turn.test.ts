@@ -312,6 +312,20 @@ t.test('a state of the turn is saved until it is restored', async (t) => {
   t.equal(savedTurnOf(worldFor('resuming').actor.getSnapshot()), undefined);
 });
 
+/** Wait until the stated reset, as actors and clients learn of it. */
+const wholeWait = { until: refusedAt + resetMs, pauseMs: resetMs, isKnown: true, reason: 'used up' };
+
+/** A turn whose process ended while it waited for a quota. */
+function restoredWait(): TurnWorld {
+  const resumed = savedTurn('waitingForQuota', { failure: { ...usedUpFailure, resetMs } });
+  const { context } = resumed;
+  const patience = context && { ...context.patience, quotaUntil: 77, quotaWaits: 1 };
+  return new TurnWorld({
+    maxQuotaWaitMs,
+    resumed: { ...resumed, context: context && patience ? { ...context, patience } : null },
+  });
+}
+
 const walks: Walk<World>[] = [
   ...resumptions,
   ...interrupts,
@@ -473,8 +487,10 @@ const walks: Walk<World>[] = [
     when: (world) => open(world.infer).fail(usedUpQuota),
     shows: (t, world) => {
       t.same([world.value, world.state.status, world.running], ['confirming', 'waitingQuota', 0]);
-      const about = { until: refusedAt + resetMs, pauseMs: resetMs, isKnown: true, waits: 1, reason: 'used up' };
-      t.same(world.emitted.at(-1), { type: 'turn.quotaReached', ...about });
+      t.same(world.emitted.slice(-2), [
+        { type: 'turn.quotaReached', ...wholeWait },
+        { type: 'turn.quotaAsked', ...wholeWait },
+      ]);
     },
   },
   {
@@ -486,22 +502,37 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.value, world.running], ['confirming', 0]),
   },
   {
-    takes: 'working.resuming done(resume) [continuesIn] → working.held.waitingForQuota',
-    proves: 'a resumed turn waits until the time that its process has saved',
-    world: () => {
-      const resumed = savedTurn('waitingForQuota', { failure: { ...usedUpFailure, resetMs } });
-      const { context } = resumed;
-      const patience = context && { ...context.patience, quotaUntil: 77, quotaWaits: 1 };
-      return new TurnWorld({
-        maxQuotaWaitMs,
-        resumed: { ...resumed, context: context && patience ? { ...context, patience } : null },
-      });
+    takes:
+      'working.held.waitingForQuota.confirming always [isQuotaWaitAccepted] → working.held.waitingForQuota.scheduled',
+    proves: 'with a setting that waits without an answer, no user is asked',
+    world: () => new TurnWorld({ maxQuotaWaitMs, asksForQuota: false }),
+    given: to.inferring,
+    when: (world) => open(world.infer).fail(usedUpQuota),
+    shows: (t, world) => {
+      t.match(open(world.awaitReset).input, wholeWait);
+      t.same(world.emitted.at(-1), { type: 'turn.quotaReached', ...wholeWait });
     },
+  },
+  {
+    takes:
+      'working.held.waitingForQuota.confirming always [isQuotaWaitAccepted] → working.held.waitingForQuota.scheduled',
+    proves: 'a wait that was hurried during the restoration ends at once, without a question',
+    world: restoredWait,
+    given: async (world) => world.send({ type: 'QUOTA.HURRIED' }),
+    when: (world) => open(world.resume).answer({ next: 'waitingForQuota' }),
+    shows: (t, world) => {
+      t.match(open(world.awaitReset).input, { until: 0, pauseMs: 0 });
+      t.same(world.emitted, []);
+    },
+  },
+  {
+    takes: 'working.resuming done(resume) [continuesIn] → working.held.waitingForQuota',
+    proves: 'a resumed turn asks again, without a second report, and waits until the time that its process has saved',
+    world: restoredWait,
     given: to.resuming,
     when: (world) => open(world.resume).answer({ next: 'waitingForQuota' }),
     shows: (t, world) => {
-      const about = { until: 77, pauseMs: 77, isKnown: true, waits: 1, reason: 'used up' };
-      t.same(world.emitted, [{ type: 'turn.quotaReached', ...about }]);
+      t.same(world.emitted, [{ type: 'turn.quotaAsked', ...wholeWait, until: 77, pauseMs: 77 }]);
       t.match(savedTurnOf(world.actor.getSnapshot()), {
         state: 'waitingForQuota',
         context: { patience: { quotaUntil: 77 } },
@@ -509,22 +540,60 @@ const walks: Walk<World>[] = [
     },
   },
   {
+    takes: 'working.resuming QUOTA.ACCEPTED → ∅',
+    proves: 'an answer during the restoration counts at its end',
+    world: restoredWait,
+    given: to.resuming,
+    when: (world) => world.send({ type: 'QUOTA.ACCEPTED' }),
+    shows: (t, world) => t.match(world.context.patience, { quotaAnswer: 'accepted', quotaUntil: 77 }),
+  },
+  {
+    takes: 'working.resuming QUOTA.HURRIED → ∅',
+    proves: 'a wait that is hurried during the restoration ends at once',
+    world: restoredWait,
+    given: to.resuming,
+    when: (world) => world.send({ type: 'QUOTA.HURRIED' }),
+    shows: (t, world) => t.match(world.context.patience, { quotaAnswer: 'accepted', quotaUntil: 0 }),
+  },
+  {
+    takes: 'working.resuming HOLD.REFUSED → ∅',
+    proves: 'a wait that is ended during the restoration is not confirmed',
+    world: restoredWait,
+    given: to.resuming,
+    when: (world) => world.send({ type: 'HOLD.REFUSED' }),
+    shows: (t, world) => t.same([world.value, world.context.patience.quotaAnswer], ['resuming', 'refused']),
+  },
+  {
+    takes: 'working.held.waitingForQuota.confirming always [isQuotaWaitRefused] → storing',
+    proves: 'a wait that was ended during the restoration fails the turn with the refusal',
+    world: restoredWait,
+    given: async (world) => world.send({ type: 'HOLD.REFUSED' }),
+    when: (world) => open(world.resume).answer({ next: 'waitingForQuota' }),
+    shows: (t, world) => {
+      t.match(world.state.end, { status: 'failed', error: { code: 'upstreamRateLimited', retryAfterMs: resetMs } });
+      t.same(
+        world.kinds.filter((kind) => kind.startsWith('quota')),
+        [],
+      );
+    },
+  },
+  {
     takes: 'working.held.waitingForQuota QUOTA.ACCEPTED → working.held.waitingForQuota.scheduled',
     proves: 'an accepted wait lasts until the reset',
     world: () => worldFor('confirming'),
     given: to.confirming,
-    when: (world) => world.send({ type: 'QUOTA.ACCEPTED', until: refusedAt + resetMs }),
-    shows: (t, world) => t.match(open(world.awaitReset).input, { until: refusedAt + resetMs }),
+    when: (world) => world.send({ type: 'QUOTA.ACCEPTED' }),
+    shows: (t, world) => t.match([world.value, open(world.awaitReset).input], ['scheduled', wholeWait]),
   },
   {
-    takes: 'working.held.waitingForQuota QUOTA.ACCEPTED → working.held.waitingForQuota.scheduled',
+    takes: 'working.held.waitingForQuota QUOTA.HURRIED → working.held.waitingForQuota.scheduled',
     proves: 'a user hurries the wait: one wait is left',
     world: () => worldFor('scheduled'),
     given: to.scheduled,
-    when: (world) => world.send({ type: 'QUOTA.ACCEPTED', until: 5 }),
+    when: (world) => world.send({ type: 'QUOTA.HURRIED' }),
     shows: (t, world) => {
-      t.same([world.running, world.awaitReset.length, world.context.patience.quotaUntil], [1, 2, 5]);
-      t.match(open(world.awaitReset).input, { until: 5 });
+      t.same([world.running, world.awaitReset.length, world.context.patience.quotaUntil], [1, 2, 0]);
+      t.match(open(world.awaitReset).input, { until: 0 });
     },
   },
   {
@@ -546,7 +615,7 @@ const walks: Walk<World>[] = [
       await to.delegating(world);
       open(world.delegate).fail(usedUpQuota);
       await flush();
-      world.send({ type: 'QUOTA.ACCEPTED', until: 5 });
+      world.send({ type: 'QUOTA.ACCEPTED' });
       await flush();
     },
     when: (world) => open(world.awaitReset).answer(),
@@ -880,17 +949,14 @@ walkEvery(t, turnMachine, () => new TurnWorld(), walks);
 t.test('waits for a quota are bounded together, and grow while the provider refuses', async (t) => {
   /** Refuses each request of a turn. @returns pauses in minutes, and the code of the end */
   const refuse = async (over: object, input: Partial<ConstructorParameters<typeof TurnWorld>[0]> = {}) => {
-    const world = new TurnWorld({ maxQuotaWaitMs, ...input });
+    const world = new TurnWorld({ maxQuotaWaitMs, asksForQuota: false, ...input });
     const minutes: number[] = [];
     await to.inferring(world);
     for (;;) {
       open(world.infer).fail(Object.assign(new Error('no'), { code: 'upstreamRateLimited', at: 0 }, over));
       await flush();
-      if (world.value !== 'confirming') return [minutes, world.state.end?.status, world.kinds.at(-1)];
-      const { quotaUntil } = world.context.patience;
-      minutes.push(quotaUntil / 60_000);
-      world.send({ type: 'QUOTA.ACCEPTED', until: quotaUntil });
-      await flush();
+      if (world.value !== 'scheduled') return [minutes, world.state.end?.status, world.kinds.at(-1)];
+      minutes.push(world.context.patience.quotaUntil / 60_000);
       open(world.awaitReset).answer();
       await flush();
       open(world.check).answer(checkOf());

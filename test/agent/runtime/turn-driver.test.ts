@@ -28,6 +28,7 @@ function driven(
       endChecks: 0,
       isDelegated: false,
       maxQuotaWaitMs: 0,
+      asksForQuota: true,
       seed: 1,
     },
     work: {

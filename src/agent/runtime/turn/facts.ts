@@ -35,6 +35,7 @@ const Context = v.object({
     quotaWaits: v.optional(count, 0),
     quotaWaitedMs: v.optional(v.number(), 0),
     quotaUntil: v.optional(v.number(), 0),
+    quotaAnswer: v.optional(v.nullable(v.picklist(['accepted', 'refused'])), null),
   }),
   requests: count,
   rounds: count,

@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import type { TurnEmitted } from '../../../../machines/index.ts';
+import type { QuotaWait, TurnEvent } from '../../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, ItemOf } from '../../../protocol/index.ts';
 import { waitUntil } from '../clock.ts';
+import type { RuntimeServices } from '../services.ts';
 import { authorOf, type Decider } from './call-review.ts';
 import type { TurnContext } from './context.ts';
 
+/** Answer of a user to a wait, for the machine of the turn. */
+type QuotaEvent = Extract<TurnEvent, { type: 'QUOTA.ACCEPTED' | 'QUOTA.HURRIED' | 'HOLD.REFUSED' }>;
+
 export interface TurnQuotaOptions {
   readonly turn: TurnContext;
-  /** The turn continues at this time, in milliseconds since the epoch. */
-  readonly onAccepted: (until: number) => void;
-  readonly onRefused: () => void;
+  readonly send: (event: QuotaEvent) => void;
   /** Name of the provider or external agent that refused. */
   readonly provider: () => string;
 }
 
 /** Call id of a quota request, which belongs to no call. */
 export const quotaCall = 'quota';
-
-type Reached = Extract<TurnEmitted, { type: 'turn.quotaReached' }>;
 
 /**
  * Longest wait of a turn for quotas, in milliseconds; 0: the turn fails at once. A caller that waits for an HTTP response is not kept
@@ -29,24 +29,20 @@ export function maxQuotaWaitMsOf({ services, policy, options }: Pick<TurnContext
   return isOff ? 0 : maxWaitMs;
 }
 
+/** Whether a user confirms the first wait of a turn. */
+export const asksForQuota = ({ settings }: Pick<RuntimeServices, 'settings'>): boolean => settings.quota.wait === 'ask';
+
 /**
- * Wait of one turn for a quota. With `Quota.Wait` "ask", a first request asks whether the turn should continue after the reset. While the
- * turn waits, a second request offers to continue at once or to end the turn. Both are approval requests, which every client shows.
+ * Requests and notices of a turn that waits for a quota. A first request asks whether the turn should continue after the reset. While
+ * the turn waits, a second request offers to continue at once or to end the turn. Both are approval requests, which every client
+ * shows. The machine decides on each answer.
  */
 export class TurnQuota {
   readonly #options: TurnQuotaOptions;
-  #reached: Reached | undefined;
   #request: ApprovalRequest | undefined;
-  /** An earlier process reported the wait, and this process has not taken it over yet. */
-  #isEarlier: boolean;
-  /** Answer given to the earlier process, or to this one before it took over the wait. */
-  #earlierAnswer: 'accepted' | 'refused' | undefined;
-  /** A user has ended the wait. */
-  #isHurried = false;
 
   constructor(options: TurnQuotaOptions) {
     this.#options = options;
-    this.#isEarlier = options.turn.resumed?.facts.state === 'waitingForQuota';
   }
 
   get #now(): number {
@@ -57,50 +53,49 @@ export class TurnQuota {
     return this.#request ? [this.#request] : [];
   }
 
-  /** Takes over the request of an earlier process. */
+  /** Takes over the request of an earlier process, or its answer. */
   restore(): void {
-    const { record } = this.#options.turn;
+    const { record, resumed } = this.#options.turn;
+    if (resumed?.facts.state !== 'waitingForQuota') return;
     const asked = record.items.last('approvalRequest', ({ callId }) => callId === quotaCall);
-    if (!this.#isEarlier || !asked) return;
+    const began = record.items.last('systemNotice', ({ kind }) => kind === 'quotaWaiting')?.createdAt ?? '';
+    // An older request belongs to an earlier wait.
+    if (!asked || asked.createdAt < began) return;
     const answer = record.items.last('approvalResponse', ({ requestId }) => requestId === asked.requestId);
-    const isScheduled = asked.operation === operations.continue;
-    if (answer) this.#earlierAnswer = isRefusal(answer.decision) ? 'refused' : 'accepted';
-    else if (isScheduled) this.#earlierAnswer = 'accepted';
-    this.#isHurried = answer !== undefined && (isScheduled || answer.decision === 'now');
-    if (!answer) this.#request = this.#requestOf(asked);
-  }
-
-  /** Reports that the turn waits, and asks whether it should, unless the setting or an earlier answer decides. */
-  reach(reached: Reached): void {
-    const { turn, onAccepted, onRefused, provider } = this.#options;
-    const { record, services, place } = turn;
-    const { isKnown, reason, waits, pauseMs } = reached;
-    // After the clock was set back, the wait of an earlier process does not begin again with more than its length.
-    const until = this.#isEarlier ? Math.min(reached.until, this.#now + pauseMs) : reached.until;
-    this.#reached = { ...reached, until };
-    if (!this.#isEarlier) {
-      const text = `${reason} ${isKnown ? 'The quota resets' : 'The time of the reset is unknown; the next try is'} at ${timeOf(until)}.`;
-      record.items.discardAnswer();
-      record.items.add({ type: 'systemNotice', kind: 'quotaWaiting', text });
-      const about = { until: isKnown ? iso(until) : null, provider: provider(), reason };
-      record.publish({ method: 'system/event', params: { ...place, kind: 'quotaWaiting', message: text, ...about } });
+    if (answer) this.#answer(asked.operation, answer.decision);
+    else {
+      this.#request = this.#requestOf(asked);
+      if (asked.operation === operations.continue) this.#options.send({ type: 'QUOTA.ACCEPTED' });
     }
-    record.saveStatus();
-    const isAccepted = services.settings.quota.wait === 'auto' || waits > 1 || this.#earlierAnswer === 'accepted';
-    const isRefused = this.#earlierAnswer === 'refused';
-    this.#isEarlier = false;
-    this.#earlierAnswer = undefined;
-    if (isRefused) onRefused();
-    else if (isAccepted) onAccepted(this.#isHurried ? this.#now : until);
-    else if (!this.#request) this.#ask('wait', place.turnId);
   }
 
-  /** Resolves when the turn continues: at the time of the reset, even if the machine slept, or earlier if a user asks for it. */
-  async awaitReset(until: number, signal: AbortSignal): Promise<void> {
+  /** Reports that the turn waits. */
+  reach({ isKnown, reason, until }: QuotaWait): void {
+    const { turn, provider } = this.#options;
+    const { record, place } = turn;
+    const text = `${reason} ${isKnown ? 'The quota resets' : 'The time of the reset is unknown; the next try is'} at ${timeOf(until)}.`;
+    record.items.discardAnswer();
+    record.items.add({ type: 'systemNotice', kind: 'quotaWaiting', text });
+    const about = { until: isKnown ? iso(until) : null, provider: provider(), reason };
+    record.publish({ method: 'system/event', params: { ...place, kind: 'quotaWaiting', message: text, ...about } });
+    record.saveStatus();
+  }
+
+  /** Asks whether the turn waits, unless the request of an earlier process is pending. */
+  ask(wait: QuotaWait): void {
+    this.#options.turn.record.saveStatus();
+    if (!this.#request) this.#ask('wait', wait);
+  }
+
+  /** Resolves when the turn continues: at the time of the reset, even if the machine slept. */
+  async awaitReset(wait: QuotaWait, signal: AbortSignal): Promise<void> {
     const { record, place, policy, services } = this.#options.turn;
-    if (policy === 'default' && !this.#isHurried && !this.#request) this.#ask('continue', place.turnId);
+    record.saveStatus();
+    // After the clock was set back, a restored wait is not longer than a whole one.
+    const until = Math.min(wait.until, this.#now + wait.pauseMs);
+    const asks = policy === 'default' && until > this.#now && !this.#request;
+    if (asks) this.#ask('continue', { ...wait, until });
     await waitUntil(until, signal, services.waitClock);
-    this.#isHurried = false;
     if (this.#request) this.#resolve('accept', { by: 'policy' });
     const since = record.items.last('systemNotice', ({ kind }) => kind === 'quotaWaiting')?.createdAt;
     const waited = since === undefined ? '' : ` since ${timeOf(Date.parse(since))}`;
@@ -113,16 +108,18 @@ export class TurnQuota {
   decide(requestId: string, decision: ApprovalDecision, decider: Decider): boolean {
     const request = this.#request;
     if (request?.requestId !== requestId) return false;
-    const isScheduled = request.operation === operations.continue;
-    const isRefused = isRefusal(decision);
     // A client without a user declines every request, but this one needs no answer.
-    if (isScheduled && isRefused && decider.by === 'policy') return true;
+    if (request.operation === operations.continue && isRefusal(decision) && decider.by === 'policy') return true;
     this.#resolve(decision, decider);
-    this.#isHurried = !isRefused && (decision === 'now' || isScheduled);
-    if (!this.#reached) this.#earlierAnswer = isRefused ? 'refused' : 'accepted';
-    else if (isRefused) this.#options.onRefused();
-    else this.#options.onAccepted(this.#isHurried ? this.#now : this.#reached.until);
+    this.#answer(request.operation, decision);
     return true;
+  }
+
+  #answer(operation: string, decision: ApprovalDecision): void {
+    const isHurried = decision === 'now' || operation === operations.continue;
+    this.#options.send({
+      type: isRefusal(decision) ? 'HOLD.REFUSED' : isHurried ? 'QUOTA.HURRIED' : 'QUOTA.ACCEPTED',
+    });
   }
 
   /** Declines the pending request: no user answered in time. */
@@ -135,30 +132,30 @@ export class TurnQuota {
     if (this.#request) this.#resolve('cancel', { by: 'policy' });
   }
 
-  #ask(operation: keyof typeof operations, turnId: string): void {
+  #ask(operation: keyof typeof operations, { until, isKnown, reason }: QuotaWait): void {
     const { turn, provider } = this.#options;
-    const { thread, record } = turn;
-    const { until = 0, isKnown = false, reason = '' } = this.#reached ?? {};
+    const { thread, record, place } = turn;
     const of = provider();
     const item = record.items.add<'approvalRequest'>({
       ...{ type: 'approvalRequest', requestId: `approval_${randomUUID()}`, callId: quotaCall },
       ...{ approvalType: 'remoteResource', operation: operations[operation] },
       target: `at ${timeOf(until)}, when ${isKnown ? `the quota of ${of} resets` : `${of} may answer again (its reset is unknown)`}`,
-      ...{ scopeKey: `quota:${turnId}`, covers: 'this turn', reason },
+      ...{ scopeKey: `quota:${place.turnId}`, covers: 'this turn', reason },
       ...{ until: isKnown ? iso(until) : null, provider: of },
     });
-    this.#request = this.#requestOf(item);
+    this.#request = this.#requestOf(item, until);
     record.publish({ method: 'item/approval/request', params: this.#request });
     thread.onChange();
   }
 
-  #requestOf({ id: itemId, turnId: _, status: __, type: ___, ...asked }: ItemOf<'approvalRequest'>): ApprovalRequest {
-    const { place } = this.#options.turn;
-    const { until } = this.#reached ?? {};
-    const isScheduled = asked.operation === operations.continue;
-    const limit = Date.parse(asked.createdAt) + maxQuotaWaitMsOf(this.#options.turn);
-    const expiresAt = iso(isScheduled && until !== undefined ? Math.max(until, Date.parse(asked.createdAt)) : limit);
-    return { ...asked, ...place, itemId, tool: 'Quota', expiresAt };
+  /** @param resetAt end of the wait, in milliseconds since the epoch; default: the item states it, if it is known */
+  #requestOf(item: ItemOf<'approvalRequest'>, resetAt = Date.parse(item.until ?? '')): ApprovalRequest {
+    const { turn } = this.#options;
+    const { id: itemId, turnId: _, status: __, type: ___, ...asked } = item;
+    const createdAt = Date.parse(asked.createdAt);
+    const isScheduled = asked.operation === operations.continue && !Number.isNaN(resetAt);
+    const ends = isScheduled ? Math.max(resetAt, createdAt) : createdAt + maxQuotaWaitMsOf(turn);
+    return { ...asked, ...turn.place, itemId, tool: 'Quota', expiresAt: iso(ends) };
   }
 
   #resolve(decision: ApprovalDecision, decider: Decider): void {

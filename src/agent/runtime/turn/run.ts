@@ -34,7 +34,7 @@ import { TurnFiles } from './files.ts';
 import { TurnHooks } from './hooks.ts';
 import { userMessage } from './items.ts';
 import { ModelTurn } from './model-turn.ts';
-import { maxQuotaWaitMsOf, TurnQuota } from './quota.ts';
+import { asksForQuota, maxQuotaWaitMsOf, TurnQuota } from './quota.ts';
 import { TurnRecord } from './record.ts';
 import { report } from './reports.ts';
 import { ResumeQuestion } from './resume-question.ts';
@@ -110,6 +110,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         endChecks: (userHooks?.has('TurnEnd') ? maxHeldUp : 0) + (isPlanning ? 1 : 0),
         isDelegated: delegate !== undefined,
         maxQuotaWaitMs: maxQuotaWaitMsOf({ services, policy, options }),
+        asksForQuota: asksForQuota(services),
         seed: Math.floor(Math.random() * maxSeed),
         resumed: resumed?.facts,
       },
@@ -144,11 +145,10 @@ export class TurnRun implements TurnWork, RunningTurn {
     const onCancel = () => this.interrupt('approval');
     const onDecided = (requestId: string) => this.#driver.send({ type: 'DECIDED', requestId });
     const onTokensUsed = (tokens: TurnTokens) => this.#countTokens(tokens);
-    const onRefused = () => this.#driver.send({ type: 'HOLD.REFUSED' });
     this.#quota = new TurnQuota({
-      ...{ turn, onRefused },
+      turn,
       provider: () => delegate?.name ?? this.#serviceName(services.loadedProvider()) ?? 'the provider',
-      onAccepted: (until) => this.#driver.send({ type: 'QUOTA.ACCEPTED', until }),
+      send: (event) => this.#driver.send(event),
     });
     this.#approvals = new TurnApprovals({ turn, onDecided, onCancel });
     const approvals = this.#approvals;
@@ -166,7 +166,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         ...{ turn, onCancel },
         costUsd: () => this.#driver.state.tokens.costUsd,
         onRaised: () => this.#driver.send({ type: 'BUDGET.RAISED' }),
-        onRefused,
+        onRefused: () => this.#driver.send({ type: 'HOLD.REFUSED' }),
       });
       this.#model = new ModelTurn({
         ...{ turn, approvals, hooks, onTokensUsed, budget: this.#budget, files: this.#files },
@@ -397,8 +397,8 @@ export class TurnRun implements TurnWork, RunningTurn {
     return this.#model ? this.#model.secure() : this.#files.secure();
   }
 
-  awaitReset(signal: AbortSignal, { until }: QuotaInput): Promise<void> {
-    return this.#quota.awaitReset(until, signal);
+  awaitReset(signal: AbortSignal, wait: QuotaInput): Promise<void> {
+    return this.#quota.awaitReset(wait, signal);
   }
 
   async delegate(signal: AbortSignal): Promise<Delegated> {
@@ -434,6 +434,9 @@ export class TurnRun implements TurnWork, RunningTurn {
         return;
       case 'turn.quotaReached':
         this.#quota.reach(event);
+        return;
+      case 'turn.quotaAsked':
+        this.#quota.ask(event);
         return;
       case 'turn.holdExpired':
         this.#budget?.expire();
