@@ -72,7 +72,7 @@ function readImports(path: string): readonly ImportedFile[] {
 }
 
 /** `entries` and everything they import, through any number of files. @param follows - `import()` too */
-function closureOf(entries: readonly string[], follows: (path: string) => boolean): ReadonlySet<string> {
+export function closureOf(entries: readonly string[], follows: (path: string) => boolean): ReadonlySet<string> {
   const found = new Set(entries);
   for (const path of found) {
     for (const each of importedBy(path)) if (!each.isDynamic || follows(path)) found.add(each.path);

@@ -1,5 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
+import { closureOf } from '../../scripts/architecture-docs.ts';
+import { importsOf } from '../../scripts/check-imports.ts';
+import { root } from '../../scripts/toolchain.mjs';
 import { TextTail } from '../../src/lib/index.ts';
 import { toToolResult } from '../../src/mcp/result.ts';
 import { ToolNames } from '../../src/mcp/tool-names.ts';
@@ -81,4 +86,29 @@ t.test('every kind of content is converted to text and images', async (t) => {
   const many = toToolResult({ content: Array.from({ length: 10 }, () => image) }, asIs);
   t.equal(many.images?.length, 8);
   t.match(many.text, /left out, the result has too many or too large images/);
+});
+
+t.test('without a log-in, its code and the library of the protocol are not loaded', async (t) => {
+  const loadedAtOnce = (entry: string) => [...closureOf([entry], () => false)];
+  const ofLogin = ['login', 'logout', 'client', 'authorization-server', 'redirect'].map(
+    (name) => `src/mcp/oauth/${name}.ts`,
+  );
+  const withServers = loadedAtOnce('src/mcp/index.ts');
+  t.ok(withServers.includes('src/mcp/server.ts'));
+  t.same(
+    ofLogin.filter((file) => withServers.includes(file)),
+    [],
+    'a user with servers',
+  );
+  for (const entry of ['src/appserver/main.ts', 'src/hub/main.ts', 'src/cli/main.ts']) {
+    const without = loadedAtOnce(entry).filter((file) => file.startsWith('src/mcp/'));
+    t.same(without, [], `a user without servers: ${entry}`);
+  }
+  t.ok(loadedAtOnce('src/mcp/oauth/login.ts').includes('src/mcp/oauth/redirect.ts'), 'positive control');
+  const importers = withServers.filter((file) =>
+    importsOf(file, readFileSync(join(root, file), 'utf8')).some(
+      ({ specifier, isType, isDynamic }) => specifier === '@modelcontextprotocol/client' && !isType && !isDynamic,
+    ),
+  );
+  t.same(importers, [], 'the library is loaded with the first server that starts');
 });

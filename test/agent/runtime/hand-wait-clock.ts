@@ -6,6 +6,8 @@ export class HandWaitClock implements WaitClock {
   #passed = 0;
   /** Due times of the timers, by the function that ends each. */
   readonly #timers = new Map<() => void, number>();
+  /** Shortest timer so far, in milliseconds. */
+  shortest = Number.POSITIVE_INFINITY;
   #armed = Promise.withResolvers<void>();
 
   constructor(now: number) {
@@ -26,6 +28,7 @@ export class HandWaitClock implements WaitClock {
         resolve();
       };
       signal.addEventListener('abort', stop, { once: true });
+      this.shortest = Math.min(this.shortest, ms);
       this.#timers.set(wake, this.#passed + ms);
       this.#armed.resolve();
     });

@@ -107,6 +107,15 @@ class Scene {
     this.#kill();
   }
 
+  /** Length of the last saved step. */
+  get storedBytes(): number {
+    const { threads, close } = openStore(this.#directory);
+    const [turn] = threads.unfinishedTurns();
+    const facts = threads.turnActors.get(this.threadId, turn?.id ?? '') ?? '';
+    close();
+    return Buffer.byteLength(facts);
+  }
+
   /** Moves the last saved step of the dead process back. */
   age(hours: number): void {
     const { threads, close } = openStore(this.#directory);
@@ -167,10 +176,12 @@ const situations = {
     const scene = new Scene(t, form);
     await scene.waiting();
     t.equal(scene.restMs, hour);
+    t.ok(scene.storedBytes <= 2_048, `${scene.storedBytes} bytes are stored`);
     await scene.clock.run(hour - 1);
-    t.equal(scene.asked, 1, 'no request before the reset');
+    t.same([scene.asked, scene.clock.timers], [1, 1], 'no request before the reset, and one timer');
     await scene.clock.run(1);
     const turn = await scene.ends('completed', 2);
+    t.ok(scene.clock.shortest >= minute, 'no timer is shorter than a minute');
     t.same(Scene.noticesOf(turn), once);
   },
   async hurried(t: Test, form: Form) {
