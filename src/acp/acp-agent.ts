@@ -12,7 +12,6 @@ import {
   type PromptRequest,
   type PromptResponse,
   RequestError,
-  type RequestPermissionRequest,
   type SessionConfigOption,
   type SessionModeState,
   type SessionNotification,
@@ -21,27 +20,18 @@ import {
   type SetSessionConfigOptionResponse,
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
-import { JsonRpcError } from '../client/index.ts';
-import { messageOf, visible } from '../lib/index.ts';
+import { visible } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
-import {
-  type ApprovalDecision,
-  ApprovalRequest,
-  defaults,
-  QuestionRequest,
-  rpcErrors,
-  version,
-} from '../protocol/index.ts';
+import { defaults, version } from '../protocol/index.ts';
 import { Directories, directoriesOf, setDirectories } from './additional-directories.ts';
 import { authenticate, authMethodsFor, loggedOut } from './authentication.ts';
 import { type BroughtServers, broughtServers } from './editor-servers.ts';
-import { askedCall, decisionOf, permissionOptions } from './permission.ts';
 import { inputOf } from './prompt.ts';
-import { askQuestion } from './questions.ts';
 import { type Connect, type Link, Servers } from './servers.ts';
 import { Session } from './session.ts';
 import { SessionServers } from './session-servers.ts';
 import { SeenThread, threadOf } from './thread-events.ts';
+import { UserRequests } from './user-requests.ts';
 import { workspaceOf } from './workspace.ts';
 
 export interface AcpAgentOptions {
@@ -57,12 +47,6 @@ export interface AcpAgentOptions {
 
 const ThreadResult = v.looseObject({ thread: SeenThread });
 const ListResult = v.looseObject({ data: v.array(SeenThread) });
-/** A request for approval that the editor shows. */
-interface Question {
-  readonly withdrawal: AbortController;
-  readonly answer: Promise<ApprovalDecision>;
-}
-
 /** Capabilities of requests that are not stable yet. */
 const drafts = { fork: {} };
 
@@ -89,9 +73,7 @@ export class AcpAgent {
   readonly #options: AcpAgentOptions;
   readonly #servers: Servers;
   readonly #sessions = new Map<string, Session>();
-  readonly #questions = new Map<string, Question>();
-  /** Questions that the editor shows, by the id of the request. */
-  readonly #withdrawals = new Map<string, AbortController>();
+  readonly #requests: UserRequests;
   #client: AgentContext | undefined;
   #capabilities: ClientCapabilities = {};
   /** Name that the editor gives itself. */
@@ -103,15 +85,20 @@ export class AcpAgent {
     this.#options = options;
     this.#servers = new Servers({
       connect: options.connect,
-      onRequest: (method, params) => this.#answer(method, params),
+      onRequest: (method, params) => this.#requests.answer(method, params),
       onNotification: (method, params) => {
         this.#sessions.get(threadOf(params) ?? '')?.hear(method, params);
-        if (method === 'question/asked') void this.#passOnQuestion(params);
-        if (method === 'question/resolved') this.#withdrawals.get(String(params['requestId']))?.abort();
+        this.#requests.hear(method, params);
       },
       onLost: (link) => {
         for (const session of this.#sessions.values()) session.lost(link);
       },
+    });
+    this.#requests = new UserRequests({
+      log: options.log,
+      editor: () => this.#client && { client: this.#client, capabilities: this.#capabilities },
+      sessionOf: (threadId) => this.#sessionOf(threadId),
+      serverOf: async (workspacePath) => (await this.#servers.of(workspacePath)).client,
     });
   }
 
@@ -315,10 +302,7 @@ export class AcpAgent {
         if (!this.#capabilities.session?.notices) return;
         this.#notify({ sessionId: thread.id, update: { sessionUpdate: 'notice', severity: 'info', title } });
       },
-      onResolved: (requestId) => {
-        this.#questions.get(requestId)?.withdrawal.abort();
-        this.#questions.delete(requestId);
-      },
+      onResolved: (requestId) => this.#requests.forgetApproval(requestId),
     });
     this.#sessions.set(thread.id, session);
     return session;
@@ -346,67 +330,6 @@ export class AcpAgent {
     };
     // When the message cannot be sent the connection is over, which is noticed by itself.
     this.#client.notify('session/update', notification).then(sent, sent);
-  }
-
-  /** Requests of the agent server to the editor's user. */
-  async #answer(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown> {
-    const request = v.safeParse(ApprovalRequest, params);
-    if (method !== 'item/approval/request' || !request.success) {
-      throw new JsonRpcError({ ...rpcErrors.methodNotFound });
-    }
-    const session = await this.#sessionOf(request.output.threadId);
-    if (!session || !this.#client) return { decision: 'decline' };
-    return { decision: await this.#ask(session, request.output) };
-  }
-
-  /**
-   * Asks the editor once for each request: the next connection to the agent server brings an open one again, also when the
-   * answer was given while there was no connection.
-   */
-  #ask(session: Session, request: ApprovalRequest): Promise<ApprovalDecision> {
-    const known = this.#questions.get(request.requestId);
-    if (known) return known.answer;
-    const withdrawal = new AbortController();
-    const answer = this.#askEditor(session, request, withdrawal.signal);
-    this.#questions.set(request.requestId, { withdrawal, answer });
-    return answer;
-  }
-
-  async #askEditor(session: Session, request: ApprovalRequest, withdrawn: AbortSignal): Promise<ApprovalDecision> {
-    try {
-      const toolCall = askedCall(request, session.shownCall(request.callId));
-      const asked: RequestPermissionRequest = { sessionId: session.id, toolCall, options: permissionOptions };
-      const waiting = { cancellationSignal: withdrawn, stopWaitingOnCancel: true };
-      const answer = await this.#client?.request('session/request_permission', asked, waiting);
-      return answer ? decisionOf(answer) : 'cancel';
-    } catch (error) {
-      // Decided elsewhere: the answer is dropped. When the editor has gone, or cannot ask, the call is not allowed.
-      if (!(error instanceof RequestError)) return 'cancel';
-      return 'decline';
-    }
-  }
-
-  /** Asks the editor a question of the agent, once, and sends the answer. */
-  async #passOnQuestion(params: unknown): Promise<void> {
-    const parsed = v.safeParse(QuestionRequest, params);
-    const { requestId, threadId } = parsed.success ? parsed.output : { requestId: '', threadId: '' };
-    if (!parsed.success || !this.#client || this.#withdrawals.has(requestId)) return;
-    const withdrawal = new AbortController();
-    this.#withdrawals.set(requestId, withdrawal);
-    try {
-      const session = await this.#sessionOf(threadId);
-      if (!session) return;
-      const editor = { client: this.#client, capabilities: this.#capabilities, sessionId: session.id };
-      const answer = await askQuestion(parsed.output, { ...editor, withdrawn: withdrawal.signal });
-      const { client } = await this.#servers.of(session.workspacePath);
-      if (answer && !withdrawal.signal.aborted) await client.request('question/answer', { requestId, ...answer });
-    } catch (error) {
-      // Answered elsewhere, or the editor has refused: the question waits for other clients.
-      if (!withdrawal.signal.aborted)
-        this.#options.log.warn(`A question was not answered in the editor: ${messageOf(error)}`);
-    } finally {
-      this.#withdrawals.delete(requestId);
-    }
   }
 
   /** The session of a thread; for a sub-agent's thread, that of its parent. */

@@ -1,4 +1,5 @@
-import type { AppServerClient } from '../client/index.ts';
+import * as v from 'valibot';
+import { type AppServerClient, AppServerConnectionError } from '../client/index.ts';
 import type { ApprovalPolicy } from '../protocol/index.ts';
 
 /** The agent server of a workspace. */
@@ -70,4 +71,16 @@ export class Servers {
     });
     return link;
   }
+}
+
+/** Result of a request, read by its schema. @throws JsonRpcError, AppServerConnectionError */
+export async function ask<S extends v.GenericSchema>(
+  { client }: Link,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  schema: S,
+): Promise<v.InferOutput<S>> {
+  const answer = v.safeParse(schema, await client.request(method, params));
+  if (answer.success) return answer.output;
+  throw new AppServerConnectionError(`${method} was answered with something else.`);
 }

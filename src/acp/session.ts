@@ -2,17 +2,15 @@ import {
   type PromptResponse,
   RequestError,
   type SessionConfigOption,
-  type SessionModeState,
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
 import * as v from 'valibot';
 import { AppServerConnectionError, JsonRpcError } from '../client/index.ts';
-import { approvalPolicies, type InputPart, isRunningStatus, PromptCommandInfo, rpcErrors } from '../protocol/index.ts';
-import { configOptionsOf, nothingOffered, readOffered, withOption } from './choices.ts';
-import { fileCommandOf, fileCommands, runFileCommand } from './file-commands.ts';
-import { modesOf } from './modes.ts';
+import { type InputPart, isRunningStatus, rpcErrors } from '../protocol/index.ts';
+import { fileCommandOf, runFileCommand } from './file-commands.ts';
 import { reopen } from './reopen.ts';
-import type { Link } from './servers.ts';
+import { ask, type Link } from './servers.ts';
+import { type SessionChoices, SessionOffers } from './session-offers.ts';
 import type { SessionServers } from './session-servers.ts';
 import { stopReasonOf } from './stop-reason.ts';
 import { eventOf, SeenThread, type SeenTurn, type SessionEvent } from './thread-events.ts';
@@ -49,8 +47,6 @@ interface Prompt {
 
 const ThreadResult = v.looseObject({ thread: SeenThread });
 const TurnResult = v.looseObject({ turn: v.looseObject({ id: v.string() }) });
-const CommandsResult = v.looseObject({ data: v.array(PromptCommandInfo) });
-const ConfigResult = v.looseObject({ config: v.record(v.string(), v.unknown()) });
 
 /** An editor's session: one thread of an agent server. */
 export class Session {
@@ -60,18 +56,13 @@ export class Session {
   readonly #options: SessionOptions;
   readonly #updates: Updates;
   readonly #unreported = new Set<string>();
-  #config: Readonly<Record<string, unknown>>;
+  readonly #offers: SessionOffers;
   /** The connection that reports the thread. */
   #joined: Link | undefined;
   /** Notifications that arrive before an awaited answer that must come first. */
   #held: SessionEvent[] | undefined;
   #prompt: Prompt | undefined;
   #isReopening = false;
-  /** Commands as the editor knows them. */
-  #offered = '';
-  /** Choices of the agent, as last read, and as last sent to the editor. */
-  #choices = nothingOffered;
-  #knownOptions = '';
   /** A user has stopped the agent server: its turns wait for the next start. */
   #isStopped = false;
   /** The running turn, of any origin. */
@@ -80,12 +71,12 @@ export class Session {
   #newest: string | null = null;
 
   constructor(options: SessionOptions) {
-    const { thread, cwd, workspacePath, emit } = options;
+    const { thread, cwd, workspacePath, emit, hasSwitches } = options;
     this.id = thread.id;
     this.cwd = cwd;
     this.workspacePath = workspacePath;
     this.#options = options;
-    this.#config = thread.config;
+    this.#offers = new SessionOffers({ thread, emit, hasSwitches });
     this.#updates = new Updates({ workspacePath, emit });
   }
 
@@ -93,10 +84,10 @@ export class Session {
   async open(hasHistory: boolean): Promise<void> {
     await this.#ordered(async () => {
       const link = await this.#options.link();
-      const { thread } = await this.#ask(link, 'thread/resume', { threadId: this.id }, ThreadResult);
+      const { thread } = await ask(link, 'thread/resume', { threadId: this.id }, ThreadResult);
       this.#joined = link;
       this.#isStopped = false;
-      this.#config = thread.config;
+      this.#offers.config = thread.config;
       if (hasHistory) for (const turn of await this.#olderThan(link, thread)) this.#updates.sync(turn);
       this.#findStarted(thread.turns.at(-1)?.id);
       for (const turn of thread.turns) {
@@ -116,93 +107,26 @@ export class Session {
     const link = this.#joined;
     if (!link) return;
     void this.#options.servers?.startAt(link);
-    await this.#offerCommands(link);
-    await this.#offerOptions(link);
-  }
-
-  /** Sends the commands about files, and the prompt commands of the workspace. Without them the session works all the same. */
-  async #offerCommands(link: Link): Promise<void> {
-    try {
-      const { data } = await this.#ask(link, 'command/list', {}, CommandsResult);
-      const own = new Set(fileCommands.map(({ name }) => name));
-      const others = data.filter(({ name }) => !own.has(name));
-      const availableCommands = [
-        ...fileCommands,
-        ...others.map(({ name, description, argumentHint }) => ({
-          ...{ name, description },
-          ...(argumentHint !== undefined && { input: { hint: argumentHint } }),
-        })),
-      ];
-      const offered = JSON.stringify(availableCommands);
-      if (offered === this.#offered) return;
-      this.#offered = offered;
-      this.#options.emit({ sessionUpdate: 'available_commands_update', availableCommands });
-    } catch (error) {
-      // The connection broke: the prompt that follows says so.
-      if (!(error instanceof JsonRpcError || error instanceof AppServerConnectionError)) throw error;
-    }
+    await this.#offers.sendCommands(link);
+    await this.#sendOptions(link);
   }
 
   /** Modes and options that are known without a request to the built-in agent's provider. */
-  async choices(): Promise<{ modes: SessionModeState; configOptions: SessionConfigOption[] }> {
-    const link = await this.#options.link();
-    this.#choices = await readOffered(link.client, this.#config, false);
-    const modes = this.#modes(link);
-    return { modes, configOptions: this.#configOptions(modes) };
-  }
-
-  /** Sends the options that have changed, with all models. Without them the session works all the same. */
-  async #offerOptions(link: Link): Promise<void> {
-    try {
-      this.#choices = await readOffered(link.client, this.#config, true);
-      if (this.#joined === link) this.#sendOptions(link);
-    } catch (error) {
-      // The connection broke: the prompt that follows says so.
-      if (!(error instanceof JsonRpcError || error instanceof AppServerConnectionError)) throw error;
-    }
+  async choices(): Promise<SessionChoices> {
+    return this.#offers.choices(await this.#options.link());
   }
 
   async setMode(modeId: string): Promise<void> {
-    this.#sendOptions(await this.#set('mode', modeId));
+    await this.#offers.setMode(await this.#ready(), modeId);
   }
 
   /** @returns all options @throws RequestError -32602 */
   async setOption(id: string, value: unknown): Promise<SessionConfigOption[]> {
-    const modes = this.#modes(await this.#set(id, value));
-    // For editors that know modes only.
-    if (id === 'mode') {
-      const { currentModeId } = modes;
-      this.#options.emit({ sessionUpdate: 'current_mode_update', currentModeId });
-    }
-    return this.#configOptions(modes);
+    return this.#offers.setOption(await this.#ready(), id, value);
   }
 
-  async #set(id: string, value: unknown): Promise<Link> {
-    const link = await this.#ready();
-    const params = { threadId: this.id, config: withOption(this.#config, id, value, this.#choices) };
-    const { config } = await this.#ask(link, 'thread/config/update', params, ConfigResult);
-    this.#config = config;
-    return link;
-  }
-
-  #modes({ approvalPolicy }: Link): SessionModeState {
-    const own = approvalPolicies.find((policy) => policy === this.#config['approvalPolicy']);
-    const mode = this.#config['mode'] === 'plan' ? 'plan' : 'default';
-    const canPlan = this.#choices.agent === undefined;
-    return modesOf({ mode, approvalPolicy: own ?? approvalPolicy }, canPlan);
-  }
-
-  /** Options that the editor knows from now on. */
-  #configOptions(modes: SessionModeState): SessionConfigOption[] {
-    const configOptions = configOptionsOf(modes, this.#config, this.#choices, this.#options.hasSwitches);
-    this.#knownOptions = JSON.stringify(configOptions);
-    return configOptions;
-  }
-
-  #sendOptions(link: Link): void {
-    const before = this.#knownOptions;
-    const configOptions = this.#configOptions(this.#modes(link));
-    if (this.#knownOptions !== before) this.#options.emit({ sessionUpdate: 'config_option_update', configOptions });
+  #sendOptions(link: Link): Promise<void> {
+    return this.#offers.sendOptions(link, () => this.#joined === link);
   }
 
   /** Runs a turn to its end, or a command about files. @throws RequestError, JsonRpcError, AppServerConnectionError */
@@ -228,8 +152,8 @@ export class Session {
       const turn = await prompt.ended.promise;
       await this.#sendUsage(link);
       // An external agent names its commands and choices in its first turn.
-      await this.#offerCommands(link);
-      if (this.#choices.agent !== undefined) await this.#offerOptions(link);
+      await this.#offers.sendCommands(link);
+      if (this.#offers.isOfAgent) await this.#sendOptions(link);
       return { stopReason: stopReasonOf(turn) };
     } finally {
       signal.removeEventListener('abort', onAbort);
@@ -306,7 +230,7 @@ export class Session {
       try {
         await this.#ordered(async () => {
           prompt.after = this.#newest;
-          const { turn } = await this.#ask(link, 'turn/start', { threadId: this.id, input }, TurnResult);
+          const { turn } = await ask(link, 'turn/start', { threadId: this.id, input }, TurnResult);
           prompt.turnId = turn.id;
         });
       } catch (error) {
@@ -353,7 +277,7 @@ export class Session {
     let page = thread;
     while (page.hasOlderTurns && page.turns[0]) {
       const params = { threadId: this.id, includeTurns: true, beforeTurnId: page.turns[0].id };
-      page = (await this.#ask(link, 'thread/read', params, ThreadResult)).thread;
+      page = (await ask(link, 'thread/read', params, ThreadResult)).thread;
       older.unshift(page.turns);
     }
     return older.flat();
@@ -442,7 +366,7 @@ export class Session {
   /** Use of the model's context. It is optional: without it the answer is still complete. */
   async #sendUsage(link: Link): Promise<void> {
     try {
-      const { thread } = await this.#ask(
+      const { thread } = await ask(
         link,
         'thread/read',
         { threadId: this.id, includeTurns: true, turnLimit: 1 },
@@ -454,17 +378,6 @@ export class Session {
     } catch (error) {
       if (!(error instanceof JsonRpcError) && !(error instanceof AppServerConnectionError)) throw error;
     }
-  }
-
-  async #ask<S extends v.GenericSchema>(
-    link: Link,
-    method: string,
-    params: Readonly<Record<string, unknown>>,
-    schema: S,
-  ): Promise<v.InferOutput<S>> {
-    const answer = v.safeParse(schema, await link.client.request(method, params));
-    if (answer.success) return answer.output;
-    throw new AppServerConnectionError(`${method} was answered with something else.`);
   }
 }
 
