@@ -59,12 +59,12 @@ export class RpcClient {
     return client;
   }
 
-  /** Parameters of the next notification of a method. */
-  next(method: string): Promise<unknown> {
+  /** Parameters of the next notification or request of a method. @param itemType of its item; default: any */
+  next(method: string, itemType?: string): Promise<unknown> {
     return new Promise((resolve) => {
       const hear = (bytes: unknown) => {
         const frame = JSON.parse(String(bytes)) as Frame;
-        if (frame.method !== method) return;
+        if (frame.method !== method || (itemType !== undefined && frame.params?.item?.type !== itemType)) return;
         this.#socket.off('message', hear);
         resolve(frame.params);
       };
