@@ -2,7 +2,7 @@ import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage, Reques
 import type { Readable } from 'node:stream';
 import { urlToHttpOptions } from 'node:url';
 import { type HttpProxy, ProxyError, proxyFor, throughProxy } from '../../../http/index.ts';
-import { isHttpUrl, PacedReading, passwordIn, redactorFor } from '../../../lib/index.ts';
+import { isHttpUrl, PacedReading, passwordIn, redacted } from '../../../lib/index.ts';
 import { defaults } from '../../../protocol/index.ts';
 import { ModelError } from '../../model.ts';
 import type { KeySource } from '../settings.ts';
@@ -85,13 +85,15 @@ export class Upstream {
       ...(this.#proxy && { proxy: this.#proxy.shown }),
       ...(options.keySource !== undefined && { keySource: options.keySource }),
     };
-    this.clean = redactorFor([options.apiKey, passwordIn(options.endPoint)]);
     this.#module = isTls(this.#url) ? process.getBuiltinModule('node:https') : http;
     this.#agent = new this.#module.Agent({
       ...{ keepAlive: true, timeout: defaults.upstream.keptConnectionMs },
       ...throughProxy(this.#proxy),
     });
     this.#base = { ...urlToHttpOptions(this.#url), timeout: options.idleMs };
+    const basic = Buffer.from(this.#base.auth ?? '').toString('base64');
+    const secrets = [options.apiKey, basic, passwordIn(options.endPoint)].filter((secret) => secret !== '');
+    this.clean = (text) => secrets.reduce((cleaned, secret) => cleaned.replaceAll(secret, redacted), text);
     this.#headers = {
       // Some gateways reject a client without a `user-agent`.
       'user-agent': 'oratorio',
