@@ -329,7 +329,6 @@ export const ThreadConfig = v.object({
   ),
   /** Names of tools; a subset of the tools that the configuration enables. Absent: all of those. */
   enabledTools: v.optional(v.array(v.string())),
-  requireApprovalOutsideWorkspace: v.optional(v.boolean()),
   workspaceOverride: v.pipe(
     v.optional(id),
     v.description(

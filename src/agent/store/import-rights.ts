@@ -15,7 +15,7 @@ export function harmlessThread({ id, json }: Row, workspacePath: string): string
   const read = v.safeParse(v.pipe(v.string(), v.parseJson(), ImportedThread), json);
   if (!read.success || read.output.id !== id) return undefined;
   const { config, ...thread } = read.output;
-  const { approvalPolicy: _, requireApprovalOutsideWorkspace: __, workspaceOverride, ...rest } = config ?? {};
+  const { approvalPolicy: _, workspaceOverride, ...rest } = config ?? {};
   return JSON.stringify({
     ...thread,
     workspacePath,
