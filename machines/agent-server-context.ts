@@ -74,17 +74,13 @@ export function mustNotRestart({ isRetryable, ownership, policy, exitCode }: Age
 export const countsAsFailure = (context: AgentServerContext): boolean =>
   context.stopReason !== null || !mustNotRestart(context);
 
-/** Why a server without work is stopped now; null: it runs on. */
-export function idleStopOf(
-  { ownership, policy, slot, hasPlace }: AgentServerContext,
-  { idleMs, isRestartDue = false }: { readonly idleMs: number; readonly isRestartDue?: boolean },
-): 'idle' | 'restart' | null {
-  if (ownership === 'external') return null;
-  // A request for a sidecar ends with its server, and a container takes too long to start.
-  const maySleep = policy.idleStopMs > 0 && slot.state === 'none' && !hasPlace;
-  if (maySleep && idleMs >= policy.idleStopMs) return 'idle';
-  return isRestartDue ? 'restart' : null;
-}
+/** True when a server that is idle this long is to sleep. A request for a sidecar ends with its server, and a container starts slowly. */
+export const mustSleep = ({ ownership, policy, slot, hasPlace }: AgentServerContext, idleMs: number): boolean =>
+  ownership !== 'external' &&
+  slot.state === 'none' &&
+  !hasPlace &&
+  policy.idleStopMs > 0 &&
+  idleMs >= policy.idleStopMs;
 
 /**
  * The request to apply after an adoption or the end of a process: the latest one. An `ensure` after a stop or restart becomes a restart,

@@ -29,9 +29,13 @@ export const isAsleep = (snapshot: AgentServerSnapshot): boolean => snapshot.mat
 /** True when the Hub supervises no process of the workspace and has no failure to report. */
 export const isStopped = (snapshot: AgentServerSnapshot): boolean => snapshot.matches('stopped') || isAsleep(snapshot);
 
+/** True from the request to sleep until an idle server has ended. */
+export const isFallingAsleep = (snapshot: AgentServerSnapshot): boolean =>
+  isStopping(snapshot) && snapshot.context.stopReason === 'idle';
+
 /** True when a request for the server must wait: it sleeps, falls asleep or starts. */
 export const isWakeable = (snapshot: AgentServerSnapshot): boolean =>
-  isAsleep(snapshot) || isStarting(snapshot) || (isStopping(snapshot) && snapshot.context.stopReason === 'idle');
+  isAsleep(snapshot) || isStarting(snapshot) || isFallingAsleep(snapshot);
 
 /** True when the last request was to stop the server. */
 export const isStoppedByUser = (snapshot: AgentServerSnapshot): boolean =>

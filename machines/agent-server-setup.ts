@@ -18,11 +18,11 @@ import {
   exitEventOf,
   exitFailure,
   handOverOf,
-  idleStopOf,
   killTimeoutOf,
   lockHeldExitCode,
   maxLockRaces,
   mustNotRestart,
+  mustSleep,
   noFailure,
   processModes,
   startsNothing,
@@ -35,6 +35,7 @@ import type {
   Preparation,
   PrepareInput,
   Readiness,
+  SleepAnswer,
   StopReason,
   SupervisionPolicy,
 } from './agent-server-types.ts';
@@ -73,16 +74,24 @@ export const agentServerSetup = setup({
     readiness: fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(() =>
       Promise.reject(new Error('not provided')),
     ),
+    askToSleep: fromPromise<SleepAnswer, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(() =>
+      Promise.reject(new Error('not provided')),
+    ),
     liveness: fromCallback<{ readonly type: string }, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(() => {}),
   },
   delays: {
     startDeadline: ({ context }) => context.policy.startDeadlineMs,
   },
   guards: {
-    isIdleStopDue: ({ context, event }) => {
+    isSleepDue: ({ context, event }) => {
       assertEvent(event, 'PROBE.PASSED');
-      return isThisIncarnation({ context, event }) && idleStopOf(context, event) !== null;
+      return isThisIncarnation({ context, event }) && mustSleep(context, event.idleMs);
     },
+    isRestartDue: ({ context, event }) => {
+      assertEvent(event, 'PROBE.PASSED');
+      return isThisIncarnation({ context, event }) && event.isRestartDue === true && context.ownership !== 'external';
+    },
+    staysAwake: ({ context: { stopReason } }, { sleeps }: SleepAnswer) => !sleeps && stopReason === 'idle',
     hasNothingToEnd: ({ context }) => !context.hasProcess || context.ownership === 'external',
     hasExternalServer: ({ context }) =>
       context.ownership === 'external' && context.hasProcess && context.runningSince !== null,
@@ -293,11 +302,8 @@ export const agentServerSetup = setup({
       attempt: 0,
       delayMs: null,
     })),
-    recordIdleStop: assign(({ context, event }) => {
-      assertEvent(event, 'PROBE.PASSED');
-      return { stopReason: idleStopOf(context, event) };
-    }),
     recordStopReason: assign((_, { reason, endsTurns = false }: StopOrder) => ({ stopReason: reason, endsTurns })),
+    clearStopReason: assign({ stopReason: null }),
     clearSidecarSlot: sendTo('sidecarSlot', { type: 'SLOT.CLEAR' }),
     startSidecar: sendTo('sidecarSlot', ({ context: { ownership, policy } }) => ({
       type: 'SLOT.START' as const,

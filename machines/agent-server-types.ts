@@ -49,6 +49,11 @@ export interface Readiness {
   readonly ports: Preparation['ports'];
 }
 
+/** Decision of an idle agent server: it ends, or has a client or work. */
+export interface SleepAnswer {
+  readonly sleeps: boolean;
+}
+
 export interface AgentServerInput {
   readonly workspacePath: string;
   readonly policy: SupervisionPolicy;
@@ -83,7 +88,7 @@ export interface AgentServerContext extends ProbedContext {
   readonly lockRaces: number;
   /** The process has ended; its group is not verified empty yet. */
   readonly isEnding: boolean;
-  /** The request that arrived during an adoption or while the process was ending; applied after that. */
+  /** The request that arrived during an adoption, a decision about sleep, or the end of the process; applied after that. */
   readonly deferredRequest: Extract<AgentServerEvent, { type: 'ENSURE' | 'STOP' | 'RESTART' }> | null;
   /** False while adopting: a server that is no longer alive is not started. */
   readonly mayStart: boolean;

@@ -16,10 +16,12 @@
  * 6. A stop sends SIGTERM, then SIGKILL, and does not end before the group is empty. Every death is emitted once.
  * 7. A server in a separate place, such as a container, is started once the place is ready. The state stays when a place stops
  *    answering: the server may still run, so nothing restarts it, and its grace period starts over until the place answers.
- * 8. A managed server without work for longer than the policy allows is stopped and `asleep`: the Hub starts it again with the first
- *    request for it. A server with a sidecar or in a separate place does not sleep.
+ * 8. A managed server without work for longer than the policy allows is asked to sleep. It refuses while it has a client or work, and
+ *    runs on. Otherwise it stops listening and ends, and is `asleep`: the Hub starts it again with the first request for it. A server
+ *    with a sidecar or in a separate place does not sleep.
  * 9. A request that arrives while a live server is being adopted is applied when the adoption has ended. An `ENSURE`
- *    between the end of the process and the end of its group is applied when the group is empty.
+ *    between the end of the process and the end of its group is applied when the group is empty; one while a server falls asleep is
+ *    applied when it sleeps, or when it stays awake.
  */
 import { not } from 'xstate';
 import { initialContext } from './agent-server-context.ts';
@@ -230,6 +232,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
               actions: [
                 { type: 'recordReadiness', params: ({ event }) => event.output },
                 { type: 'emitPorts', params: ({ event }) => event.output },
+                'emitRunning',
               ],
             },
             onError: [
@@ -263,12 +266,13 @@ export const agentServerMachine = agentServerSetup.createMachine({
       description: 'It was idle for too long; the first request starts it again. Nothing runs.',
       meta: { kind: 'rests', lane: 'spine', order: 6 },
       tags: ['settled'],
+      entry: 'applyDeferredRequest',
     },
     running: {
       description: 'Ready and answering.',
       meta: { kind: 'serves', lane: 'spine', order: 5 },
       tags: ['settled'],
-      entry: ['recordRunning', 'proveSidecar', 'emitRunning'],
+      entry: ['recordRunning', 'proveSidecar'],
       invoke: liveness,
       on: {
         ENSURE: [
@@ -277,10 +281,15 @@ export const agentServerMachine = agentServerSetup.createMachine({
         ],
         'PROBE.PASSED': [
           {
-            description: 'It was idle for too long, or an idle server starts again with its new program or workspace.',
-            guard: 'isIdleStopDue',
+            guard: 'isSleepDue',
+            target: 'stopping.agreeing',
+            actions: { type: 'recordStopReason', params: { reason: 'idle' } },
+          },
+          {
+            description: 'An idle server starts again with its new program or workspace.',
+            guard: 'isRestartDue',
             target: 'stopping',
-            actions: 'recordIdleStop',
+            actions: { type: 'recordStopReason', params: { reason: 'restart' } },
           },
           { guard: 'isThisIncarnation', actions: 'resetProbeFailures' },
         ],
@@ -313,7 +322,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
         ],
       },
       on: {
-        'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: 'recordRecovery' },
+        'PROBE.PASSED': { guard: 'isThisIncarnation', target: 'running', actions: ['recordRecovery', 'emitRunning'] },
         ENSURE: {
           guard: not('hasExternalServer'),
           target: 'stopping',
@@ -325,7 +334,10 @@ export const agentServerMachine = agentServerSetup.createMachine({
       description: 'Ending: SIGTERM, then SIGKILL; over when the process group is empty.',
       initial: 'settling',
       on: {
-        ENSURE: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
+        ENSURE: [
+          { guard: 'isIdleStop', actions: 'deferRequest' },
+          { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
+        ],
         RESTART: { actions: ['selectSidecar', { type: 'recordStopReason', params: { reason: 'restart' } }] },
         STOP: { actions: { type: 'recordStopReason', params: ({ event }) => event } },
         'PROCESS.EXITED': {
@@ -342,6 +354,26 @@ export const agentServerMachine = agentServerSetup.createMachine({
       states: {
         ...terminateStates,
         stuck: { ...terminateStates.stuck, tags: ['settled'] },
+        agreeing: {
+          description: 'Asking the idle server to sleep: it decides, because a request may have reached it just now.',
+          meta: { kind: 'works', lane: 'detour', order: 7 },
+          invoke: {
+            id: 'askToSleep',
+            src: 'askToSleep',
+            input: ({ context: { workspacePath, incarnation, policy } }) => ({
+              ...{ workspacePath, incarnation, idleStopMs: policy.idleStopMs },
+            }),
+            onDone: [
+              {
+                guard: { type: 'staysAwake', params: ({ event }) => event.output },
+                target: '#agent-server.running',
+                actions: ['clearStopReason', 'applyDeferredRequest'],
+              },
+              { target: 'terminating' },
+            ],
+            onError: { description: 'It does not answer.', target: 'terminating' },
+          },
+        },
         settling: {
           description: 'Checks whether a process is left to end; then the reason of the stop decides.',
           meta: { kind: 'works', lane: 'detour', order: 5 },

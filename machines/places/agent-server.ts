@@ -6,7 +6,7 @@ export const agentServer: Places = {
     'replacingProxy proxying         probing        unhealthy    backingOff',
     'readyingPlace  aborting.killing aborting.stuck .            resting',
     'stopped        terminating      stopping.killing stopping.stuck givenUp',
-    'asleep         settling         stoppingProxy  .            .',
+    'asleep         settling         stoppingProxy  agreeing     .',
   ],
   phone: [
     'clearing       preparing        spawning',
@@ -17,6 +17,6 @@ export const agentServer: Places = {
     '.              .                resting',
     '.              .                givenUp',
     'settling       terminating      stopping.killing',
-    'stoppingProxy  .                stopping.stuck',
+    'stoppingProxy  agreeing         stopping.stuck',
   ],
 };

@@ -49,6 +49,8 @@ export interface AppServer {
   readonly generatedKey: GeneratedKey | undefined;
   /** Opens the dashboard; absent without one. A secret: for the terminal of the user who started it. */
   readonly dashboardToken: string | undefined;
+  /** Resolves when the server has agreed to sleep: it accepts no connection any more, and the caller closes it. */
+  readonly asleep: Promise<void>;
   /** Speaks JSON-RPC on these two instead of a socket; resolves when the input ends. */
   serveStdio(input: Readable, output: Writable): Promise<void>;
   /** Model and tools, for people. */

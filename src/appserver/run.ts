@@ -21,8 +21,8 @@ export interface RunOutcome {
 }
 
 /**
- * Serves a workspace until SIGTERM or SIGINT, also one that comes while it starts, and resolves when nothing of it is
- * left. Never throws: a failure is in the outcome.
+ * Serves a workspace until it sleeps, or until SIGTERM or SIGINT, also one that comes while it starts, and resolves when nothing of it
+ * is left. Never throws: a failure is in the outcome.
  */
 export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
   const { logger = createLogger({ name: 'appserver' }), onServing, onStopping, stdio, ...rest } = options;
@@ -31,7 +31,8 @@ export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
     const server = await startAppServer({ ...rest, logger });
     if (!stop.isAsked()) onServing?.(server);
     const hungUp = stdio && server.serveStdio(stdio.input, stdio.output).then(() => 'end of input');
-    const signal = await Promise.race([stop.asked, ...(hungUp ? [hungUp] : [])]);
+    const asleep = server.asleep.then(() => 'sleep');
+    const signal = await Promise.race([stop.asked, asleep, ...(hungUp ? [hungUp] : [])]);
     const turns = server.handOver();
     onStopping?.(turns.kind === 'suspend' ? turns.withinMs : 0);
     logger.info('stopping', { signal, turns });

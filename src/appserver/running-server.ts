@@ -13,7 +13,7 @@ import type { HttpServer, OwnerAccess } from '../http/index.ts';
 import { hostAndPort, isLoopback } from '../lib/index.ts';
 import type { RecentLog } from '../log/index.ts';
 import { openRelaySockets, type Relay, relayDirectory } from '../places/index.ts';
-import { defaults, type Turn, version } from '../protocol/index.ts';
+import { defaults, type Sleep, type SleepRequest, type Turn, version } from '../protocol/index.ts';
 import { type DashboardTokens, ownIdentity, takeHandOver } from '../supervise/index.ts';
 import { ActiveSessions, Activity } from './activity.ts';
 import { addressOf, type ServingAddress } from './address.ts';
@@ -86,6 +86,7 @@ export class RunningServer implements AppServer {
   #authority = '';
   #relay: Relay | undefined;
   #closing: Promise<void> | undefined;
+  readonly #asleep = Promise.withResolvers<void>();
 
   /** @throws StartupError (config) */
   private constructor(
@@ -212,6 +213,10 @@ export class RunningServer implements AppServer {
   get generatedKey(): AppServer['generatedKey'] {
     const { key, keyFile, isNew = false } = this.#ownerAccess ?? {};
     return key === undefined || keyFile === undefined ? undefined : { key, file: keyFile, isNew };
+  }
+
+  get asleep(): Promise<void> {
+    return this.#asleep.promise;
   }
 
   serveStdio(input: Readable, output: Writable): Promise<void> {
@@ -341,7 +346,11 @@ export class RunningServer implements AppServer {
         endpoints: () => this.endpoints,
         connection: this.#connection,
         isReady: () => this.#isServing,
-        metrics: () => metricsText(this.#assembly, this.#stats()),
+        metrics: () =>
+          metricsText(
+            this.#assembly,
+            this.#listeners().map((server) => server.stats()),
+          ),
         logger,
       },
       listener,
@@ -350,16 +359,41 @@ export class RunningServer implements AppServer {
 
   /** Whether a client has a lasting connection: a WebSocket, or a stream of the dashboard. The Hub reads a stream of the other listener. */
   #hasClients(): boolean {
-    const ofServices = this.#services?.stats() ?? [];
+    const ofServices = this.#services?.servers.map((server) => server.stats()) ?? [];
     return (
       (this.#server?.stats().webSockets ?? 0) > 0 ||
       ofServices.some(({ webSockets, sseReaders }) => webSockets > 0 || sseReaders > 0)
     );
   }
 
-  /** Open connections of all listeners of this process. */
-  #stats(): ReturnType<HttpServer['stats']>[] {
-    return [...(this.#services?.stats() ?? []), ...(this.#server ? [this.#server.stats()] : [])];
+  /** All listeners of this process. */
+  #listeners(): readonly HttpServer[] {
+    return [...(this.#services?.servers ?? []), ...(this.#server ? [this.#server] : [])];
+  }
+
+  /**
+   * Ends this server if it is idle. Stops listening before the last check: a connection that came before it keeps the server awake, and
+   * a later one finds the Hub at the same port.
+   */
+  async #sleep({ idleMs }: SleepRequest): Promise<Sleep> {
+    const isIdle = () => this.#activity.idleMs >= idleMs && !this.#hasConnections();
+    if (!this.#isServing) return { sleeps: true };
+    if (!isIdle()) return { sleeps: false };
+    const listeners = this.#listeners();
+    await Promise.all(listeners.map((server) => server.pause()));
+    if (!isIdle()) {
+      await Promise.all(listeners.map((server) => server.bound && server.listen(server.bound, true)));
+      return { sleeps: false };
+    }
+    this.#asleep.resolve();
+    return { sleeps: true };
+  }
+
+  /** Whether a connection is open beside those of the Hub: the feed of its inbox, and the request to sleep. */
+  #hasConnections(): boolean {
+    const { connections = 0, sseReaders = 0 } = this.#server?.stats() ?? {};
+    const ofServices = this.#services?.servers.some((server) => server.stats().connections > 0) ?? false;
+    return ofServices || connections - sseReaders > 1;
   }
 
   #createServer(): Promise<HttpServer> {
@@ -368,6 +402,7 @@ export class RunningServer implements AppServer {
       token: this.#address.token,
       isPublic: !isLoopback(this.#address.host),
       connection: this.#connection,
+      sleep: (request) => this.#sleep(request),
       inspection: (auth) => inspectionRoutes(this.#observatory, auth),
       inbox: (auth) => inboxRoutes(this.#inbox, auth),
       inspectionSocket: (auth) => inspectionSocket(this.#observatory, auth),

@@ -1,3 +1,4 @@
+import { createServer as createTcpServer } from 'node:net';
 import {
   type AnyRoute,
   type Authenticate,
@@ -7,13 +8,14 @@ import {
   type HttpServer,
   json,
   loopbackHosts,
+  type RequestContext,
   type Socket,
   sameSecret,
   type WebSocketRoute,
 } from '../http/index.ts';
-import type { ListenAddress } from '../lib/index.ts';
+import { type ListenAddress, plainHost } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
-import { defaults } from '../protocol/index.ts';
+import { defaults, type LaunchDocument, type Sleep, SleepRequest, sleepPath } from '../protocol/index.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import type { Health } from './health.ts';
 
@@ -25,6 +27,8 @@ export interface ServerOptions {
   /** Examines this server; the answer of `GET /healthz`. */
   readonly examine: () => Promise<Health>;
   readonly inspection: (auth: Authenticate<undefined>) => readonly AnyRoute[];
+  /** Decides about the sleep of this server; the answer of `POST /v1/sleep`. */
+  readonly sleep: (request: SleepRequest) => Promise<Sleep>;
   readonly inbox: (auth: Authenticate<undefined>) => readonly AnyRoute[];
   readonly inspectionSocket: (auth: Authenticate<undefined>) => WebSocketRoute;
   readonly isReady: () => boolean;
@@ -49,6 +53,14 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
           method: 'GET',
           path: '/readyz',
           handler: () => (isReady() ? json(200, { status: 'ok' }) : json(503, { status: 'stopping' })),
+        },
+        {
+          method: 'POST',
+          path: sleepPath,
+          auth: (request) => authenticate(request, token),
+          async handler(context: RequestContext) {
+            return json(200, await options.sleep(await context.json(SleepRequest)));
+          },
         },
         ...options.inspection((request) => authenticate(request, token)),
         ...options.inbox((request) => authenticate(request, token)),
@@ -103,20 +115,32 @@ function webSocket(token: string, options: Omit<ConnectionOptions, 'wire'>, isRe
 /**
  * Listens on `wanted`, or on any free port of its host when that one is taken. The lock file has the actual port.
  *
- * @param sharesPort the Hub may listen there, too, see `LaunchDocument`
+ * @param sharing see `LaunchDocument`
  */
 export async function listen(
   server: HttpServer,
   wanted: ListenAddress,
   logger: Logger,
-  sharesPort = false,
+  sharing: LaunchDocument['sharesPorts'],
 ): Promise<ListenAddress> {
   try {
-    return await server.listen(wanted, sharesPort);
+    // Two servers that share their ports would both listen at the same one.
+    if (sharing === 'later') await bindAlone(wanted);
+    return await server.listen(wanted, sharing !== undefined);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (wanted.port === 0 || (code !== 'EADDRINUSE' && code !== 'EACCES')) throw error;
     logger.warn('the port cannot be had; taking a free one', { ...wanted, code });
+    // The system may give a shared port to two servers.
     return server.listen({ host: wanted.host, port: 0 });
   }
+}
+
+/** Takes a port and gives it back. @throws Error like `HttpServer.listen` for a port that is taken */
+function bindAlone({ host, port }: ListenAddress): Promise<void> {
+  const probe = createTcpServer();
+  return new Promise((resolve, reject) => {
+    probe.once('error', reject);
+    probe.listen({ host: plainHost(host), port, exclusive: true }, () => probe.close(() => resolve()));
+  });
 }

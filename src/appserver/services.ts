@@ -72,8 +72,7 @@ export interface Services {
   readonly endpoints: Readonly<Partial<Record<ServiceKey, string>>>;
   /** Services that listen on another port than asked for. */
   readonly moved: readonly MovedService[];
-  /** Open connections of each listener. */
-  stats(): ReturnType<HttpServer['stats']>[];
+  readonly servers: readonly HttpServer[];
   close(): Promise<void>;
 }
 
@@ -103,7 +102,7 @@ export async function openServices(options: ServicesOptions): Promise<Services> 
         if (wanted.port !== 0 && wanted.port !== bound.port) moved.push({ service: name, wanted, bound });
       }
     }
-    return { endpoints, moved, stats: () => servers.map((server) => server.stats()), close };
+    return { endpoints, moved, servers, close };
   } catch (error) {
     await close();
     throw error;

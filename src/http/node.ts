@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
-import type { AddressInfo, Socket as NetSocket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket as NetSocket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { type ListenAddress, plainHost } from '../lib/index.ts';
+import { acceptQueued, type ListenAddress, plainHost } from '../lib/index.ts';
 import { Core } from './core.ts';
 import { headerBytes } from './framing.ts';
 import { HttpError } from './http-error.ts';
@@ -60,6 +60,7 @@ export class NodeServer implements HttpServer {
   /** Connections whose last request was refused for its framing: later bytes are not served. */
   readonly #refused = new WeakSet<Duplex>();
   #connections = 0;
+  #accepted = 0;
   #closing: Promise<void> | undefined;
 
   constructor(options: ServerOptions) {
@@ -78,6 +79,7 @@ export class NodeServer implements HttpServer {
     (this.#server as unknown as { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
     this.#server.on('connection', (socket) => {
       this.#connections += 1;
+      this.#accepted += 1;
       if (options.readsPeerUid) peerUidOf(socket);
       socket.on('end', endUnlessHeld);
       socket.once('close', () => {
@@ -227,6 +229,12 @@ export class NodeServer implements HttpServer {
   stats(): { connections: number; sseReaders: number; webSockets: number } {
     const { channels, sockets } = this.#core;
     return { connections: this.#connections, sseReaders: channels.readers, webSockets: sockets.size };
+  }
+
+  async pause(): Promise<void> {
+    await acceptQueued(() => this.#accepted);
+    // The method of `node:http` closes idle connections, too.
+    NetServer.prototype.close.call(this.#server);
   }
 
   close(graceMs: number): Promise<void> {

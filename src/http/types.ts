@@ -238,6 +238,11 @@ export interface HttpServer {
    * whose `code` is EADDRINUSE, EACCES or EADDRNOTAVAIL.
    */
   listen(address: ListenAddress, reusePort?: boolean): Promise<ListenAddress>;
+  /**
+   * Stops accepting, after the connections that the kernel has queued; open connections continue. `listen` at the same address accepts
+   * again.
+   */
+  pause(): Promise<void>;
   /** Connections open now: all of them, SSE readers, WebSockets. */
   stats(): { connections: number; sseReaders: number; webSockets: number };
   /** Stops accepting, lets requests in flight finish for `graceMs`, ends SSE streams after their queued frames, then closes the rest. */

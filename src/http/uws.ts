@@ -1,5 +1,5 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket } from 'uWebSockets.js';
-import { hostAndPort, type ListenAddress, plainHost } from '../lib/index.ts';
+import { acceptQueued, hostAndPort, type ListenAddress, plainHost } from '../lib/index.ts';
 import { Core } from './core.ts';
 import type { LoadedUws } from './load-uws.ts';
 import { methods } from './methods.ts';
@@ -203,16 +203,25 @@ export class UwsServer implements HttpServer {
     return { connections: this.#httpConnections + webSockets, sseReaders: this.#core.channels.readers, webSockets };
   }
 
+  async pause(): Promise<void> {
+    await acceptQueued(() => 0);
+    this.#stopListening();
+  }
+
   close(graceMs: number): Promise<void> {
     this.#closing ??= this.#close(graceMs);
     return this.#closing;
   }
 
   async #close(graceMs: number): Promise<void> {
-    if (this.#listenSocket !== undefined) this.#uws.us_listen_socket_close(this.#listenSocket);
-    this.#listenSocket = undefined;
+    this.#stopListening();
     await this.#core.drain(graceMs);
     this.#app.close();
     this.#core.dispose();
+  }
+
+  #stopListening(): void {
+    if (this.#listenSocket !== undefined) this.#uws.us_listen_socket_close(this.#listenSocket);
+    this.#listenSocket = undefined;
   }
 }

@@ -27,6 +27,8 @@ export interface Credentials extends OwnedFile {
   /** Given to an agent server, and published in its lock file: a later Hub adopts a server that carries it. */
   adoptionProof(workspacePath: string): string;
   verifiesAdoption(workspacePath: string, proof: string | null): boolean;
+  /** Token of the WebSocket for a start and the ones that wake the workspace after it. `seed` is not a secret. */
+  socketToken(workspacePath: string, seed: string): string;
   /** May only post notifications and reports for this workspace. Needs no memory: any Hub with the same key can verify it. */
   notificationToken(workspacePath: string): string;
   /** The workspace a notification token was made for, or null. */
@@ -61,6 +63,7 @@ export function loadCredentials(statePath: string): Credentials {
     adoptionProof: (workspacePath) => mac(key, 'adopt', workspacePath).toString('base64url'),
     verifiesAdoption: (workspacePath, proof) =>
       proof !== null && sameBytes(mac(key, 'adopt', workspacePath), Buffer.from(proof, 'base64url')),
+    socketToken: (workspacePath, seed) => mac(key, 'socket', `${workspacePath}\0${seed}`).toString('base64url'),
     notificationToken: (workspacePath) =>
       `${tokenPrefix}${Buffer.from(workspacePath).toString('base64url')}.${mac(key, 'notify', workspacePath).toString('base64url')}`,
     notificationScope(token) {

@@ -1,40 +1,57 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { peerUidOf } from '../http/index.ts';
+import { acceptQueued } from '../lib/index.ts';
 import { joinSockets } from '../places/index.ts';
 import { defaults, hubErrors, type ServiceName } from '../protocol/index.ts';
 
 const host = '127.0.0.1';
+/**
+ * Address of the doors: the same connections as those to `host`. The kernel prefers the listener of an agent server at `host`
+ * (inet_lhash2_lookup: AF_INET before AF_INET6), so both can listen, and the doors get the connections that no agent server takes.
+ */
+const doorHost = `::ffff:${host}`;
 const { wakeWaiting, wakeSilenceMs } = defaults.hub;
+
+/** Elsewhere the user at the other end is unknown, and two processes cannot share a port. */
+export const canOpenDoors = process.platform === 'linux';
 
 /** Ports of a sleeping agent server, by service. */
 export type DoorPorts = Readonly<Partial<Record<ServiceName, number>>>;
 
 /**
- * Listens at the ports of a sleeping agent server. The first bytes of a connection of this user wake the workspace; the connection waits,
- * and is passed on when the server listens at the same ports. Linux only: elsewhere the user at the other end is unknown, and two
- * processes cannot share a port.
+ * Listens at the ports of an agent server that sleeps or falls asleep. The first bytes of a connection of this user wake the workspace;
+ * the connection waits, and is passed on when the server listens at the same ports. Linux only.
  */
 export class Doors {
+  readonly #wanted: readonly [ServiceName, number][];
   readonly #open = new Map<ServiceName, Server>();
   readonly #waiting = new Map<Socket, number>();
   /** Waiting connections that have sent nothing, the oldest first. */
   readonly #silent = new Set<Socket>();
-  readonly #joined = new Set<Socket>();
-  readonly #opening: Promise<unknown>;
+  readonly #joined: Set<Socket>;
   readonly #onKnock: () => void;
-  #isOver = false;
-  #passesOn = false;
+  /** Treatment of connections. */
+  #state: 'waiting' | 'passing' | 'refusing' = 'waiting';
+  #opening: Promise<unknown> = Promise.resolve();
+  #passing: Promise<void> | undefined;
+  #accepted = 0;
 
-  /** @param onKnock called for each connection that has sent something */
-  constructor(ports: DoorPorts, onKnock: () => void) {
+  /**
+   * @param onKnock called for each connection that has sent something
+   * @param joined both ends of the connections that were passed on, also by earlier doors of the workspace
+   */
+  constructor(ports: DoorPorts, onKnock: () => void, joined = new Set<Socket>()) {
     this.#onKnock = onKnock;
-    const wanted = process.platform === 'linux' ? (Object.entries(ports) as [ServiceName, number][]) : [];
-    this.#opening = Promise.all(wanted.map(([service, port]) => this.#listen(service, port)));
+    this.#joined = joined;
+    this.#wanted = canOpenDoors ? (Object.entries(ports) as [ServiceName, number][]) : [];
+    this.open();
   }
 
-  /** Whether it neither listens nor passes anything on any more. */
-  get isOver(): boolean {
-    return this.#isOver;
+  /** Tries again to listen at the ports that were taken. */
+  open(): void {
+    this.#opening = this.#opening.then(() =>
+      Promise.all(this.#wanted.map(([service, port]) => this.#open.has(service) || this.#listen(service, port))),
+    );
   }
 
   /** Ports at which it listens: not those that another program has taken. */
@@ -48,21 +65,15 @@ export class Doors {
   }
 
   /** The agent server listens at the same ports: new connections are its own, and the waiting ones are passed on. */
-  async passOn(): Promise<void> {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#passesOn = true;
-    // After the poll phase no connection is left in the queue of a listener.
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#stopListening();
-    for (const [socket, port] of this.#waiting) this.#join(socket, port);
-    this.#waiting.clear();
+  passOn(): Promise<void> {
+    this.#passing ??= this.#passOn();
+    return this.#passing;
   }
 
   /** The agent server does not start: each waiting connection gets an HTTP error with the reason. */
   refuse(reason: string): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#state !== 'waiting') return;
+    this.#state = 'refusing';
     this.#stopListening();
     const message = `The agent server of this workspace was asleep and has not started: ${reason}`;
     for (const socket of this.#waiting.keys()) answerRefusal(socket, message);
@@ -71,27 +82,38 @@ export class Doors {
 
   /** Ends everything, connections included that were passed on. */
   close(): void {
-    this.#isOver = true;
-    this.#passesOn = false;
+    this.#state = 'refusing';
     this.#stopListening();
     for (const socket of [...this.#waiting.keys(), ...this.#joined]) socket.destroy();
     this.#waiting.clear();
   }
 
-  async #listen(service: ServiceName, port: number): Promise<void> {
+  async #passOn(): Promise<void> {
+    await this.#opening;
+    await acceptQueued(() => this.#accepted);
+    if (this.#state !== 'waiting') return;
+    this.#state = 'passing';
+    this.#stopListening();
+    for (const [socket, port] of this.#waiting) this.#join(socket, port);
+    this.#waiting.clear();
+  }
+
+  async #listen(service: ServiceName, port: number, at = doorHost): Promise<void> {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (socket) => {
+      this.#accepted += 1;
       void this.#accept(socket, port);
     });
-    await new Promise<void>((resolve) => {
-      // Another program has the port: the next start takes another one.
-      server.once('error', () => resolve());
-      server.listen({ host, port, exclusive: true, reusePort: true }, () => {
-        if (this.#isOver) server.close();
-        else this.#open.set(service, server);
-        resolve();
+    const failure = await new Promise<string | undefined>((resolve) => {
+      server.once('error', ({ code = 'unknown' }: NodeJS.ErrnoException) => resolve(code));
+      server.listen({ host: at, port, exclusive: true, reusePort: true }, () => {
+        if (this.#state === 'waiting') this.#open.set(service, server);
+        else server.close();
+        resolve(undefined);
       });
     });
     server.on('error', () => {}).unref();
+    // Another program has the port: the next start takes another one. Every other failure is that of a kernel without IPv6.
+    if (failure !== undefined && failure !== 'EADDRINUSE' && at === doorHost) await this.#listen(service, port, host);
   }
 
   async #accept(socket: Socket, port: number): Promise<void> {
@@ -100,9 +122,8 @@ export class Doors {
     if ((await peerUidOf(socket)) !== process.getuid?.()) return void socket.destroy();
     if (socket.destroyed) return;
     // Without an agent server, a program of another user may have the port by now.
-    if (this.#isOver && !this.#passesOn)
-      return answerRefusal(socket, 'The agent server of this workspace does not run.');
-    if (this.#isOver) return this.#join(socket, port);
+    if (this.#state === 'refusing') return answerRefusal(socket, 'The agent server of this workspace does not run.');
+    if (this.#state === 'passing') return this.#join(socket, port);
     if (this.#waiting.size >= wakeWaiting && !this.#dropSilent())
       return answerRefusal(socket, 'Too many requests wait for the start of this workspace.');
     this.#waiting.set(socket, port);
@@ -115,7 +136,7 @@ export class Doors {
     socket.once('close', stopWaiting).once('readable', () => {
       stopWaiting();
       if (socket.readableLength === 0) socket.destroy();
-      else if (!this.#isOver) this.#onKnock();
+      else if (this.#state === 'waiting') this.#onKnock();
     });
   }
 

@@ -1,6 +1,7 @@
 /** Puts the workspaces of an earlier Hub under supervision again, and starts those with unfinished turns. */
 import { isAtRest, isDecided } from '../../machines/index.ts';
 import type { Logger } from '../log/index.ts';
+import { isAlive } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
 import { endLeftovers } from './leftovers.ts';
 import type { Registry } from './registry.ts';
@@ -50,8 +51,14 @@ export function restoreKnown(
       // Only a user starts a server that was stopped or given up.
       const mayStart = !problem && !stored.stoppedByUser && stored.rest?.kind !== 'gaveUp';
       const { asleep } = stored;
-      const known = problem ? { ...stored, lastError: problem.message, rest: problem } : stored;
+      const fellAsleep = sleepingServer(stored);
+      const known = {
+        ...stored,
+        ...(fellAsleep && { server: null }),
+        ...(problem && { lastError: problem.message, rest: problem }),
+      };
       const restored = registry.restore(known, settings);
+      if (fellAsleep) await endLeftovers(logger, fellAsleep);
       const isAdopted = await adoptServer(registry, restored, logger);
       if (!isAdopted) registry.restoreGivingUp(restored);
       if (!isAdopted && !problem) registry.restoreSleep(restored, asleep);
@@ -62,6 +69,12 @@ export function restoreKnown(
     }
   };
   return workspaces.map(recover);
+}
+
+/** The agent server that had agreed to sleep when its Hub ended, and has ended since. */
+function sleepingServer({ asleep, server }: StoredWorkspace): StoredWorkspace['server'] {
+  const identity = server?.identity;
+  return asleep && identity && isAlive(identity) === 'gone' ? server : null;
 }
 
 /** Adopts the agent server that an earlier Hub started, and ends a sidecar that was left without its server. */

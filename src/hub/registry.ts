@@ -360,6 +360,7 @@ export class Registry {
       lastExitedAt: null,
       rest: null,
       asleep: null,
+      tokenSeed: null,
       stoppedByUser: false,
       report: null,
       configHash: null,

@@ -146,6 +146,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     library: server.library,
     bound,
     listen: (address) => server.listen(address),
+    pause: () => server.pause(),
     stats: () => server.stats(),
     async close(graceMs) {
       await server.close(graceMs);

@@ -1,5 +1,6 @@
 /** The sleep of a workspace: its ports stay open, and the first request starts its agent server. */
-import { type AgentServerSnapshot, isAsleep, isServing, isWakeable } from '../../machines/index.ts';
+import type { Socket } from 'node:net';
+import { type AgentServerSnapshot, isAsleep, isFallingAsleep, isServing, isWakeable } from '../../machines/index.ts';
 import { type ServiceName, serviceNames } from '../protocol/index.ts';
 import { type DoorPorts, Doors } from './doors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
@@ -15,19 +16,25 @@ function portsOf(endpoints: WorkspaceFacts['endpoints']): DoorPorts {
 }
 
 /**
- * Follows the state of a workspace: opens its doors when it falls asleep, and closes them when it is up, or will not be.
+ * Follows the state of a workspace: opens its doors before its agent server decides to sleep, and closes them when it is up, or will
+ * not be. So a request always finds a listener.
  *
  * @param wake starts the agent server
  */
 export function followSleep(hub: HubServices, facts: WorkspaceFacts, wake: () => void) {
-  let wasAsleep = false;
+  const joined = new Set<Socket>();
+  let before: 'awake' | 'falling' | 'asleep' = 'awake';
+
+  function openDoors(): void {
+    const { stored } = facts;
+    stored.asleep ??= portsOf(facts.endpoints);
+    facts.doors = new Doors(stored.asleep, wake, joined);
+  }
 
   function fallAsleep(): void {
-    const { stored } = facts;
-    const path = stored.canonicalWorkspacePath;
-    stored.asleep ??= portsOf(facts.endpoints);
-    facts.doors?.close();
-    facts.doors = new Doors(stored.asleep, wake);
+    if (before === 'falling') facts.doors?.open();
+    else openDoors();
+    const path = facts.stored.canonicalWorkspacePath;
     hub.logger.info('a workspace without work is asleep', { workspacePath: path });
     // A turn that began during the stop continues at once.
     facts.turnsLeft = unfinishedTurns(hub.home, path, hub.logger);
@@ -35,12 +42,14 @@ export function followSleep(hub: HubServices, facts: WorkspaceFacts, wake: () =>
   }
 
   return (snapshot: AgentServerSnapshot): void => {
-    const sleeps = isAsleep(snapshot);
-    if (sleeps && !wasAsleep) fallAsleep();
-    if (!sleeps) facts.stored.asleep = null;
-    if (sleeps !== wasAsleep)
+    const now = isAsleep(snapshot) ? 'asleep' : isFallingAsleep(snapshot) ? 'falling' : 'awake';
+    if (now !== before) {
+      if (now === 'falling') openDoors();
+      if (now === 'asleep') fallAsleep();
+      if (now === 'awake') facts.stored.asleep = null;
       hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
-    wasAsleep = sleeps;
+    }
+    before = now;
     if (isWakeable(snapshot)) return;
     if (isServing(snapshot)) void facts.doors?.passOn();
     else facts.doors?.refuse(snapshot.context.lastError ?? 'it was stopped.');

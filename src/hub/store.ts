@@ -87,6 +87,8 @@ const StoredWorkspace = v.object({
     v.nullable(v.record(v.picklist(serviceNames), v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535)))),
     null,
   ),
+  /** Seed of the token of the WebSocket: a server that wakes gets the token that its clients have. */
+  tokenSeed: v.optional(v.nullable(v.string()), null),
   /** The user stopped the server: no Hub starts it without a request. */
   stoppedByUser: v.optional(v.boolean(), false),
   /** Last report of an agent server of this workspace. Pending approvals are not on disk. */

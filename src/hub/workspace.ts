@@ -6,6 +6,7 @@ import {
   agentServerMachine,
   isAsleep,
   isAtRest,
+  isFallingAsleep,
   isServing,
   isStoppedByUser,
   isSuperseded,
@@ -15,6 +16,7 @@ import {
 import { workspaceKey } from '../config/index.ts';
 import { type AppServerRecord, defaults, type HealthReport } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
+import { askToSleep } from './actors/ask-to-sleep.ts';
 import { liveness } from './actors/liveness.ts';
 import { prepare } from './actors/prepare.ts';
 import { readiness } from './actors/readiness.ts';
@@ -113,6 +115,7 @@ export function provideMachine(hub: HubServices, factsOf: FactsOf) {
       readyPlace: readyPlace(hub, factsOf),
       process: serverProcess(hub, factsOf),
       readiness: readiness(hub, factsOf),
+      askToSleep: askToSleep(factsOf),
       liveness: liveness(factsOf),
       sidecarSlot: sidecarSlotMachine.provide({ actors: { apiProxy: sidecarMachine(hub, factsOf) } }),
     },
@@ -184,7 +187,8 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
   }
 
   const sleep = followSleep(hub, facts, () => {
-    if (isAsleep(actor.getSnapshot())) workspace.send({ type: 'ENSURE' });
+    const snapshot = actor.getSnapshot();
+    if (isAsleep(snapshot) || isFallingAsleep(snapshot)) workspace.send({ type: 'ENSURE' });
   });
   actor.subscribe({
     next(snapshot) {

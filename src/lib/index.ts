@@ -3,6 +3,7 @@
  * text safe to show, back-off, redaction, texts of errors, frames of event streams, requests to servers of this machine. Every room may import it; the page and `machines`
  * through `browser.ts`, which needs no Node. Never here: settings, processes, HTTP servers.
  */
+export { acceptQueued } from './accept-queue.ts';
 export { backTickFence, longestBackTicks } from './back-ticks.ts';
 export { type Backoff, exponentialBackoffMs, type Jitter, jitters } from './backoff.ts';
 export {

@@ -78,7 +78,7 @@ export const defaults = {
     /** For the connection of a page's WebSocket to its agent server. */
     tunnelOpenMs: 10_000,
     /** Longest wait of a request for the start of a sleeping workspace, and requests that wait for one workspace. */
-    wakeMs: 10_000,
+    wakeMs: 25_000,
     wakeWaiting: 256,
     /** A connection to a sleeping workspace that sends nothing for this long is closed. */
     wakeSilenceMs: 10_000,

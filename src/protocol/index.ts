@@ -31,6 +31,7 @@ export * from './moves.ts';
 export * from './push.ts';
 export * from './questions.ts';
 export * from './review.ts';
+export * from './sleep.ts';
 export * from './threads.ts';
 export * from './tools.ts';
 export * from './traces.ts';

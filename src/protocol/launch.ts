@@ -33,8 +33,11 @@ export const LaunchDocument = v.object({
   environment: v.optional(v.record(v.string(), v.string())),
   /** `unix`: each listener also has a socket in the state directory of the workspace. */
   listen: v.optional(v.picklist(['tcp', 'unix'])),
-  /** The Hub listens at the ports of a workspace that wakes, until the agent server listens there, too. */
-  sharesPorts: v.optional(v.literal(true)),
+  /**
+   * The Hub listens at the ports of a workspace that sleeps. `true`: it does, until the agent server listens there, too; `later`: it will,
+   * when the agent server falls asleep. Absent: no other process may listen there.
+   */
+  sharesPorts: v.optional(v.union([v.literal(true), v.literal('later')])),
   /** `container`: the place of the process confines its commands, too. */
   tools: v.optional(v.object({ sandbox: v.literal('container') })),
 });

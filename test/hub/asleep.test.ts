@@ -9,15 +9,7 @@ import type { AppServerRecord } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { runInProcess } from '../cli/in-process.ts';
 import { canBecomeOther, runAsOther } from '../other-user.ts';
-import {
-  eventually,
-  makeWorkspace,
-  quick,
-  request,
-  startTestHub,
-  type TestHub,
-  temporaryDirectory,
-} from './harness.ts';
+import { eventually, makeWorkspace, quick, request, startTestHub, type TestHub } from './harness.ts';
 
 const settings = { ...quick, Provider: 'demo', Api: { Enabled: true }, AgUi: { Enabled: true } };
 // Longer than a request waits for a busy processor: a server must not fall asleep again before the request that woke it arrives.
@@ -242,22 +234,3 @@ if (canBecomeOther) {
     t.match(await hub.record(workspace), { phase: 'asleep', incarnation: 1 });
   });
 }
-
-t.test('a workspace sleeps on under the next Hub, after a crash and after a hand-over', async (t) => {
-  const home = temporaryDirectory(t);
-  const workspace = makeWorkspace(t, settings);
-  const first = await startTestHub(t, { home, ...idle });
-  const { api = '' } = (await first.ensure(workspace)).endpoints;
-  await asleep(workspace, first);
-  await first.kill('SIGKILL');
-  const second = await startTestHub(t, { home, ...idle });
-  await asleep(workspace, second);
-  t.equal((await chat(api)).status, 200);
-  await asleep(workspace, second);
-  await second.shutdown('detach');
-  const third = await startTestHub(t, { home, ...idle });
-  await asleep(workspace, third);
-  await third.shutdown();
-  const fourth = await startTestHub(t, { home, ...idle });
-  t.match(await fourth.record(workspace), { phase: 'stopped' }, 'a Hub that is stopped stops what sleeps, too');
-});

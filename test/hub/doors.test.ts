@@ -30,6 +30,28 @@ t.test('connections that say nothing keep no request from waking a workspace', a
   await Promise.race([knocked.promise, answered]);
 });
 
+t.test('a burst of connections at the moment at which the agent server listens loses none', async (t) => {
+  const port = await freePort();
+  const doors = new Doors({ api: port }, () => {});
+  t.teardown(() => doors.close());
+  await doors.ports();
+  const server = createServer((socket) => socket.on('error', () => {}).end('served'));
+  t.teardown(() => server.close());
+  const visit = async (): Promise<string> => {
+    const socket = connect({ host: '127.0.0.1', port });
+    socket.write('GET / HTTP/1.1\r\n\r\n');
+    let text = '';
+    for await (const chunk of socket.setEncoding('utf8')) text += chunk;
+    return text;
+  };
+  const early = Array.from({ length: 100 }, visit);
+  server.listen({ host: '127.0.0.1', port, exclusive: true, reusePort: true });
+  await once(server, 'listening');
+  const late = Array.from({ length: 100 }, visit);
+  await doors.passOn();
+  t.same([...new Set(await Promise.all([...early, ...late]))], ['served']);
+});
+
 for (const end of ['refuse', 'close'] as const) {
   t.test(`${end}: a connection under examination does not reach the next program at the port`, async (t) => {
     const port = await freePort();

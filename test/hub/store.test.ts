@@ -26,7 +26,7 @@ const known = (): ReturnType<Parameters<typeof createStore>[1]> => [
     ...{ workspacePath: '/w', canonicalWorkspacePath: '/w', directory: null },
     ...{ server: null, external: false, proxy: null },
     ...{ exitCode: null, lastError: null, lastStartedAt: null, lastExitedAt: null, rest: null },
-    ...{ asleep: null, stoppedByUser: false, configHash: null, failures: [] },
+    ...{ asleep: null, tokenSeed: null, stoppedByUser: false, configHash: null, failures: [] },
     report: {
       ...{ incarnation: 'i-1', health: 'healthy', lastTurn: null, failure: null, failuresInARow: 0, model: null },
       ...{ agent: null, mcpServers: { total: 0, down: [], toolProblems: [] }, costUsd: 0, sandbox: null },

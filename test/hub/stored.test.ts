@@ -26,6 +26,7 @@ const known: StoredWorkspace = {
     failures: [],
     stoppedByUser: false,
     asleep: null,
+    tokenSeed: null,
   },
 };
 

@@ -30,6 +30,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: does('exit'), of: kind, code: exitCode }) },
   { weight: 5, arbitrary: fc.record({ do: does('obey'), of: kind }) },
   { weight: 5, arbitrary: fc.record({ do: does('probe'), passes: fc.boolean(), idleMs: fc.nat(100_000) }) },
+  { weight: 4, arbitrary: fc.record({ do: does('decide'), sleeps: fc.boolean() }) },
   { weight: 4, arbitrary: fc.record({ do: does('probeSidecar'), passes: fc.boolean() }) },
   { weight: 3, arbitrary: fc.record({ do: does('late'), event: fc.nat(5), age: fc.integer({ min: 1, max: 3 }) }) },
 );

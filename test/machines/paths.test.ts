@@ -225,6 +225,7 @@ t.test('agent-server', (t) =>
       'starting.replacingProxy',
       'starting.readyingPlace',
       'asleep',
+      'stopping.agreeing',
       'stopping.stoppingProxy',
       'exited.givenUp',
     ],

@@ -20,6 +20,7 @@ export type Step =
   | { readonly do: 'end'; readonly of: FakeProcess['kind'] }
   | { readonly do: 'obey'; readonly of: FakeProcess['kind'] }
   | { readonly do: 'probe'; readonly passes: boolean; readonly idleMs: number }
+  | { readonly do: 'decide'; readonly sleeps: boolean }
   | { readonly do: 'probeSidecar'; readonly passes: boolean }
   | { readonly do: 'late'; readonly event: number; readonly age: number };
 
@@ -95,6 +96,9 @@ export class Simulation {
         break;
       case 'probe':
         this.#probe(step.passes, step.idleMs);
+        break;
+      case 'decide':
+        world.sleeps.findLast((each) => each.isOpen)?.answer({ sleeps: step.sleeps });
         break;
       case 'probeSidecar':
         this.#probeSidecar(step.passes);
@@ -277,6 +281,7 @@ export class Simulation {
       const kinds = ['sidecar', 'server'] as const;
       const steps: Step[] = [
         { do: 'prepare', as: 'managed' },
+        { do: 'decide', sleeps: true },
         ...kinds.flatMap((of): Step[] => [
           { do: 'spawn', of },
           { do: 'obey', of },

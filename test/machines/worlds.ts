@@ -13,6 +13,7 @@ import {
   type Readiness,
   type SidecarActorInput,
   type SidecarReference,
+  type SleepAnswer,
   type SupervisionPolicy,
   sidecarSlotMachine,
 } from '../../machines/index.ts';
@@ -45,6 +46,7 @@ export class Workspace {
   readonly preparations: Question<Preparation, PrepareInput>[] = [];
   readonly places: Question<void, { workspacePath: string; incarnation: number }>[] = [];
   readonly readiness: Question<Readiness, { workspacePath: string; incarnation: number; ownership: Ownership }>[] = [];
+  readonly sleeps: Question<SleepAnswer, { workspacePath: string; incarnation: number; idleStopMs: number }>[] = [];
   readonly sidecarReadiness: Question<{ at: number }, SidecarActorInput>[] = [];
   readonly emitted: AgentServerEmitted[] = [];
   /** Transitions of the workspace's machine, by name. */
@@ -208,6 +210,17 @@ export class Workspace {
     await flush();
   }
 
+  /** Decision of the idle server. */
+  async decided(sleeps: boolean): Promise<void> {
+    open(this.sleeps).answer({ sleeps });
+    await flush();
+  }
+
+  async undecided(): Promise<void> {
+    open(this.sleeps).fail(new Error('no answer'));
+    await flush();
+  }
+
   async pass(milliseconds: number): Promise<void> {
     this.clock.increment(milliseconds);
     await flush();
@@ -231,6 +244,7 @@ const fakeAgentServer = agentServerMachine.provide({
   actors: {
     prepare: asked((scope) => workspaces.of(scope).preparations),
     readyPlace: asked((scope) => workspaces.of(scope).places),
+    askToSleep: asked((scope) => workspaces.of(scope).sleeps),
     process: FakeOs.driver('server', (scope) => workspaces.of(scope).os),
     readiness: asked((scope) => workspaces.of(scope).readiness),
     sidecarSlot: sidecarSlotMachine.provide({

@@ -17,6 +17,7 @@ import {
   type ProcessInput,
   type Readiness,
   type SidecarActorInput,
+  type SleepAnswer,
   sidecarSlotMachine,
 } from '../../machines/index.ts';
 import { createInspectionSource, createRecorder, loadCharts, projections } from '../../src/inspect/index.ts';
@@ -62,6 +63,10 @@ export const workspaceMachine = agentServerMachine.provide({
     readiness: fromPromise<
       Readiness,
       { readonly workspacePath: string; readonly incarnation: number; readonly ownership: Ownership }
+    >(never),
+    askToSleep: fromPromise<
+      SleepAnswer,
+      { readonly workspacePath: string; readonly incarnation: number; readonly idleStopMs: number }
     >(never),
     liveness: fromCallback<
       { readonly type: string },

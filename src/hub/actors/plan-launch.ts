@@ -12,8 +12,7 @@ import {
   plannedContainer,
   withEngine,
 } from '../container.ts';
-import { createToken } from '../credentials.ts';
-import type { DoorPorts } from '../doors.ts';
+import { canOpenDoors, type DoorPorts } from '../doors.ts';
 import type { HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
 import { policyOf } from '../policy.ts';
@@ -85,15 +84,8 @@ function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts, doors
   return doors[service] ?? (last === undefined ? undefined : Number(new URL(last).port) || undefined);
 }
 
-/** Token of the address that clients of a server have which wakes; a new one for any other start. */
-function tokenFor(port: number | undefined, last: string | undefined): string {
-  const url = last === undefined ? undefined : new URL(last);
-  const token = port !== undefined && Number(url?.port) === port ? url?.searchParams.get('token') : undefined;
-  return token ?? createToken();
-}
-
 /**
- * Plans one start: ports for every enabled service, a WebSocket token, and the launch document. Writes the
+ * Plans one start: ports for every enabled service, the WebSocket token, and the launch document. Writes the
  * secrets into `facts` and returns the rest.
  *
  * @throws StartError `invalidConfig`, `portUnavailable`, `placeUnavailable`
@@ -107,8 +99,10 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   // A Hub that ended during a start may have left a container that was created but never started.
   if (container) await endContainers(hub, addressOf(container), workspacePath);
   const hash = configHash(config);
-  const doors: DoorPorts = facts.doors && !facts.doors.isOver && !container ? await facts.doors.ports() : {};
-  const token = tokenFor(doors.appServerWebSocket, facts.endpoints['appServerWebSocket']);
+  const doors: DoorPorts = facts.doors && !container ? await facts.doors.ports() : {};
+  // A server that wakes at its address has the token of that address, also under the next Hub.
+  const seed = doors.appServerWebSocket === undefined ? marker : (facts.stored.tokenSeed ?? marker);
+  const token = hub.credentials.socketToken(workspacePath, seed);
   const port = doors.appServerWebSocket ?? (await allocatePort(hub));
   const ports: { service: ServiceName; port: number }[] = [{ service: 'appServerWebSocket', port }];
   const endpoints: Record<string, string> = {
@@ -127,7 +121,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     services: { appServerWebSocket: { host, port, token } },
     ...(facts.sidecar && { upstream: { endpoint: facts.sidecar.endpoint, apiKey: facts.sidecar.apiKey } }),
     ...rememberedHealth(facts, hash),
-    ...(Object.keys(doors).length > 0 && { sharesPorts: true as const }),
+    ...(canOpenDoors && !container && { sharesPorts: Object.keys(doors).length > 0 || ('later' as const) }),
     ...(container && carriedParts(loaded, passed, hub, container)),
   };
   for (const [service, { enabled, off, path }] of Object.entries(wantedServices(config))) {
@@ -145,6 +139,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     else document.services[name] = { host, port: servicePort };
   }
   facts.stored.configHash = hash;
+  facts.stored.tokenSeed = seed;
   facts.endpoints = endpoints;
   facts.secrets.add(token);
   facts.services = services;

@@ -16,7 +16,8 @@ type Endpoint = string;
 
 const answerBytes = 16_384;
 
-function addressOf(endpoint: Endpoint): { readonly origin: URL; readonly token: string } {
+/** Origin and token of an agent server's address. @throws TypeError for text that is not a URL */
+export function addressOf(endpoint: Endpoint): { readonly origin: URL; readonly token: string } {
   const { host, searchParams } = new URL(endpoint);
   return { origin: new URL(`http://${host}`), token: searchParams.get('token') ?? '' };
 }

@@ -57,18 +57,19 @@ const walks: Walk<Workspace>[] = [
     },
   },
   {
-    takes: 'running PROBE.PASSED [isIdleStopDue] → stopping',
-    proves: 'A server that exceeds the idle time of the policy is stopped.',
+    takes: 'running PROBE.PASSED [isSleepDue] → stopping.agreeing',
+    proves: 'A server that exceeds the idle time of the policy is asked to sleep.',
     world: withPolicy({ idleStopMs: 60_000 }),
     given: to.running,
     when: (world) => world.probePassed(60_000),
     shows: (t, world) => {
-      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.state, 'stopping.agreeing');
+      t.match(world.sleeps.at(-1)?.input, { workspacePath: '/w', incarnation: 1, idleStopMs: 60_000 });
       t.equal(world.context.stopReason, 'idle');
     },
   },
   {
-    takes: 'running PROBE.PASSED [isIdleStopDue] → stopping',
+    takes: 'running PROBE.PASSED [isRestartDue] → stopping',
     proves: 'An idle server whose program was replaced is restarted.',
     given: to.running,
     when: (world) => world.probePassed(0, true),

@@ -73,9 +73,13 @@ export const to = {
     await to.terminating(world);
     await world.pass(policy.gracefulStopMs);
   },
-  async fallingAsleep(world: Workspace) {
+  async agreeing(world: Workspace) {
     await world.run();
     await world.probePassed(world.context.policy.idleStopMs);
+  },
+  async fallingAsleep(world: Workspace) {
+    await to.agreeing(world);
+    await world.decided(true);
   },
   async asleep(world: Workspace) {
     await to.fallingAsleep(world);

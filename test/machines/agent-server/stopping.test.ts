@@ -4,7 +4,89 @@ import { type Walk, walkEvery } from '../harness.ts';
 import { policy, Workspace } from '../worlds.ts';
 import { commands, isClean, sidecarCommands, sources, to, withPolicy } from './steps.ts';
 
+const sleepy = withPolicy({ idleStopMs: 60_000 });
+
 const walks: Walk<Workspace>[] = [
+  {
+    takes: 'stopping.agreeing done(askToSleep) [staysAwake] → running',
+    proves: 'A server that has a client or work stays awake, and emits nothing.',
+    world: sleepy,
+    given: to.agreeing,
+    when: (world) => world.decided(false),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.stopReason, null);
+      t.equal(world.emittedTypes.filter((type) => type === 'appserver.running').length, 1);
+      t.same(commands(world), []);
+    },
+  },
+  {
+    takes: 'stopping.agreeing done(askToSleep) [staysAwake] → running',
+    proves: 'A request while the server decides is applied when it stays awake.',
+    world: sleepy,
+    given: async (world) => {
+      await to.agreeing(world);
+      await world.ensure();
+    },
+    when: (world) => world.decided(false),
+    shows: (t, world) => {
+      t.equal(world.state, 'running');
+      t.equal(world.context.deferredRequest, null);
+      t.equal(world.os.processes.length, 1);
+    },
+  },
+  {
+    takes: 'stopping.agreeing done(askToSleep) → stopping.terminating',
+    proves: 'A server that agrees to sleep is ended, and a request before its end starts it again.',
+    world: sleepy,
+    given: async (world) => {
+      await to.agreeing(world);
+      await world.ensure();
+    },
+    when: async (world) => {
+      await world.decided(true);
+      await world.exited(0);
+    },
+    shows: (t, world) => {
+      t.same(world.state, 'starting.preparing');
+      t.match(world.emitted.at(-1), { type: 'appserver.exited', stopReason: 'idle' });
+      t.equal(world.context.deferredRequest, null);
+    },
+  },
+  {
+    takes: 'stopping.agreeing done(askToSleep) → stopping.terminating',
+    proves: 'A stop by the user ends a server that would stay awake.',
+    world: sleepy,
+    given: async (world) => {
+      await to.agreeing(world);
+      await world.stop();
+    },
+    when: (world) => world.decided(false),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.equal(world.context.stopReason, 'user');
+      t.same(commands(world), ['TERMINATE']);
+    },
+  },
+  {
+    takes: 'stopping.agreeing error(askToSleep) → stopping.terminating',
+    proves: 'An idle server that does not answer is stopped.',
+    world: sleepy,
+    given: to.agreeing,
+    when: (world) => world.undecided(),
+    shows: (t, world) => t.equal(world.state, 'stopping.terminating'),
+  },
+  {
+    takes: 'stopping ENSURE [isIdleStop] → ∅',
+    proves: 'A request while the server falls asleep waits for its end.',
+    world: sleepy,
+    given: to.fallingAsleep,
+    when: (world) => world.ensure(),
+    shows: (t, world) => {
+      t.equal(world.state, 'stopping.terminating');
+      t.match(world.context, { stopReason: 'idle', deferredRequest: { type: 'ENSURE' } });
+    },
+  },
   {
     takes: 'stopping ENSURE → ∅',
     proves: 'An ensure during a stop starts the server after the stop, never a second process beside it.',

@@ -1,0 +1,27 @@
+import * as v from 'valibot';
+import { fromPromise } from 'xstate';
+import type { OfWorkspace, SleepAnswer, SupervisionPolicy } from '../../../machines/index.ts';
+import { askLocal } from '../../lib/index.ts';
+import { Sleep, type SleepRequest, sleepPath } from '../../protocol/index.ts';
+import type { FactsOf } from '../facts.ts';
+import { addressOf } from '../inbox/index.ts';
+
+const answerBytes = 4_096;
+
+/** The `askToSleep` actor: the agent server decides, once the doors are open. Rejects when it does not answer. */
+export function askToSleep(factsOf: FactsOf) {
+  return fromPromise<SleepAnswer, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(async ({ input, signal }) => {
+    const { doors, endpoints, probe } = factsOf(input.workspacePath);
+    await doors?.ports();
+    const { origin, token } = addressOf(endpoints['appServerWebSocket'] ?? '');
+    const answer = await askLocal(new URL(sleepPath, origin), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ idleMs: input.idleStopMs } satisfies SleepRequest),
+      ...{ signal, deadlineMs: probe.timeoutMs, connection: false, takesRedirect: true },
+    });
+    const text = await answer.text(answerBytes);
+    if (!answer.isOk) throw new Error(`it answered ${answer.status}`);
+    return v.parse(v.pipe(v.string(), v.parseJson(), Sleep), text);
+  });
+}

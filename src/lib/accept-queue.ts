@@ -1,0 +1,16 @@
+/** Connections that the kernel holds for `accept` at most: the default of Node. */
+const backlog = 511;
+
+/**
+ * Resolves when the queue of a listener is empty. The kernel resets the connections that are still in it when the listener is closed.
+ *
+ * @param accepted number of accepted connections until now: `node:net` accepts one in each turn of the event loop
+ */
+export async function acceptQueued(accepted: () => number): Promise<void> {
+  let before = -1;
+  // The bound is for a client that connects without end.
+  for (let turn = 0; before !== accepted() && turn < backlog; turn += 1) {
+    before = accepted();
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  }
+}

@@ -1,0 +1,110 @@
+/** Requests while an idle agent server ends, and the sleep of a workspace over the end of its Hub. Real agent servers with the demo model. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import t from 'tap';
+import { nextRandom } from '../../machines/index.ts';
+import { AppServerClient } from '../../src/client/index.ts';
+import { pageToken } from '../../src/supervise/index.ts';
+import {
+  eventually,
+  makeWorkspace,
+  quick,
+  request,
+  startTestHub,
+  type TestHub,
+  temporaryDirectory,
+} from './harness.ts';
+
+const settings = { ...quick, Provider: 'demo', Api: { Enabled: true }, AgUi: { Enabled: true } };
+const idle = { policy: { idleStopMs: 2_000 } };
+
+const asleep = (workspace: string, of: TestHub) =>
+  eventually(async () => {
+    const record = await of.record(workspace);
+    return record.phase === 'asleep' ? record : undefined;
+  }, `${workspace} sleeps`);
+
+const messages = [{ role: 'user', content: 'say hello' }];
+const chat = (api: string, more: object = {}) =>
+  fetch(`${api}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'demo', messages, ...more }),
+  });
+
+t.test('requests that arrive while a workspace falls asleep are answered', async (t) => {
+  // Each round waits for the server's decision, then sends requests over the time in which the server ends.
+  const early = await startTestHub(t, { policy: { idleStopMs: 300 } });
+  const workspace = makeWorkspace(t, settings);
+  const { endpoints, page: path = '' } = await early.ensure(workspace);
+  const { api = '', agui = '', appServerWebSocket = '' } = endpoints;
+  const page = { ...early.lock, token: pageToken(early.home) };
+  const models = async () => (await fetch(`${api}/v1/models`)).status;
+  const turn = async () => {
+    const answer = await chat(api, { stream: true });
+    return (await answer.text()).includes('data: [DONE]') ? answer.status : 0;
+  };
+  const rpc = async () => {
+    const client = await AppServerClient.connect(appServerWebSocket);
+    await client.request('thread/start', {});
+    client.close();
+    return 200;
+  };
+  const faces: Record<string, () => Promise<number>> = {
+    models,
+    turn,
+    rpc,
+    agui: async () => (await fetch(agui, { method: 'POST', body: '{}' })).status,
+    ensure: async () => ((await early.ensure(workspace)).state === 'running' ? 200 : 0),
+    async page() {
+      for (;;) {
+        const { status, body } = await request(page, 'GET', `${path}dashboard/api/summary`);
+        // The Hub has waited for a slow start as long as it does, and says so.
+        if (status !== 503 || body.error.details.state !== 'starting') return status;
+      }
+    },
+  };
+  const falls = await early.events();
+  let state = { random: 0, seed: 42 };
+  for (let round = 0; round < 2; round += 1) {
+    await eventually(async () => {
+      const { phase } = await early.record(workspace);
+      return phase.startsWith('stopping') || phase === 'asleep' ? phase : undefined;
+    }, 'it falls asleep');
+    const asked = Object.entries(faces).flatMap(([name, ask]) =>
+      [0, 1].map(async () => {
+        state = nextRandom(state.seed);
+        await new Promise((resolve) => setTimeout(resolve, state.random * 150));
+        return [name, await ask().catch(String)] as const;
+      }),
+    );
+    for (const [name, status] of await Promise.all(asked)) t.notMatch(status, /503|^0|Error/, name);
+  }
+  t.match((await falls.wait('appserver.exited')).data, { reason: 'idle' });
+});
+
+t.test('a workspace sleeps on under the next Hub, after a crash and after a hand-over', async (t) => {
+  const home = temporaryDirectory(t);
+  const workspace = makeWorkspace(t, settings);
+  const first = await startTestHub(t, { home, ...idle });
+  const { api = '', appServerWebSocket = '' } = (await first.ensure(workspace)).endpoints;
+  await asleep(workspace, first);
+  await first.kill('SIGKILL');
+  // The Hub can also be killed after the server has agreed to sleep, and before it has ended.
+  const file = `${home}/hub/appservers.json`;
+  const state = JSON.parse(readFileSync(file, 'utf8'));
+  const identity = { pid: 4_000_000, startedTicks: '1', bootId: 'another', pidNamespace: 'another' };
+  state.appServers[0].server = { marker: 'ended', identity };
+  writeFileSync(file, JSON.stringify(state));
+  const second = await startTestHub(t, { home, ...idle });
+  await asleep(workspace, second);
+  const client = await AppServerClient.connect(appServerWebSocket);
+  client.close();
+  t.equal((await chat(api)).status, 200, 'the port and the token are those that its clients have');
+  await asleep(workspace, second);
+  await second.shutdown('detach');
+  const third = await startTestHub(t, { home, ...idle });
+  await asleep(workspace, third);
+  await third.shutdown();
+  const fourth = await startTestHub(t, { home, ...idle });
+  t.match(await fourth.record(workspace), { phase: 'stopped' }, 'a Hub that is stopped stops what sleeps, too');
+});
