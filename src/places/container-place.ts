@@ -1,6 +1,6 @@
-import { closeSync } from 'node:fs';
+import { closeSync, statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openToAppend } from '../lib/index.ts';
+import { describeUser, openToAppend } from '../lib/index.ts';
 import type { ContainerHandle, Handle } from '../protocol/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { type Liveness, logFiles, logKeeper } from '../supervise/index.ts';
@@ -10,6 +10,7 @@ import {
   type ContainerDetails,
   type ContainerLabels,
   EngineApi,
+  type EngineFacts,
   EngineRefusal,
   EngineUnreachableError,
 } from './engine-api.ts';
@@ -65,10 +66,13 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
   async check({ settings, home }: Pick<ContainerStart, 'settings' | 'home'>): Promise<PlaceProblem | null> {
     try {
       for (const mount of settings.mounts) checkedMount(mount, home);
-      const { isRootless } = await this.#engine.facts();
-      if (process.getuid?.() === 0 && !isRootless && !settings.allowRoot) return rootRefused;
+      const { name, isRootless } = await this.#engine.knownFacts();
+      if (isRootless) {
+        const { uid } = statSync(this.#engine.socket);
+        if (uid !== process.getuid?.()) return foreignEngine(this.#engine.socket, uid);
+      } else if (process.getuid?.() === 0 && !settings.allowRoot) return rootRefused;
       if (settings.image === '') return noImage;
-      return (await this.#engine.hasImage(settings.image)) ? null : imageMissing(settings.image);
+      return (await this.#engine.hasImage(settings.image)) ? null : imageMissing(settings.image, name);
     } catch (error) {
       return problemOf(error);
     }
@@ -82,7 +86,7 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
     const reach = watchReach(this.#engine);
     reach.listen(onReach);
     try {
-      const { isRootless } = await this.#engine.facts();
+      const { isRootless } = await this.#engine.knownFacts();
       for (const file of Object.values(logFiles(logDirectory))) closeSync(openToAppend(file));
       relay = await openRelayPorts(relayDirectory(home, workspacePath), request.ports, marker);
       const own = { [labels.home]: this.#homeLabel, [labels.workspace]: workspaceKey, [labels.incarnation]: marker };
@@ -170,6 +174,11 @@ const rootRefused: PlaceProblem = {
     'A Hub that runs as root does not start containers on a rootful engine. Use a rootless engine, or set Place.Container.AllowRoot.',
 };
 
+const foreignEngine = (socket: string, uid: number): PlaceProblem => ({
+  kind: 'placeRefused',
+  message: `The rootless container engine at ${socket} belongs to ${describeUser(uid)}, so its containers cannot open the files of this user. Start an engine of this user, e.g. systemctl --user start podman.socket.`,
+});
+
 const notRemoved = (id: string): PlaceProblem => ({
   kind: 'placeUnavailable',
   message: `The container engine does not remove the container ${id.slice(0, 12)}. Remove it, e.g. docker rm --force ${id.slice(0, 12)}, then start again.`,
@@ -180,10 +189,17 @@ const noImage: PlaceProblem = {
   message: 'No image is set. Name an image with --image or in Place.Container.Image.',
 };
 
-const imageMissing = (image: string): PlaceProblem => ({
+const imageMissing = (image: string, engine: EngineFacts['name']): PlaceProblem => ({
   kind: 'imageMissing',
-  message: `The container engine does not have the image ${image}, and Oratorio never pulls images. Pull it, e.g. docker pull ${image}, then start again.`,
+  message: `The container engine does not have the image ${image}, and Oratorio never pulls images. Pull it, e.g. ${engine} pull ${engine === 'docker' ? image : withRegistry(image)}, then start again.`,
 });
+
+/** Name of an image with its registry, which Podman asks for. */
+function withRegistry(image: string): string {
+  const [first = '', ...rest] = image.split('/');
+  if (rest.length === 0) return `docker.io/library/${image}`;
+  return /[.:]|^localhost$/.test(first) ? image : `docker.io/${image}`;
+}
 
 /** Converts an error to the problem of a place, with reason and next step. */
 function problemOf(error: unknown): PlaceProblem {

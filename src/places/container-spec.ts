@@ -42,7 +42,7 @@ export interface ContainerRequest extends CommonRequest {
   readonly program: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>>;
-  /** Root in the container is the Hub's user outside. */
+  /** Root in the container is the Hub's user on this machine. */
   readonly isRootless: boolean;
 }
 

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import * as v from 'valibot';
@@ -41,20 +42,17 @@ export type ContainerDetails = v.InferOutput<typeof Details>;
 const Listed = v.array(v.object({ Id: v.string(), Names: v.array(v.string()), Labels }));
 const Info = v.object({
   ServerVersion: v.optional(v.string(), ''),
+  /** Docker names a rootless engine here. */
   SecurityOptions: v.nullish(v.array(v.string())),
-});
-const Version = v.object({
-  ApiVersion: v.optional(v.string(), ''),
-  Version: v.optional(v.string(), ''),
-  Components: v.nullish(v.array(v.object({ Name: v.string() }))),
+  /** Field of Podman. */
+  Rootless: v.optional(v.boolean()),
 });
 
 /** Self-description of an engine. */
 export interface EngineFacts {
   readonly name: 'docker' | 'podman';
   readonly version: string;
-  readonly apiVersion: string;
-  /** Root in a container is not root on this machine. */
+  /** Root in a container is the user of the engine. */
   readonly isRootless: boolean;
 }
 
@@ -64,6 +62,9 @@ interface Asked {
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
+
+/** Facts of the engines that were asked, by path of the socket. */
+const known = new Map<string, { readonly file: string; readonly facts: EngineFacts }>();
 
 /** Client of the Engine API of Docker and Podman, on its unix socket. Each request throws `EngineUnreachableError` or `EngineRefusal`. */
 export class EngineApi {
@@ -79,14 +80,25 @@ export class EngineApi {
   }
 
   async facts(): Promise<EngineFacts> {
-    const [about, info] = [await this.#ask(Version, 'GET', '/version'), await this.#ask(Info, 'GET', '/info')];
-    const isPodman = (about.Components ?? []).some(({ Name }) => /podman/i.test(Name));
+    const { ServerVersion, SecurityOptions, Rootless } = await this.#ask(Info, 'GET', '/info', {
+      timeoutMs: this.#workMs,
+    });
     return {
-      name: isPodman ? 'podman' : 'docker',
-      version: about.Version || info.ServerVersion,
-      apiVersion: about.ApiVersion,
-      isRootless: (info.SecurityOptions ?? []).some((option) => /(^|=|,)(rootless|userns)/.test(option)),
+      name: Rootless === undefined ? 'docker' : 'podman',
+      version: ServerVersion,
+      isRootless: Rootless ?? (SecurityOptions ?? []).some((option) => /(^|=|,)rootless/.test(option)),
     };
+  }
+
+  /** Facts, asked once for each socket file: Podman starts other programs for this answer, which takes seconds on a busy machine. */
+  async knownFacts(): Promise<EngineFacts> {
+    const { ino, ctimeMs } = statSync(this.socket, { throwIfNoEntry: false }) ?? {};
+    const file = `${ino} ${ctimeMs}`;
+    const last = known.get(this.socket);
+    if (last?.file === file) return last.facts;
+    const facts = await this.facts();
+    known.set(this.socket, { file, facts });
+    return facts;
   }
 
   async answers(): Promise<boolean> {

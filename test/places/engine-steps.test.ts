@@ -20,7 +20,6 @@ const settings: ContainerSettings = {
 
 /** Requests of a start, in order, with their answers. */
 const steps: ReadonlyMap<string, string> = new Map([
-  ['GET /version', '{"ApiVersion":"1.41","Version":"20.10"}'],
   ['GET /info', '{}'],
   ['POST /containers/create', '{"Id":"x"}'],
   [`POST /containers/${name}/start`, ''],
@@ -95,3 +94,50 @@ async function isFree(port: number): Promise<boolean> {
     server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
 }
+
+t.test('a rootless engine runs containers as root inside, and other engines as the user of the Hub', async (t) => {
+  const own = `${process.getuid?.()}:${process.getgid?.()}`;
+  const cases = [
+    { info: '{"SecurityOptions":["name=seccomp,profile=default"]}', User: own },
+    { info: '{"SecurityOptions":["name=seccomp","name=userns"]}', User: own },
+    { info: '{"SecurityOptions":["name=seccomp","name=rootless"]}', User: '0:0' },
+    { info: '{"SecurityOptions":["name=seccomp"],"Rootless":false}', User: own },
+    { info: '{"SecurityOptions":["name=seccomp"],"Rootless":true}', User: '0:0' },
+  ];
+  for (const { info, User } of cases) {
+    const { engine, starting } = await start(t, 'GET /info', (response) => response.end(info));
+    const started = await starting;
+    t.match(JSON.parse(engine.body), { User }, info);
+    started.detach();
+  }
+});
+
+t.test('regression: a rootless engine of another user is refused, because it cannot open the workspace', async (t) => {
+  const engine = await fakeEngine(t);
+  engine.answer = (_, response) => response.end('{"Rootless":true}');
+  const check = () => new ContainerPlace(engine.socket, 'home').check({ settings, home: '/home/me/.oratorio' });
+  t.equal(await check(), null);
+  const as = t.intercept(process, 'getuid', { value: () => 54_321 });
+  t.match(await check(), { kind: 'placeRefused', message: /belongs to .*systemctl --user start podman\.socket/ });
+  as.restore();
+  t.equal(engine.requests.filter((request) => request === 'GET /info').length, 1, 'one question for each socket');
+});
+
+t.test('a missing image is reported with the command of the engine that pulls it', async (t) => {
+  const cases = [
+    ['{}', 'debian:12', /docker pull debian:12,/],
+    ['{"Rootless":false}', 'debian:12', /podman pull docker\.io\/library\/debian:12,/],
+    ['{"Rootless":false}', 'me/tools', /podman pull docker\.io\/me\/tools,/],
+    ['{"Rootless":false}', 'ghcr.io/me/tools:1', /podman pull ghcr\.io\/me\/tools:1,/],
+  ] as const;
+  for (const [info, image, words] of cases) {
+    const engine = await fakeEngine(t);
+    engine.answer = (request, response) =>
+      request === 'GET /info' ? response.end(info) : response.writeHead(404).end('{"message":"no such image"}');
+    const place = new ContainerPlace(engine.socket, 'home');
+    t.match(await place.check({ settings: { ...settings, image }, home: '/home/me/.oratorio' }), {
+      kind: 'imageMissing',
+      message: words,
+    });
+  }
+});

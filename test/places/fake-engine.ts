@@ -13,6 +13,8 @@ export interface FakeEngine {
   /** `GET /containers/x/json` for each request, in order. */
   readonly requests: string[];
   answer: (request: string, response: ServerResponse, incoming: IncomingMessage) => void;
+  /** Body of the last request that had one. */
+  body: string;
   /** Text that was written to the standard input of a container. */
   input: string;
 }
@@ -21,13 +23,19 @@ export interface FakeEngine {
 export async function fakeEngine(t: Teardown, { readsInput = true } = {}): Promise<FakeEngine> {
   const socket = join(temporaryDirectory(t), 'engine.sock');
   const engine: FakeEngine = {
-    ...{ socket, requests: [], input: '' },
+    ...{ socket, requests: [], body: '', input: '' },
     answer: (_, response) => response.writeHead(404).end('{"message":"no such container"}'),
   };
   const server = createServer((incoming, response) => {
     const [path = ''] = (incoming.url ?? '').split('?');
     const request = `${incoming.method} ${path.replace(/^\/v[\d.]+/, '')}`;
     engine.requests.push(request);
+    incoming.once('data', () => {
+      engine.body = '';
+    });
+    incoming.on('data', (chunk) => {
+      engine.body += chunk;
+    });
     engine.answer(request, response, incoming);
   });
   const streams: Duplex[] = [];
