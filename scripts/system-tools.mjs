@@ -43,6 +43,7 @@ export const podmanTools = new Map([
   ['podman', '/usr/bin/podman'],
   ['uidmap', '/usr/bin/newuidmap'],
   ['catatonit', '/usr/bin/catatonit'],
+  ['slirp4netns', '/usr/bin/slirp4netns'],
 ]);
 
 const isInstalled = (program) => spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;

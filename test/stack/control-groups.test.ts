@@ -34,6 +34,13 @@ t.test('a group that is busy at the deadline is named in the error', async (t) =
   await t.rejects(removeControlGroups('run', removal), { code: 'EBUSY', message: /run\/container/ });
 });
 
+t.test('groups that another engine still uses stay, and the others are removed', async (t) => {
+  const root = treesOf(t);
+  await removeControlGroups('run', { root, isShared: true, remove: busyFor(Number.POSITIVE_INFINITY), deadlineMs: 0 });
+  t.ok(existsSync(join(root, 'cpu/run/container')));
+  t.notOk(existsSync(join(root, 'run')));
+});
+
 t.test('any other error ends the removal at once', async (t) => {
   const removal = { root: treesOf(t), remove: busyFor(1, 'EPERM') };
   await t.rejects(removeControlGroups('run', removal), { code: 'EPERM' });

@@ -8,6 +8,8 @@ export interface Removal {
   readonly root?: string;
   /** Removes an empty directory, as `rmdirSync` does. */
   readonly remove?: (directory: string) => void;
+  /** Leaves groups that are busy at the deadline: another engine uses them, too. */
+  readonly isShared?: boolean;
   /** Deadline of all groups together; the default is one that only a process without end reaches. */
   readonly deadlineMs?: number;
 }
@@ -22,13 +24,21 @@ const pollMs = 50;
  */
 export async function removeControlGroups(
   name: string,
-  { root = '/sys/fs/cgroup', remove = rmdirSync, deadlineMs = 60_000 }: Removal = {},
+  {
+    root = '/sys/fs/cgroup',
+    remove = rmdirSync,
+    isShared = false,
+    deadlineMs = isShared ? 2_000 : 60_000,
+  }: Removal = {},
 ): Promise<void> {
   const deadline = performance.now() + deadlineMs;
   const trees = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   for (const tree of ['', ...trees.map((entry) => entry.name)]) {
     for (const group of groupsUnder(join(root, tree, name))) {
-      while (!isRemoved(group, remove, performance.now() >= deadline)) await pause(pollMs);
+      while (!isRemoved(group, remove, !isShared && performance.now() >= deadline)) {
+        if (performance.now() >= deadline) break;
+        await pause(pollMs);
+      }
     }
   }
 }
@@ -49,7 +59,8 @@ function isRemoved(group: string, remove: (directory: string) => void, isLate: b
     remove(group);
     return true;
   } catch (error) {
-    if (isLate || (error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (isLate || !['EBUSY', 'ENOTEMPTY'].includes(code)) throw error;
     return false;
   }
 }

@@ -71,7 +71,7 @@ export async function startEngine(
 }
 
 /** Overlays do not lie on every file system, e.g. not on another overlay: copies do, and take longer. */
-async function canOverlay(directory: string): Promise<boolean> {
+export async function canOverlay(directory: string): Promise<boolean> {
   const at = (name: string): string => join(directory, 'trial', name);
   for (const name of ['lower', 'upper', 'work', 'merged']) mkdirSync(at(name), { recursive: true });
   const options = ['lower', 'upper', 'work'].map((name) => `${name}dir=${at(name)}`);

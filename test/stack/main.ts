@@ -12,7 +12,7 @@ import { root, run, toolEnvironment } from '../../scripts/toolchain.mjs';
 import { caddy211, composeV2 } from '../deploy/tools.ts';
 import { baseArchive } from './base-archive.ts';
 import { removeControlGroups } from './control-groups.ts';
-import { demandPrograms, ownNamespaces } from './prerequisites.ts';
+import { demandPrograms, ownNamespaces, usesPodman } from './prerequisites.ts';
 import { notTested, variables } from './variables.ts';
 
 const nodeWords = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
@@ -57,6 +57,7 @@ async function runInside(
     child.on('error', reject).on('exit', (status) => resolve(status ?? 1));
   });
   await removeControlGroups(cgroup);
+  if (usesPodman(files)) await removeControlGroups('libpod_parent', { isShared: true });
   return code;
 }
 

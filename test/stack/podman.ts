@@ -1,9 +1,22 @@
 /** Podman's service for the Engine API, in the namespaces of a run, with storage of its own. */
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chownSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../deploy/must.ts';
+import { canOverlay } from './engine.ts';
+import type { PlainUser } from './plain-user.ts';
 import { images, variable } from './variables.ts';
 
 const startMs = 60_000;
@@ -13,36 +26,33 @@ const pollMs = 50;
 export interface PodmanSettings {
   /** Storage, socket and process id. The socket is `engine.sock`, as that of Docker. */
   readonly directory: string;
-  /** Words before each command, which choose a user. Default: root. */
-  readonly as?: readonly string[];
-  /** Root file system of the base image; default: that of the run. */
-  readonly base?: string;
+  /** User of a rootless engine. Default: root. */
+  readonly user?: Pick<PlainUser, 'uid' | 'as'>;
 }
 
 const socketOf = (directory: string): string => join(directory, 'engine.sock');
 
 /** Program and words for a command of Podman. `runc` also works where the versions of control groups are mixed. */
-function commandOf({ directory, as = [] }: PodmanSettings, ...words: string[]): [string, ...string[]] {
+async function commandOf({ directory, user }: PodmanSettings, ...words: string[]): Promise<[string, string[]]> {
   const at = (name: string): string => join(directory, name);
-  const storage = ['--root', at('storage'), '--runroot', at('run'), '--tmpdir', at('tmp'), '--storage-driver', 'vfs'];
-  const program = [
-    'podman',
-    ...storage,
-    '--runtime',
-    'runc',
-    '--cgroup-manager',
-    'cgroupfs',
-    '--events-backend',
-    'file',
+  const driver = (await canOverlay(dirname(directory))) ? 'overlay' : 'vfs';
+  const [program = '', ...all] = [
+    ...(user?.as ?? []),
+    ...['podman', '--root', at('storage'), '--runroot', at('run'), '--tmpdir', at('tmp'), '--storage-driver', driver],
+    ...['--runtime', 'runc', '--cgroup-manager', 'cgroupfs', '--events-backend', 'file'],
+    ...words,
   ];
-  return [...as, ...program, ...words] as [string, ...string[]];
+  return [program, all];
 }
 
 /** Imports the base image, then starts the service. */
 export async function makePodman(settings: PodmanSettings): Promise<void> {
-  mkdirSync(settings.directory, { recursive: true });
-  const [program, ...words] = commandOf(settings, 'import', '--quiet', settings.base ?? variable('base'), images.base);
-  await must(program, words, { timeoutMs: importMs });
+  const { directory, user } = settings;
+  const archive = join(directory, 'base.tar');
+  mkdirSync(directory, { recursive: true });
+  copyFileSync(variable('base'), archive, constants.COPYFILE_FICLONE);
+  for (const path of user ? [directory, archive] : []) chownSync(path, user?.uid ?? 0, user?.uid ?? 0);
+  await must(...(await commandOf(settings, 'import', '--quiet', archive, images.base)), { timeoutMs: importMs });
   await startPodman(settings);
 }
 
@@ -51,7 +61,10 @@ export async function startPodman(settings: PodmanSettings): Promise<void> {
   const { directory } = settings;
   const log = join(directory, 'engine.log');
   rmSync(socketOf(directory), { force: true });
-  const [program, ...words] = commandOf(settings, 'system', 'service', '--time', '0', `unix://${socketOf(directory)}`);
+  const [program, words] = await commandOf(
+    settings,
+    ...['system', 'service', '--time', '0', `unix://${socketOf(directory)}`],
+  );
   const output = openSync(log, 'a');
   const service = spawn(program, words, { stdio: ['ignore', output, output], detached: true }).on('error', () => {});
   service.unref();

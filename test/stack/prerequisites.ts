@@ -4,11 +4,13 @@ import { engineTools, podmanTools } from '../../scripts/system-tools.mjs';
 import { installPackages } from '../deploy/debian.ts';
 import { run } from '../deploy/run.ts';
 
+export const usesPodman = (files: readonly string[]): boolean => files.some((file) => file.includes('podman'));
+
 /** Makes sure that the engines of these test files can be started here. @throws Error that names the obstacle */
 export async function demandPrograms(files: readonly string[]): Promise<void> {
   if (process.platform !== 'linux') throw new Error('A container engine of our own needs Linux.');
   if (process.getuid?.() !== 0) throw new Error('Only root can start a container engine: run this as root.');
-  const tools = new Map([...engineTools, ...(files.some((file) => file.includes('podman')) ? podmanTools : [])]);
+  const tools = new Map([...engineTools, ...(usesPodman(files) ? podmanTools : [])]);
   const isMissing = [...tools.values()].some((path) => !existsSync(path));
   if (!existsSync('/usr/bin/apt-get') && isMissing)
     throw new Error(`Install ${[...tools.keys()].join(', ')}: this is no Debian.`);
