@@ -103,7 +103,7 @@ async function askingModel() {
   return { url, close: () => server.close() };
 }
 
-/** Milliseconds from the begin of a call until a client receives its question or approval, in alternation. */
+/** Milliseconds from the start of a call until a client receives its question or approval, in alternation. */
 async function askedMs(server: AgentServer, count: number): Promise<readonly (readonly number[])[]> {
   const client = await RpcClient.open(server.url);
   try {
@@ -142,7 +142,7 @@ async function measureQuestions(count: number) {
     const times = (await askedMs(server, count + 20)).map((each) => each.slice(20));
     const [asking = Number.NaN, approving = Number.NaN] = times.map((each) => quantile(each, 0.5));
     const table: Table = {
-      title: 'From the begin of a call until a client can show its question, in alternation: milliseconds',
+      title: 'From the start of a call until a client can show its question, in alternation: milliseconds',
       columns: ['call', 'times', 'p50', 'p99'],
       rows: times.map((each, index) => [
         asks[index]?.name ?? '',

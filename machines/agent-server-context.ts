@@ -74,7 +74,10 @@ export function mustNotRestart({ isRetryable, ownership, policy, exitCode }: Age
 export const countsAsFailure = (context: AgentServerContext): boolean =>
   context.stopReason !== null || !mustNotRestart(context);
 
-/** True when a server that is idle this long is to sleep. A request for a sidecar ends with its server, and a container starts slowly. */
+/**
+ * True when a server should sleep after this idle time. A sidecar or a container prevents it: a request for a sidecar ends with its
+ * server, and a container starts slowly.
+ */
 export const mustSleep = ({ ownership, policy, slot, hasPlace }: AgentServerContext, idleMs: number): boolean =>
   ownership !== 'external' &&
   slot.state === 'none' &&

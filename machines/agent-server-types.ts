@@ -49,7 +49,7 @@ export interface Readiness {
   readonly ports: Preparation['ports'];
 }
 
-/** Decision of an idle agent server: it ends, or has a client or work. */
+/** Decision of an idle agent server: to end, or to stay awake for a client or work. */
 export interface SleepAnswer {
   readonly sleeps: boolean;
 }

@@ -21,7 +21,7 @@ import { nextRandom } from './restart-policy.ts';
 export interface MoveProgress {
   /** Whether the parts were offered to the target. */
   readonly isOffered: boolean;
-  /** Whether the target was asked for its commit: it may have the conversation. */
+  /** Whether the target was asked for its commit; then it may have the conversation. */
   readonly isCommitting: boolean;
   /** Whether the move goes back. */
   readonly isCancelled: boolean;
@@ -94,7 +94,7 @@ export const moveMachine = setup({
   },
   delays: { movePause: ({ context }) => context.delayMs },
   guards: {
-    // The source leaves only after the arrival.
+    // The source is marked as left only after the target has the conversation.
     hasArrived: (_, facts: MoveFacts) => facts.target === 'arrived' || facts.source === 'left',
     isCancelled: ({ context }) => context.isCancelled,
     isOffered: ({ context }) => context.isOffered,

@@ -60,7 +60,7 @@ const canRetry = (
 export const holdTimeoutOf = ({ failure, limits }: TurnContext, approvalTimeoutMs: number): number =>
   failure?.code === 'budgetReached' ? approvalTimeoutMs : limits.maxQuotaWaitMs;
 
-/** Whether the turn waits without a question. One answer counts for all waits until the next answer of the model. */
+/** Whether the turn waits without asking. One answer covers all waits until the next answer of the model. */
 const isQuotaWaitAccepted = ({ limits, patience }: TurnContext): boolean =>
   patience.quotaAnswer === 'accepted' || patience.quotaWaits > 1 || !limits.asksForQuota;
 

@@ -20,7 +20,7 @@ stdout.write = (text, ...more) => {
     flush();
     return Reflect.apply(write, stdout, [text, ...more]);
   }
-  // The process stays alive for it: an exit writes only as much as the pipe holds.
+  // The pending flush delays the exit, because an exit writes only as much as the pipe holds.
   if (waiting === '') later(flush);
   waiting += text;
   return true;

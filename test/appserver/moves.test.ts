@@ -1,4 +1,4 @@
-/** A real agent server as one end of a move, with a hostile or late other end. */
+/** A real agent server as one end of a move, whose other end is hostile or late. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

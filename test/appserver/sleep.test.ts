@@ -1,4 +1,4 @@
-/** Decision of an idle agent server about its sleep, with connections that arrive meanwhile. */
+/** Decision of an idle agent server whether to sleep, while connections arrive. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -53,7 +53,7 @@ const before = filesThere();
 t.test('without consent, or with another release, nothing changes on the machine', async (t) => {
   t.match(await oratorio(here, addArguments), { code: 7, stderr: 'hosts add ssh://box --name build --install' });
   const asked = await oratorio(here, [...addArguments, '--install', '--from', good]);
-  t.match(asked, { code: 7, stderr: /you have not agreed[\s\S]*--yes/ });
+  t.match(asked, { code: 7, stderr: /you did not agree[\s\S]*--yes/ });
   const altered = release('altered');
   appendFileSync(join(altered, `${name}.tar.gz`), 'x');
   t.match(errorOf(await install(altered, '--yes')), { code: 'wrongChecksum' });

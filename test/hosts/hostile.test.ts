@@ -9,7 +9,7 @@ import { fakeHub, sendJson } from '../client/fake-hub.ts';
 
 const seed = process.env['ORATORIO_TEST_SEED'] === 'random' ? {} : { seed: 20_261_201 };
 
-/** Control characters, marks of direction and separators of lines. */
+/** Control characters, direction marks and line separators. */
 const unsafe = /(?![\n\t])[\p{Cc}\p{Cs}\u200e\u200f\u2028-\u202e\u2060-\u206f]/u;
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),

@@ -112,7 +112,7 @@ t.test('the output of hub address is found after the output of a login shell', a
     );
 });
 
-t.test('a path below the home of the remote user is expanded there, and nothing else of a program is', async (t) => {
+t.test('the remote shell expands the home in the path of a program, and nothing else', async (t) => {
   t.equal(addressCommand('~/.local/bin/oratorio'), '"$HOME"/.local/bin/oratorio hub address --json --start');
   t.match(addressCommand('~/a $(id)'), /^"\$HOME"\/'a \$\(id\)' /);
   t.match(addressCommand('/opt/~/x'), /^'\/opt\/~\/x' /);

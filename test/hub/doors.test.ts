@@ -30,7 +30,7 @@ t.test('connections that say nothing keep no request from waking a workspace', a
   await Promise.race([knocked.promise, answered]);
 });
 
-t.test('a burst of connections at the moment at which the agent server listens loses none', async (t) => {
+t.test('a burst of connections while the agent server begins to listen loses none', async (t) => {
   const port = await freePort();
   const doors = new Doors({ api: port }, () => {});
   t.teardown(() => doors.close());

@@ -1,4 +1,4 @@
-/** Requests while an idle agent server ends, and the sleep of a workspace over the end of its Hub. Real agent servers with the demo model. */
+/** Requests while an idle agent server ends, and the sleep of a workspace beyond the end of its Hub. Real agent servers with the demo model. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import t from 'tap';
 import { nextRandom } from '../../machines/index.ts';
@@ -58,7 +58,7 @@ t.test('requests that arrive while a workspace falls asleep are answered', async
     async page() {
       for (;;) {
         const { status, body } = await request(page, 'GET', `${path}dashboard/api/summary`);
-        // The Hub has waited for a slow start as long as it does, and says so.
+        // A slow start exceeds the time for which the Hub holds a request.
         if (status !== 503 || body.error.details.state !== 'starting') return status;
       }
     },
@@ -82,7 +82,7 @@ t.test('requests that arrive while a workspace falls asleep are answered', async
   t.match((await falls.wait('appserver.exited')).data, { reason: 'idle' });
 });
 
-t.test('a workspace sleeps on under the next Hub, after a crash and after a hand-over', async (t) => {
+t.test('a workspace stays asleep under the next Hub, after a crash and after a hand-over', async (t) => {
   const home = temporaryDirectory(t);
   const workspace = makeWorkspace(t, settings);
   const first = await startTestHub(t, { home, ...idle });
@@ -106,5 +106,5 @@ t.test('a workspace sleeps on under the next Hub, after a crash and after a hand
   await asleep(workspace, third);
   await third.shutdown();
   const fourth = await startTestHub(t, { home, ...idle });
-  t.match(await fourth.record(workspace), { phase: 'stopped' }, 'a Hub that is stopped stops what sleeps, too');
+  t.match(await fourth.record(workspace), { phase: 'stopped' }, 'the stop of a Hub also stops its sleeping workspaces');
 });

@@ -239,7 +239,7 @@ t.test(
   },
 );
 
-t.test('at most ten moves are active', async (t) => {
+t.test('an eleventh active move is refused', async (t) => {
   const { moves } = await world(t, { 'home state': () => undefined });
   for (let number = 0; number < 10; number += 1) await moves.start({ threadId: `thread_${number}`, ...places });
   await t.rejects(moves.start({ threadId, ...places }), { code: 'moveRefused', message: /10 moves are active/ });

@@ -78,7 +78,7 @@ export async function fakeCluster(t: Test): Promise<FakeCluster> {
       .toSorted((a: Json, b: Json) => a.mountPath.split('/').length - b.mountPath.split('/').length)
       .flatMap(({ name, mountPath, subPath = '', readOnly }: Json) => {
         const volume = spec.volumes.find((each: Json) => each.name === name);
-        // The program of this checkout stands for that of the image, also below /tmp.
+        // The program of this checkout replaces the one of the image, even below /tmp.
         if (volume.emptyDir) return ['--tmpfs', mountPath, '--ro-bind', process.cwd(), process.cwd()];
         return [readOnly ? '--ro-bind' : '--bind', join(volume.hostPath.path, subPath), mountPath];
       });

@@ -135,7 +135,7 @@ type MakeLayout = (scene: Scene, name: string) => Layout;
 
 function plain(scene: Scene, name: string): Layout {
   mkdirSync(join(scene.workspace, name), { recursive: true });
-  // A copy takes no process.
+  // A copy starts no process.
   cpSync(scene.plain, join(scene.workspace, name), { recursive: true });
   return { directory: name, git: `${name}/.git` };
 }
@@ -316,7 +316,7 @@ const hookNames = [
 /** A repository with a program, at `$D/evil`, for pointers to it. */
 const evil = `[ -e "$D/evil" ] || { git init -q --bare "$D/evil"; git -C "$D/evil" config core.bare false; git -C "$D/evil" config core.worktree "$PWD/$D"; git -C "$D/evil" config core.fsmonitor "$P; false"; ${hook('$D/evil/hooks', 'post-commit')}; }`;
 
-/** Makes a repository at `$D/planted` unless an earlier attack has. */
+/** Makes a repository at `$D/planted` unless it exists. */
 const plant = 'plant() { [ -e "$D/planted/.git" ] || git init -q "$D/planted"; }';
 
 /** Settings whose value is a program, or leads to one. */
@@ -589,7 +589,7 @@ export async function runBatch(
     }),
   );
   writeFileSync(join(scene.workspace, 'attacks.sh'), [plant, ...scripts].join('\n'));
-  // A shell as small as possible, and no part of it forked: most of the work is to start processes.
+  // One small shell without subshells: starting processes takes most of the time.
   await scene.command('cd -P . && sh attacks.sh > /dev/null 2>&1');
   // Without a sandbox git of the attacks themselves runs programs.
   if (own) rmSync(scene.proof, { force: true });
