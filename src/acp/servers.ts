@@ -82,5 +82,7 @@ export async function ask<S extends v.GenericSchema>(
 ): Promise<v.InferOutput<S>> {
   const answer = v.safeParse(schema, await client.request(method, params));
   if (answer.success) return answer.output;
-  throw new AppServerConnectionError(`${method} was answered with something else.`);
+  throw new AppServerConnectionError(
+    `The agent server sent an invalid answer to ${method}. Restart it: oratorio restart`,
+  );
 }

@@ -86,7 +86,7 @@ export async function checkHost(
 
 /** Error for a host that was not added. */
 export function hostRefused(failure: HostFailure, host: RequestedHost): CliError {
-  // The host is not in the settings yet, so that it cannot be enabled.
+  // The host is not in the settings yet, so it cannot be enabled.
   const { refusal, message } = failure;
   const { name, ssh, program } = host;
   const again = ['oratorio hosts add', ssh, '--name', name, ...(program === 'oratorio' ? [] : ['--program', program])];

@@ -84,9 +84,9 @@ async function platformOf(context: CommandContext, ssh: string): Promise<string>
   if (exitCode === 255) throw sshFailure(stderr);
   const platform = platformIn(stdout);
   if (platform !== undefined) return platform;
-  const found = lastLine(stdout) || lastLine(stderr) || 'no name';
+  const found = lastLine(stdout) || lastLine(stderr) || 'unknown';
   throw stopped(
-    `No release runs on ${ssh}, whose system is: ${found}.`,
+    `No release of Oratorio runs on ${ssh}. Its system is: ${found}.`,
     'Install Oratorio there by hand.',
     'wrongPlatform',
   );
@@ -102,8 +102,8 @@ async function requireConsent(
   const question = `Install Oratorio ${version} (${platform}) on ${ssh}, in ~/.local of that user?`;
   if (canConfirm() && (await confirm(output, question, signal))) return;
   throw stopped(
-    `Oratorio was not installed on ${ssh}: you have not agreed.`,
-    'To agree without a question, add --yes.',
+    `Oratorio was not installed on ${ssh}: you did not agree.`,
+    'To install without a question, add --yes.',
     'notAgreed',
   );
 }
@@ -115,7 +115,7 @@ async function download(file: Parameters<typeof downloadReleaseFile>[0], work: s
   throw new CliError(
     'failure',
     `${file.name} does not match the checksum of the release.`,
-    'Nothing was changed.',
+    'Nothing was changed. Try again, or name another copy of the release: --from ADDRESS',
     'wrongChecksum',
   );
 }
@@ -147,11 +147,11 @@ async function send(context: CommandContext, ssh: string, work: string, found: F
 }
 
 function notInstalled(ssh: string, { exitCode, stderr }: RemoteEnd): CliError {
-  const problem = exitCode === 255 ? sshFailure(stderr).message : problemIn(stderr) || 'The machine names no reason.';
+  const problem = exitCode === 255 ? sshFailure(stderr).message : problemIn(stderr) || 'The machine gave no reason.';
   return new CliError(
     'failure',
     `Oratorio was not installed on ${ssh}: ${problem.replace(/\.?$/, '.')}`,
-    'The machine has removed all new files. Run the command again when the cause is gone.',
+    'The machine has removed all new files. Correct the problem, then run the command again.',
     'installFailed',
   );
 }

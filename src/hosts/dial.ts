@@ -38,9 +38,7 @@ export function remoteAddressIn({ exitCode, stdout, stderr }: RemoteEnd): Remote
 export function requireVersion(remote: string, own: string = ownVersion): void {
   if (isUsableVersion(remote, own)) return;
   const shown = remote.slice(0, maxVersion);
-  const order = isNewerVersion(remote, own)
-    ? ', which is newer than'
-    : '. It must be this or an earlier minor version of';
+  const order = isNewerVersion(remote, own) ? ', which is newer than' : ', which does not work with';
   throw new HostFailure('version', `The host runs Oratorio ${shown}${order} ${own} on this machine.`, shown);
 }
 

@@ -44,7 +44,7 @@ export function startFailure(error: unknown): HostFailure {
   const isMissing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
   const words = isMissing
     ? 'This machine has no program ssh: install OpenSSH.'
-    : `ssh could not be run: ${messageOf(error)}`;
+    : `ssh could not be run: ${messageOf(error)}. Check the installation of OpenSSH.`;
   return new HostFailure(null, words);
 }
 

@@ -29,8 +29,8 @@ export function platformIn(stdout: string): string | undefined {
 export const receivedWord = 'oratorio-received';
 
 /**
- * Reads a tar archive with `install.sh`, `SHA256SUMS` and a tarball from standard input, installs them for this user, and prints the
- * address of the new Hub. Updates an earlier installation of the script. Removes its files, and a first installation that does not
+ * Reads a tar archive with `install.sh`, `SHA256SUMS` and a tarball from standard input. Installs the tarball for this user, and prints
+ * the address of the new Hub. Updates an earlier installation of the script. Removes its files, and a first installation that does not
  * start. A shell of any kind passes the words on to `sh`.
  */
 export const installCommand = `sh -c ${shellWord(

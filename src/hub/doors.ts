@@ -6,13 +6,13 @@ import { defaults, hubErrors, type ServiceName } from '../protocol/index.ts';
 
 const host = '127.0.0.1';
 /**
- * Address of the doors: the same connections as those to `host`. The kernel prefers the listener of an agent server at `host`
- * (inet_lhash2_lookup: AF_INET before AF_INET6), so both can listen, and the doors get the connections that no agent server takes.
+ * Address of the doors, which accepts the same connections as `host`. The kernel prefers the listener of an agent server at `host`
+ * (inet_lhash2_lookup: AF_INET before AF_INET6). So both can listen, and the doors get the connections that no agent server accepts.
  */
 const doorHost = `::ffff:${host}`;
 const { wakeWaiting, wakeSilenceMs } = defaults.hub;
 
-/** Elsewhere the user at the other end is unknown, and two processes cannot share a port. */
+/** False outside of Linux: the user at the other end is unknown there, and two processes cannot share a port. */
 export const canOpenDoors = process.platform === 'linux';
 
 /** Ports of a sleeping agent server, by service. */
@@ -29,7 +29,7 @@ export class Doors {
   /** Waiting connections that have sent nothing, the oldest first. */
   readonly #silent = new Set<Socket>();
   readonly #joined: Set<Socket>;
-  readonly #onKnock: () => void;
+  readonly #onData: () => void;
   /** Treatment of connections. */
   #state: 'waiting' | 'passing' | 'refusing' = 'waiting';
   #opening: Promise<unknown> = Promise.resolve();
@@ -37,11 +37,11 @@ export class Doors {
   #accepted = 0;
 
   /**
-   * @param onKnock called for each connection that has sent something
-   * @param joined both ends of the connections that were passed on, also by earlier doors of the workspace
+   * @param onData called for each connection that has sent something
+   * @param joined both ends of the connections that these or earlier doors of the workspace have passed on
    */
-  constructor(ports: DoorPorts, onKnock: () => void, joined = new Set<Socket>()) {
-    this.#onKnock = onKnock;
+  constructor(ports: DoorPorts, onData: () => void, joined = new Set<Socket>()) {
+    this.#onData = onData;
     this.#joined = joined;
     this.#wanted = canOpenDoors ? (Object.entries(ports) as [ServiceName, number][]) : [];
     this.open();
@@ -112,7 +112,7 @@ export class Doors {
       });
     });
     server.on('error', () => {}).unref();
-    // Another program has the port: the next start takes another one. Every other failure is that of a kernel without IPv6.
+    // After EADDRINUSE, another program has the port, and the next start takes another one. Other failures mean a kernel without IPv6.
     if (failure !== undefined && failure !== 'EADDRINUSE' && at === doorHost) await this.#listen(service, port, host);
   }
 
@@ -122,7 +122,8 @@ export class Doors {
     if ((await peerUidOf(socket)) !== process.getuid?.()) return void socket.destroy();
     if (socket.destroyed) return;
     // Without an agent server, a program of another user may have the port by now.
-    if (this.#state === 'refusing') return answerRefusal(socket, 'The agent server of this workspace does not run.');
+    if (this.#state === 'refusing')
+      return answerRefusal(socket, 'The agent server of this workspace is not running. Start it: oratorio up');
     if (this.#state === 'passing') return this.#join(socket, port);
     if (this.#waiting.size >= wakeWaiting && !this.#dropSilent())
       return answerRefusal(socket, 'Too many requests wait for the start of this workspace.');
@@ -136,7 +137,7 @@ export class Doors {
     socket.once('close', stopWaiting).once('readable', () => {
       stopWaiting();
       if (socket.readableLength === 0) socket.destroy();
-      else if (this.#state === 'waiting') this.#onKnock();
+      else if (this.#state === 'waiting') this.#onData();
     });
   }
 

@@ -133,7 +133,7 @@ export class KubeApi {
         });
       socket.resume();
       socket.send(Buffer.concat([Buffer.from([0]), Buffer.from(text)]));
-      // Version 5 of the protocol ends standard input by itself; before, the end of the connection does.
+      // Version 5 of the protocol closes standard input with a message; earlier versions close it with the connection.
       if (socket.protocol === 'v5.channel.k8s.io') socket.send(Buffer.from([255, 0]));
       socket.close(1000);
     });

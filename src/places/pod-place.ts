@@ -10,7 +10,7 @@ import { type ClusterAccess, type ClusterChoice, clusterAccess } from './kube-co
 import type { Pod } from './kube-types.ts';
 import { type Place, type PlacedProcess, PlaceError, type PlaceProblem, type ReachListener } from './place.ts';
 import { WorkspaceLease } from './pod-lease.ts';
-import { imageMissing, noImage, problemOf, rootRefused, unavailable } from './pod-problems.ts';
+import { checkCluster, imageMissing, noImage, problemOf, rootRefused, unavailable } from './pod-problems.ts';
 import { endOf, hasEnded, isNodeLost, podProcess } from './pod-process.ts';
 import { checkedVolumes, containerInPod, type PodRequest, podLabels, podName, podSpec } from './pod-spec.ts';
 import { openForwardedPorts, type RelayedPort } from './relay.ts';
@@ -192,19 +192,23 @@ export class PodPlace implements Place<PodStart, PodSearch> {
     const deadline = performance.now() + runMs;
     for (;;) {
       const pod = await this.#api.pod(name);
-      if (pod?.metadata.uid !== uid) throw unavailable('The pod was removed during its start.');
+      if (pod?.metadata.uid !== uid) throw unavailable('The pod was removed during its start. Start again.');
       const state = pod.status.containerStatuses?.[0]?.state;
       if (state?.running) return;
       const { reason = '', message = '' } = state?.waiting ?? {};
       const words = [reason, message].filter(Boolean).join(': ').slice(0, 1_000);
       if (imageReasons.includes(reason)) throw new PlaceError(imageMissing(request.settings.image, words));
-      if (/Error$|^CrashLoop/.test(reason)) throw unavailable(`The cluster cannot start the container: ${words}.`);
-      if (hasEnded(pod)) throw unavailable(`The pod ended during its start: ${endOf(pod).reason || 'no reason'}.`);
+      if (/Error$|^CrashLoop/.test(reason))
+        throw unavailable(`The cluster cannot start the container: ${words}. ${checkCluster}`);
+      if (hasEnded(pod))
+        throw unavailable(`The pod ended during its start: ${endOf(pod).reason || 'unknown reason'}. ${checkCluster}`);
       const unscheduled = (pod.status.conditions ?? []).find((each) => each.reason === 'Unschedulable');
       if (unscheduled)
-        throw unavailable(`The cluster has no node for the pod: ${unscheduled.message.slice(0, 1_000)}. Add room.`);
+        throw unavailable(
+          `The cluster has no node for the pod: ${unscheduled.message.slice(0, 1_000)}. Free resources or add a node.`,
+        );
       if (performance.now() > deadline || isNodeLost(pod))
-        throw unavailable(`The pod did not run within ${runMs / 1_000} s${words && `: ${words}`}.`);
+        throw unavailable(`The pod did not run within ${runMs / 1_000} s${words && `: ${words}`}. ${checkCluster}`);
       await pause(pollMs);
     }
   }

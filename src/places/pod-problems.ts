@@ -1,6 +1,9 @@
 import { EngineRefusal, EngineUnreachableError } from './engine-api.ts';
 import { PlaceError, type PlaceProblem } from './place.ts';
 
+/** Next step after a failure of the cluster. */
+export const checkCluster = 'Check the cluster, then start again.';
+
 /** A retry may help. */
 export const unavailable = (message: string) => new PlaceError({ kind: 'placeUnavailable', message });
 
@@ -38,8 +41,14 @@ export function problemOf(error: unknown): PlaceProblem {
         message: `The cluster denies a request: ${message}. Oratorio needs pods, pods/attach, pods/portforward and leases in the namespace.`,
       };
     if (error.status === 422 || error.status === 400)
-      return { kind: 'placeRefused', message: `The cluster does not accept the pod: ${message}` };
-    return { kind: 'placeUnavailable', message: `The cluster refuses the request: ${message}` };
+      return {
+        kind: 'placeRefused',
+        message: `The cluster does not accept the pod: ${message}. Correct Place.Pod, then start again.`,
+      };
+    return {
+      kind: 'placeUnavailable',
+      message: `The cluster refuses the request: ${message}. ${checkCluster}`,
+    };
   }
   if (code === 'EADDRINUSE')
     return {

@@ -45,7 +45,7 @@ export function inboxFollower(options: FollowerOptions): FollowInbox {
     try {
       if (endpoint === undefined) throw new Error('the agent server has no WebSocket');
       // The Hub itself listens there, and would wake the workspace.
-      if (facts.stored.asleep) throw new Error('the agent server falls asleep');
+      if (facts.stored.asleep) throw new Error('the agent server is falling asleep');
       const status = await readInbox(endpoint, signal, {
         onSign: () => signal.aborted || facts.contact.heard(),
         onEvent(event) {

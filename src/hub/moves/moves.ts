@@ -9,7 +9,7 @@ import { hubError } from '../errors.ts';
 import type { Places } from './ends.ts';
 import { MoveRun, type MoveRunOptions, type StoredMove } from './run.ts';
 
-/** Ended moves that are listed. */
+/** Greatest number of ended moves in the list. */
 const maxEnded = 20;
 
 const Entry = v.object({
@@ -46,7 +46,7 @@ export class Moves {
     for (const run of this.#runs.values()) run.start();
   }
 
-  /** Reads the moves of an earlier Hub. A file with an invalid row stays under a second name, and its other rows are used. */
+  /** Reads the moves of an earlier Hub. Saves a copy of a file with an invalid row, and uses its other rows. */
   #load(): void {
     const { logger } = this.#options;
     const { path: file } = this.#file;
@@ -54,7 +54,7 @@ export class Moves {
     if (read.kind === 'missing') return;
     const rows = read.kind === 'ok' ? read.value.moves.map((row) => v.safeParse(Entry, row)) : [];
     const problem = read.kind === 'ok' ? problemIn(rows) : read.problem;
-    // The next save replaces the file.
+    // The next save replaces the original.
     const copy = problem === undefined ? null : linkDamagedCopy(file);
     if (problem !== undefined)
       logger.warn('the record of moves is damaged; its valid rows are used', { file, problem, copy });
@@ -148,7 +148,9 @@ export class Moves {
 
   #saveSoon(): void {
     const { logger } = this.#options;
-    void this.#save().catch((error: unknown) => logger.warn('the record of moves cannot be written', { error }));
+    void this.#save().catch((error: unknown) =>
+      logger.warn('could not write the record of moves; the next change tries again', { error }),
+    );
   }
 
   #save(): Promise<void> {
