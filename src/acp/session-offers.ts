@@ -46,7 +46,7 @@ export class SessionOffers {
     return this.#offered.agent !== undefined;
   }
 
-  /** Sends the commands about files, and the prompt commands of the workspace. Without them the session works all the same. */
+  /** Sends the commands about files, and the prompt commands of the workspace. The session also works without them. */
   async sendCommands(link: Link): Promise<void> {
     try {
       const { data } = await ask(link, 'command/list', {}, CommandsResult);
@@ -75,7 +75,7 @@ export class SessionOffers {
     return { modes, configOptions: this.#configOptions(modes) };
   }
 
-  /** Sends the options that have changed, with all models. Without them the session works all the same. */
+  /** Sends the options that have changed, with all models. The session also works without them. */
   async sendOptions(link: Link, isJoined: () => boolean): Promise<void> {
     try {
       this.#offered = await readOffered(link.client, this.config, true);
@@ -129,7 +129,7 @@ export class SessionOffers {
   }
 }
 
-/** The connection broke: the prompt that follows reports it. @throws any other error */
+/** Ignores a lost connection, which the next prompt reports. @throws any other error */
 function ignoreLostServer(error: unknown): void {
   if (!(error instanceof JsonRpcError || error instanceof AppServerConnectionError)) throw error;
 }

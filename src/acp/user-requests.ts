@@ -64,8 +64,8 @@ export class UserRequests {
   }
 
   /**
-   * Asks the editor once for each request: the next connection to the agent server brings an open one again, also when the
-   * answer was given while there was no connection.
+   * Asks the editor once for each request. The next connection to the agent server repeats an open request, even if the user
+   * answered it during the interruption.
    */
   #ask(session: Session, request: ApprovalRequest): Promise<ApprovalDecision> {
     const known = this.#approvals.get(request.requestId);

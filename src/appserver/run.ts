@@ -21,8 +21,8 @@ export interface RunOutcome {
 }
 
 /**
- * Serves a workspace until it sleeps, or until SIGTERM or SIGINT, also one that comes while it starts, and resolves when nothing of it
- * is left. Never throws: a failure is in the outcome.
+ * Serves a workspace until it sleeps, or until SIGTERM or SIGINT, even during its start. Resolves when all resources are released.
+ * Never throws: a failure is in the outcome.
  */
 export async function runAppServer(options: RunOptions): Promise<RunOutcome> {
   const { logger = createLogger({ name: 'appserver' }), onServing, onStopping, stdio, ...rest } = options;

@@ -61,10 +61,10 @@ export async function planArrival(options: ArrivalOptions): Promise<MergePlan> {
 const plainOf = (entry: ReturnType<History['current']>): PathEntry | undefined => entry && plainEntry(entry);
 const currentAt = (history: History, path: BytePath): PathEntry | undefined => plainOf(history.current(path));
 
-/** @throws CheckpointError when the content is not the announced one */
+/** @throws CheckpointError when the content differs from the announced hash */
 function takeContent(reader: TransferReader, contents: Contents, { size, hash }: PathEntry): void {
   if (contents.putAll(reader.content(size), size) !== hash)
-    throw invalidTransfer('a content of the transfer is not the announced one');
+    throw invalidTransfer('the content of a file differs from its announced hash');
 }
 
 /** Whether two entries are equal; rights that git does not record may differ between machines. */

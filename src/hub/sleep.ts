@@ -16,8 +16,8 @@ function portsOf(endpoints: WorkspaceFacts['endpoints']): DoorPorts {
 }
 
 /**
- * Follows the state of a workspace: opens its doors before its agent server decides to sleep, and closes them when it is up, or will
- * not be. So a request always finds a listener.
+ * Follows the state of a workspace: opens its doors before its agent server decides to sleep, and closes them when the server runs or
+ * will not start. So a request always finds a listener.
  *
  * @param wake starts the agent server
  */

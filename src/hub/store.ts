@@ -42,7 +42,7 @@ const StoredPod = v.object({
 });
 export type StoredPod = v.InferOutput<typeof StoredPod>;
 
-/** Agent server outside of this machine's processes. */
+/** Agent server that is not a process of this machine. */
 const StoredContainer = v.variant('kind', [StoredEngineContainer, StoredPod]);
 export type StoredContainer = v.InferOutput<typeof StoredContainer>;
 
@@ -87,7 +87,7 @@ const StoredWorkspace = v.object({
     v.nullable(v.record(v.picklist(serviceNames), v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535)))),
     null,
   ),
-  /** Seed of the token of the WebSocket: a server that wakes gets the token that its clients have. */
+  /** Seed of the WebSocket token: a server that wakes gets the token that its clients have. */
   tokenSeed: v.optional(v.nullable(v.string()), null),
   /** The user stopped the server: no Hub starts it without a request. */
   stoppedByUser: v.optional(v.boolean(), false),

@@ -1,4 +1,4 @@
-/** Connections that the kernel holds for `accept` at most: the default of Node. */
+/** Most connections that the kernel queues for `accept`: the default of Node. */
 const backlog = 511;
 
 /**
@@ -8,7 +8,7 @@ const backlog = 511;
  */
 export async function acceptQueued(accepted: () => number): Promise<void> {
   let before = -1;
-  // The bound is for a client that connects without end.
+  // The limit stops the loop when a client keeps connecting.
   for (let turn = 0; before !== accepted() && turn < backlog; turn += 1) {
     before = accepted();
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -12,7 +12,7 @@ export interface ProgramRun {
   /** The whole environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string | undefined;
-  /** Content of standard input, a stream of it, the descriptor of a file, or that of this process. Default: empty. */
+  /** Standard input: content, a stream, a file descriptor, or `inherit` for that of this process. Default: empty. */
   readonly stdin?: string | Uint8Array | Readable | number | 'inherit' | undefined;
   /** Standard input is empty, and ends when this process does. */
   readonly seesOurEnd?: boolean | undefined;

@@ -54,7 +54,7 @@ interface Judgement {
   readonly group: FleetGroup | null;
 }
 
-/** Judgements of records, which never change: a new state is a new record. */
+/** Tone and group of each record. A record never changes: a new state is a new record. */
 const judgements = new WeakMap<ListedRecord, Judgement>();
 
 function judge(record: ListedRecord): Judgement {

@@ -78,7 +78,7 @@ export function fleetRoutes(
   { fleet, registry, inbox, threadLists }: FleetRoutesOptions,
   lastEventId: LastEventId,
 ): AnyRoute[] {
-  /** A row as the answer has it. Only a row that is shown costs system calls. */
+  /** Completes a row for the answer. Only rows of the answer cost system calls. */
   async function shown(row: Row) {
     if (row.host === null) return { ...(await registry.inspected(row.record)), host: null, asOf: null };
     const { host, asOf, record } = row;

@@ -62,7 +62,7 @@ export function requireRest(
   requireQuiet(services, turns);
 }
 
-/** @throws AgentError moveRefused for a conversation that is here */
+/** @throws AgentError moveRefused for a conversation that already exists here */
 export function requireElsewhere(thread: StoredThread | undefined): void {
   if (thread && thread.move?.state !== 'left')
     throw refused(`the target already has a conversation ${thread.id}. Continue that one, or delete it first`);

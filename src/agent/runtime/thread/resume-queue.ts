@@ -1,6 +1,6 @@
 import type { TurnPlace, TurnRun } from '../turn/index.ts';
 
-/** Times that a turn has ended its agent server, after which turns continue one after the other, and the time between two. */
+/** Resumes of a turn after which the turns continue one after the other, and the pause between two of them. */
 const suspiciousResumes = 2;
 const resumeGapMs = 2_000;
 
@@ -19,8 +19,8 @@ export class ResumeQueue {
   }
 
   /**
-   * Lets the turns continue. When one of them has ended its agent server several times, they continue one after the other: so the
-   * others are not counted as guilty.
+   * Lets the turns continue. After several ends of the agent server during one of them, they continue one after the other: so an
+   * end is not counted against the other turns.
    */
   start(): void {
     for (const { run } of this.#waiting) run.resumeFiles();
@@ -33,7 +33,7 @@ export class ResumeQueue {
     this.#continue(0);
   }
 
-  /** No further turn continues. @returns the turns that have not */
+  /** Stops the queue. @returns the turns that have not continued */
   stop(): ReadonlySet<TurnRun> {
     clearTimeout(this.#next);
     return new Set(this.#waiting.splice(0).map(({ run }) => run));

@@ -16,7 +16,7 @@ export interface ActiveTurn {
   readonly depth: number;
   /** Limits the sub-agents that run at a time. */
   readonly subagents: Limit;
-  /** An earlier process began it. */
+  /** The turn began in an earlier process. */
   readonly isResumed?: boolean;
 }
 
