@@ -133,6 +133,6 @@ scene(
 );
 
 scene('a Hub without workspaces shows the command that adds one', { kind: 'hub', at: '/logs' }, async (t, { page }) => {
-  await page.getByRole('heading', { name: 'No workspace, so no log' }).waitFor();
+  await page.getByRole('heading', { name: 'No workspace yet' }).waitFor();
   await shows(t, 'match', () => page.locator('main').textContent(), 'oratorio up --init <dir>');
 });

@@ -176,7 +176,9 @@ const isTls = (url: URL): boolean => url.protocol === 'https:';
 
 function baseUrl(endPoint: string): URL {
   if (isHttpUrl(endPoint)) return new URL(endPoint);
-  throw new ModelError('upstreamUnreachable', 'EndPoint is not an http or https URL.', { isRetryable: false });
+  throw new ModelError('upstreamUnreachable', 'EndPoint is not an http or https URL. Correct the setting.', {
+    isRetryable: false,
+  });
 }
 
 /** One request on one connection. `ended` settles once, and from then on no handler is called. */

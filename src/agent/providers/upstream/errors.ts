@@ -192,7 +192,7 @@ function resetOf(status: number, headers: IncomingHttpHeaders, problem: Problem,
 const future = (waitMs: number | undefined): number | undefined =>
   waitMs !== undefined && waitMs > 0 ? waitMs : undefined;
 
-/** Time until a rate is reset; undefined when a turn would not wait that long, because the rate may be free earlier. */
+/** Time until a rate limit is reset; undefined when a turn would not wait that long, because the rate may be free earlier. */
 const shortWait = (waitMs: number): number | undefined => (waitMs <= maxRetryAfterMs ? future(waitMs) : undefined);
 
 /** An error inside an answer that began as a success. */

@@ -41,8 +41,8 @@ export const resetSources = {
     return at === undefined ? undefined : at - now;
   },
   /**
-   * Windows of a subscription: `anthropic-ratelimit-unified-reset`; `x-codex-primary-*` and `x-codex-secondary-*`, of which the last
-   * used-up one counts.
+   * Reset of a subscription's window: `anthropic-ratelimit-unified-reset`, else the later reset of the used-up ones among
+   * `x-codex-primary-*` and `x-codex-secondary-*`.
    */
   window: ({ headers, now }) => {
     const at = timeOf(headers['anthropic-ratelimit-unified-reset']);

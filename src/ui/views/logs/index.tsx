@@ -43,7 +43,7 @@ function HubLogs({ app }: { readonly app: App }) {
   const path = paths.find((each) => each === query['path']) ?? paths[0];
   if (path === undefined) {
     return (
-      <Empty title="No workspace, so no log" command="oratorio up --init <dir>">
+      <Empty title="No workspace yet" command="oratorio up --init <dir>">
         <p>Each agent server writes its own log. Start one:</p>
       </Empty>
     );
