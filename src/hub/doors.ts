@@ -29,7 +29,7 @@ export class Doors {
   /** Waiting connections that have sent nothing, the oldest first. */
   readonly #silent = new Set<Socket>();
   readonly #joined: Set<Socket>;
-  readonly #onData: () => void;
+  readonly #onKnock: () => void;
   /** Treatment of connections. */
   #state: 'waiting' | 'passing' | 'refusing' = 'waiting';
   #opening: Promise<unknown> = Promise.resolve();
@@ -37,11 +37,11 @@ export class Doors {
   #accepted = 0;
 
   /**
-   * @param onData called for each connection that has sent something
+   * @param onKnock called for each connection that has sent something
    * @param joined both ends of the connections that these or earlier doors of the workspace have passed on
    */
-  constructor(ports: DoorPorts, onData: () => void, joined = new Set<Socket>()) {
-    this.#onData = onData;
+  constructor(ports: DoorPorts, onKnock: () => void, joined = new Set<Socket>()) {
+    this.#onKnock = onKnock;
     this.#joined = joined;
     this.#wanted = canOpenDoors ? (Object.entries(ports) as [ServiceName, number][]) : [];
     this.open();
@@ -137,7 +137,7 @@ export class Doors {
     socket.once('close', stopWaiting).once('readable', () => {
       stopWaiting();
       if (socket.readableLength === 0) socket.destroy();
-      else if (this.#state === 'waiting') this.#onData();
+      else if (this.#state === 'waiting') this.#onKnock();
     });
   }
 

@@ -10,7 +10,7 @@ import { type ClusterAccess, type ClusterChoice, clusterAccess } from './kube-co
 import type { Pod } from './kube-types.ts';
 import { type Place, type PlacedProcess, PlaceError, type PlaceProblem, type ReachListener } from './place.ts';
 import { WorkspaceLease } from './pod-lease.ts';
-import { checkCluster, imageMissing, noImage, problemOf, rootRefused, unavailable } from './pod-problems.ts';
+import { imageMissing, noImage, problemOf, rootRefused, unavailable } from './pod-problems.ts';
 import { endOf, hasEnded, isNodeLost, podProcess } from './pod-process.ts';
 import { checkedVolumes, containerInPod, type PodRequest, podLabels, podName, podSpec } from './pod-spec.ts';
 import { openForwardedPorts, type RelayedPort } from './relay.ts';
@@ -199,16 +199,20 @@ export class PodPlace implements Place<PodStart, PodSearch> {
       const words = [reason, message].filter(Boolean).join(': ').slice(0, 1_000);
       if (imageReasons.includes(reason)) throw new PlaceError(imageMissing(request.settings.image, words));
       if (/Error$|^CrashLoop/.test(reason))
-        throw unavailable(`The cluster cannot start the container: ${words}. ${checkCluster}`);
+        throw unavailable(`The cluster cannot start the container: ${words}. Check the cluster, then start again.`);
       if (hasEnded(pod))
-        throw unavailable(`The pod ended during its start: ${endOf(pod).reason || 'unknown reason'}. ${checkCluster}`);
+        throw unavailable(
+          `The pod ended during its start: ${endOf(pod).reason || 'unknown reason'}. Check the cluster, then start again.`,
+        );
       const unscheduled = (pod.status.conditions ?? []).find((each) => each.reason === 'Unschedulable');
       if (unscheduled)
         throw unavailable(
           `The cluster has no node for the pod: ${unscheduled.message.slice(0, 1_000)}. Free resources or add a node.`,
         );
       if (performance.now() > deadline || isNodeLost(pod))
-        throw unavailable(`The pod did not run within ${runMs / 1_000} s${words && `: ${words}`}. ${checkCluster}`);
+        throw unavailable(
+          `The pod did not run within ${runMs / 1_000} s${words && `: ${words}`}. Check the cluster, then start again.`,
+        );
       await pause(pollMs);
     }
   }

@@ -1,9 +1,6 @@
 import { EngineRefusal, EngineUnreachableError } from './engine-api.ts';
 import { PlaceError, type PlaceProblem } from './place.ts';
 
-/** Next step after a failure of the cluster. */
-export const checkCluster = 'Check the cluster, then start again.';
-
 /** A retry may help. */
 export const unavailable = (message: string) => new PlaceError({ kind: 'placeUnavailable', message });
 
@@ -47,7 +44,7 @@ export function problemOf(error: unknown): PlaceProblem {
       };
     return {
       kind: 'placeUnavailable',
-      message: `The cluster refuses the request: ${message}. ${checkCluster}`,
+      message: `The cluster refuses the request: ${message}. Check the cluster, then start again.`,
     };
   }
   if (code === 'EADDRINUSE')
