@@ -79,10 +79,13 @@ export class KubeApi {
       timeoutMs: (watchSeconds + 10) * 1_000,
     });
     try {
-      if ((answer.statusCode ?? 0) >= 400) return;
+      const status = answer.statusCode ?? 0;
+      // The version of the pod is too old to watch from: it is read again.
+      if (status === 410) return;
+      if (status >= 300) throw new EngineRefusal(status, `HTTP ${status} for a watch`);
       for await (const _ of answer) return;
     } catch (error) {
-      throw this.#unreachable(error);
+      throw error instanceof EngineRefusal ? error : this.#unreachable(error);
     } finally {
       answer.destroy();
     }
@@ -191,7 +194,7 @@ export class KubeApi {
     const { headers, ...tls } = await this.#connection();
     const https = process.getBuiltinModule('node:https');
     const ends = [AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])];
-    return new Promise<IncomingMessage>((resolve, reject) => {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       const request = https.request(`${this.access.server}${path}`, {
         ...{ method, ...tls, agent: false, signal: AbortSignal.any(ends) },
         headers: {
@@ -201,9 +204,14 @@ export class KubeApi {
           }),
         },
       });
-      request.on('response', resolve).on('error', (error) => reject(this.#unreachable(error)));
+      request.on('response', resolve).on('error', reject);
       request.end(content);
+    }).catch((error: unknown) => {
+      // A credential that is not a header or a certificate throws at once.
+      throw this.#unreachable(error);
     });
+    if (answer.statusCode === 401) this.access.renew();
+    return answer;
   }
 
   async #connection() {
@@ -222,7 +230,7 @@ export class KubeApi {
     const { WebSocket } = await import('ws');
     const options = { ...(await this.#connection()), handshakeTimeout: this.#answerMs, followRedirects: false };
     const url = `${this.access.server.replace(/^https/, 'wss')}${path}`;
-    return new Promise((resolve, reject) => {
+    return new Promise<WebSocket>((resolve, reject) => {
       const socket = new WebSocket(url, protocols, { ...options, maxPayload: answerBytes });
       socket.once('open', () => {
         socket.off('error', onError);
@@ -230,12 +238,15 @@ export class KubeApi {
         socket.pause();
         resolve(socket);
       });
-      const onError = (error: Error) => reject(this.#unreachable(error));
+      const onError = (error: Error) => reject(error);
       socket.on('error', onError);
       socket.once('unexpected-response', (_, answer: IncomingMessage) => {
+        if (answer.statusCode === 401) this.access.renew();
         reject(new EngineRefusal(answer.statusCode ?? 0, `HTTP ${answer.statusCode} for ${path.split('?')[0]}`));
         answer.destroy();
       });
+    }).catch((error: unknown) => {
+      throw error instanceof EngineRefusal ? error : this.#unreachable(error);
     });
   }
 

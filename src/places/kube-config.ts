@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { messageOf } from '../lib/index.ts';
+import { runProgram } from '../supervise/index.ts';
 import { PlaceError } from './place.ts';
 
 /** Context of a cluster in a kubeconfig file of the user. */
@@ -35,6 +34,19 @@ export interface ClusterAccess {
   readonly serverName?: string | undefined;
   /** @throws PlaceError when a credential program fails */
   credentials(): Promise<ClusterCredentials>;
+  /** Reads the file again for the next request, because the server refuses the credentials: the user may have logged in again. */
+  renew(): void;
+}
+
+export interface ClusterOptions {
+  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Shortest time between two renewals, and between a failed run of a credential program and the next one. */
+  readonly renewalMs?: number | undefined;
+}
+
+interface ProgramOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly renewalMs: number;
 }
 
 const text = v.optional(v.string());
@@ -70,9 +82,11 @@ const ExecCredential = v.object({
 
 const fileBytes = 1_048_576;
 const pluginMs = 30_000;
+/** Time after the exit of a credential program for which a process that it has left may hold its output open. */
+const pluginLingerMs = 1_000;
 /** A credential is replaced this long before it expires. */
 const expiryMarginMs = 60_000;
-const run = promisify(execFile);
+const defaultRenewalMs = 10_000;
 
 /** A kubeconfig file that cannot be used. A retry does not help. */
 const refused = (message: string, cause?: unknown) => new PlaceError({ kind: 'placeRefused', message }, cause);
@@ -82,10 +96,33 @@ const refused = (message: string, cause?: unknown) => new PlaceError({ kind: 'pl
  *
  * @throws PlaceError `placeRefused` with the file and the fault
  */
-export function clusterAccess(
+export function clusterAccess(choice: ClusterChoice, options: ClusterOptions = {}): ClusterAccess {
+  const { renewalMs = defaultRenewalMs } = options;
+  const access = readAccess(choice, options);
+  let { credentials } = access;
+  let renewedAt = -Infinity;
+  return {
+    ...access,
+    credentials: () => credentials(),
+    renew() {
+      if (performance.now() - renewedAt < renewalMs) return;
+      renewedAt = performance.now();
+      try {
+        const again = readAccess(choice, options);
+        // Credentials of another cluster are never sent to this one.
+        if (again.server === access.server && again.ca === access.ca) ({ credentials } = again);
+      } catch (error) {
+        // The refusal of the server reports the problem, and a later renewal reads the file again.
+        if (!(error instanceof PlaceError)) throw error;
+      }
+    },
+  };
+}
+
+function readAccess(
   choice: ClusterChoice,
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): ClusterAccess {
+  { env = process.env, renewalMs = defaultRenewalMs }: ClusterOptions,
+): Omit<ClusterAccess, 'renew'> {
   // A list of files is not merged: the first one counts.
   const named = choice.kubeconfig || env['KUBECONFIG']?.split(':').find(Boolean);
   const file = named ?? join(env['HOME'] ?? homedir(), '.kube/config');
@@ -108,7 +145,7 @@ export function clusterAccess(
     namespace: context.namespace || 'default',
     ca: from(cluster['certificate-authority-data'], cluster['certificate-authority']),
     serverName: cluster['tls-server-name'],
-    credentials: credentialsOf(user, dirname(file), from, env),
+    credentials: credentialsOf(user, dirname(file), from, { env, renewalMs }),
   };
 }
 
@@ -146,10 +183,10 @@ function credentialsOf(
   user: User | undefined,
   directory: string,
   from: (data: string | undefined, path: string | undefined) => string | undefined,
-  env: Readonly<Record<string, string | undefined>>,
+  options: ProgramOptions,
 ): ClusterAccess['credentials'] {
   const plugin = user?.exec;
-  if (plugin) return pluginCredentials(plugin, directory, env);
+  if (plugin) return pluginCredentials(plugin, directory, options);
   return async () => ({
     // A file with a token is renewed by its owner, so it is read for each request.
     token: user?.token || from(undefined, user?.tokenFile)?.trim(),
@@ -162,7 +199,7 @@ function credentialsOf(
 function pluginCredentials(
   plugin: Plugin,
   directory: string,
-  env: Readonly<Record<string, string | undefined>>,
+  { env, renewalMs }: ProgramOptions,
 ): ClusterAccess['credentials'] {
   const { command, args, apiVersion } = plugin;
   const program = command.includes('/') ? resolve(directory, command) : command;
@@ -171,16 +208,16 @@ function pluginCredentials(
     const added = Object.fromEntries((plugin.env ?? []).map(({ name, value }) => [name, value]));
     const asked = { apiVersion, kind: 'ExecCredential', spec: { interactive: false } };
     try {
-      const { stdout } = await run(program, args ?? [], {
-        ...{ cwd: directory, timeout: pluginMs, maxBuffer: fileBytes },
-        env: { ...env, ...added, KUBERNETES_EXEC_INFO: JSON.stringify(asked) },
+      const stdout = await outputOf(program, args ?? [], {
+        ...{ cwd: directory, env: { ...env, ...added, KUBERNETES_EXEC_INFO: JSON.stringify(asked) } },
       });
       const { status } = v.parse(v.pipe(v.string(), v.parseJson(), ExecCredential), stdout);
       const expires = status.expirationTimestamp === undefined ? Infinity : Date.parse(status.expirationTimestamp);
       if (known) known = { ...known, until: expires - expiryMarginMs };
       return { token: status.token, cert: status.clientCertificateData, key: status.clientKeyData };
     } catch {
-      known = undefined;
+      // Requests are repeated more often than a program may run that fails.
+      if (known) known = { ...known, until: Date.now() + renewalMs };
       // The output of the program may hold a credential.
       throw new PlaceError({
         kind: 'placeUnavailable',
@@ -190,8 +227,27 @@ function pluginCredentials(
   }
   return () => {
     if (known && Date.now() < known.until) return known.credentials;
-    const credentials = ask();
+    const credentials = Promise.resolve().then(ask);
     known = { until: Infinity, credentials };
     return credentials;
   };
+}
+
+/** Standard output of a program, which has no input. @throws Error unless it ends in time with exit code 0 */
+async function outputOf(
+  program: string,
+  args: readonly string[],
+  options: { readonly cwd: string; readonly env: Readonly<Record<string, string | undefined>> },
+): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const { cause, exitCode } = await runProgram({
+    ...{ program, args, ...options, timeoutMs: pluginMs, lingerMs: pluginLingerMs },
+    stdout(chunk) {
+      bytes += chunk.length;
+      if (bytes <= fileBytes) chunks.push(chunk);
+    },
+  });
+  if (cause !== 'exited' || exitCode !== 0 || bytes > fileBytes) throw new Error(`${program} has failed`);
+  return Buffer.concat(chunks).toString('utf8');
 }

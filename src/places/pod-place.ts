@@ -6,7 +6,7 @@ import { defaults } from '../protocol/index.ts';
 import { type Liveness, logFiles, logKeeper } from '../supervise/index.ts';
 import { labels } from './container-spec.ts';
 import { KubeApi } from './kube-api.ts';
-import { type ClusterAccess, type ClusterChoice, clusterAccess } from './kube-config.ts';
+import { type ClusterAccess, type ClusterChoice, type ClusterOptions, clusterAccess } from './kube-config.ts';
 import type { Pod } from './kube-types.ts';
 import { type Place, type PlacedProcess, PlaceError, type PlaceProblem, type ReachListener } from './place.ts';
 import { WorkspaceLease } from './pod-lease.ts';
@@ -66,16 +66,12 @@ export class PodPlace implements Place<PodStart, PodSearch> {
     cluster: ClusterChoice & { readonly namespace: string },
     homeLabel: string,
     {
-      env = process.env,
       answerMs,
       longestRemovalMs = removalMs,
-    }: {
-      readonly env?: Readonly<Record<string, string | undefined>>;
-      readonly answerMs?: number | undefined;
-      readonly longestRemovalMs?: number;
-    } = {},
+      ...options
+    }: ClusterOptions & { readonly answerMs?: number | undefined; readonly longestRemovalMs?: number } = {},
   ) {
-    this.#access = clusterAccess(cluster, env);
+    this.#access = clusterAccess(cluster, options);
     this.#namespace = cluster.namespace || this.#access.namespace;
     this.#api = new KubeApi(this.#access, this.#namespace, answerMs);
     this.#homeLabel = homeLabel;

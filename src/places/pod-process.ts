@@ -11,6 +11,8 @@ import { renewalMs, type WorkspaceLease } from './pod-lease.ts';
 import type { Relay } from './relay.ts';
 
 const retryMs = 500;
+/** Longest pause between two requests to delete a pod, which a lost node may delay without end. */
+const longestRetryMs = 5_000;
 const signalBase = 128;
 /** Time for an orderly end, in seconds. Never 0: the API server would forget a pod that may still run. */
 const grace = { terminate: 60, kill: 1 } as const;
@@ -82,6 +84,15 @@ export function podProcess(options: PodProcessOptions): PlacedProcess {
     return own;
   }
 
+  /** Logs the reason. The end of the pod counts even if the log cannot be written, e.g. on a full disk. */
+  function noteReason(reason: string): void {
+    try {
+      onReason(reason);
+    } catch {
+      // The log is the only place for the reason.
+    }
+  }
+
   /** Exit code; null for a pod that was removed before its exit code was read. */
   async function end(): Promise<number | null> {
     for (let waits = 0; ; waits += 1) {
@@ -89,7 +100,7 @@ export function podProcess(options: PodProcessOptions): PlacedProcess {
       if (!found) return null;
       if (hasEnded(found)) {
         const { code, reason } = endOf(found);
-        if (reason !== '') onReason(reason);
+        if (reason !== '') noteReason(reason);
         return code;
       }
       // A server that ends each watch at once would be asked without end.
@@ -120,7 +131,9 @@ export function podProcess(options: PodProcessOptions): PlacedProcess {
   }
 
   async function remove(): Promise<{ readonly uncertain: boolean }> {
-    while (await deletePod(grace.kill)) await pause(retryMs / 10);
+    for (let waitMs = retryMs / 10; await deletePod(grace.kill); waitMs = Math.min(waitMs * 2, longestRetryMs)) {
+      await pause(waitMs, undefined, { signal: following.signal, ref: false });
+    }
     return { uncertain: false };
   }
 
@@ -148,6 +161,7 @@ export function podProcess(options: PodProcessOptions): PlacedProcess {
     sweep: remove,
     async gone() {
       await remove();
+      clearInterval(renewal);
       await lease.release().catch(() => undefined);
       release();
     },

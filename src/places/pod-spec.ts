@@ -108,6 +108,9 @@ function mountOf({ path, source = path, isReadOnly = false }: Bind, volumes: rea
   return { name: held.name, mountPath: path, readOnly: isReadOnly, ...(subPath !== '' && { subPath }) };
 }
 
+/** Writes a text for `args` and `env`, in which a cluster replaces `$(NAME)` by a variable. */
+const literal = (text: string): string => text.replaceAll('$', '$$$$');
+
 /**
  * Request body that creates a pod. No controller creates it again, and it contains no secret: the launch document is sent on
  * standard input.
@@ -145,9 +148,9 @@ export function podSpec(request: PodRequest, [uid, gid] = [process.getuid?.() ??
           image: settings.image,
           imagePullPolicy: settings.pullImages ? 'IfNotPresent' : 'Never',
           command: ['/bin/sh', '-c', startScript, 'oratorio'],
-          args: [...settings.command, '--managed', '--workspace', workspacePath],
+          args: [...settings.command, '--managed', '--workspace', workspacePath].map(literal),
           workingDir: workspacePath,
-          env: Object.entries(env).map(([name, value]) => ({ name, value })),
+          env: Object.entries(env).map(([name, value]) => ({ name, value: literal(value) })),
           stdin: true,
           stdinOnce: true,
           tty: false,

@@ -25,6 +25,9 @@ interface StoredPod {
   killing?: NodeJS.Timeout;
 }
 
+/** Text of `command`, `args` and `env` as a container gets it: `$$` stands for one `$`. */
+const unescaped = (text: string): string => text.replaceAll('$$', () => '$');
+
 export interface FakeCluster {
   readonly server: string;
   readonly kubeconfig: string;
@@ -87,9 +90,9 @@ export async function fakeCluster(t: Test): Promise<FakeCluster> {
       ...[...isolated, '--unshare-net', '--unshare-pid', '--die-with-parent', ...mounts],
       ...['--bind', dirname(pod.control), '/run/control', '--chdir', container.workingDir, '--'],
       ...[process.execPath, fixture('kubernetes/container.mjs'), '/run/control/socket'],
-      ...[...container.command, ...container.args],
+      ...[...container.command, ...container.args].map(unescaped),
     ];
-    const env = Object.fromEntries(container.env.map(({ name, value }: Json) => [name, value]));
+    const env = Object.fromEntries(container.env.map(({ name, value }: Json) => [name, unescaped(value)]));
     const child = spawn('bwrap', words, {
       env: { PATH: process.env['PATH'], ...env },
       stdio: ['ignore', 'inherit', 'inherit'],

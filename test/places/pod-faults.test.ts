@@ -1,5 +1,5 @@
 /** Clusters that refuse, hang, answer wrongly or lose a pod: the state of the pod stays right, and each start ends with its reason. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -41,8 +41,8 @@ async function scene(t: Test) {
     },
     ...{ environment: {}, stdin: 'document\n', ports: [] },
   };
-  const place = (kubeconfig = cluster.kubeconfig, answerMs = 60_000) =>
-    new PodPlace({ ...settings, kubeconfig }, 'home', { answerMs, env: {} });
+  const place = (kubeconfig = cluster.kubeconfig, answerMs = 60_000, renewalMs = 60_000) =>
+    new PodPlace({ ...settings, kubeconfig }, 'home', { answerMs, env: {}, renewalMs });
   const start = async (answerMs?: number) => {
     const child = await place(undefined, answerMs).start(request);
     t.teardown(() => child.detach());
@@ -220,6 +220,14 @@ t.test('a pod has the rights of the user only, and is created by no controller',
     },
   });
   t.notMatch(JSON.stringify(spec), /document/);
+  const home = join(request.home, 'a$(HOME)$$');
+  const odd = podSpec({ ...request, home, homeLabel: 'home' }).spec.containers[0];
+  const written = odd?.env.find(({ name: each }) => each === 'ORATORIO_HOME')?.value;
+  t.equal(written, `${request.home}/a$$(HOME)$$$$`, 'regression: the cluster replaces no part of a path');
+  const path = join(request.workspacePath, '$(HOME)');
+  mkdirSync(path);
+  const args = podSpec({ ...request, workspacePath: path, homeLabel: 'home' }).spec.containers[0]?.args;
+  t.equal(args?.at(-1), `${request.workspacePath}/$$(HOME)`);
   t.throws(() => podSpec({ ...request, homeLabel: 'home', settings: { ...settings, volumes: [] } }), {
     message: /A pod cannot reach the workspace .*Place\.Pod\.Volumes/,
   });
@@ -264,5 +272,58 @@ t.test(
     const error = await bad.endLeftovers().catch((thrown: Error) => thrown);
     t.match(error, { name: 'PlaceError', message: /credential program .* failed/ });
     t.notMatch(String(error), /secret-output/);
+    await t.rejects(bad.endLeftovers(), { message: /credential program .* failed/ });
+    t.equal(readFileSync(join(home, 'runs'), 'utf8'), 'x\nx\n', 'regression: a failure is not repeated at once');
   },
 );
+
+t.test('regression: a login after the cluster has refused the credentials reaches a pod that runs', async (t) => {
+  const { cluster, home, place, request } = await scene(t);
+  const [file, login] = [join(home, 'token'), join(home, 'login')];
+  writeFileSync(file, token);
+  writeFileSync(login, `#!/bin/sh\nread -r line && exit 1\nprintf '{"status":{"token":"%s"}}' "$(cat ${file})"\n`, {
+    mode: 0o755,
+  });
+  const exec = `exec: { apiVersion: client.authentication.k8s.io/v1, command: ${login} }`;
+  const child = await place(
+    cluster.configWith((text) => text.replace(`token: ${token}`, exec)),
+    undefined,
+    0,
+  ).start(request);
+  t.teardown(() => child.detach());
+  const reports: boolean[] = [];
+  child.onReach?.((isLost) => reports.push(isLost));
+  const refuse = (_: string, response: ServerResponse) => {
+    answer(401, status('Unauthorized'))(response);
+    return true;
+  };
+  // A line feed cannot be in a header.
+  writeFileSync(file, 'new\\ntoken');
+  cluster.intercept = refuse;
+  cluster.setStatus(name, running);
+  await eventually(() => reports[0], 'the pod is lost');
+  cluster.intercept = () => false;
+  writeFileSync(file, token);
+  await eventually(() => reports[1] === false || undefined, 'the pod is back');
+  t.equal(await Promise.race([child.exited, 'runs']), 'runs');
+});
+
+t.test('regression: the end of a pod is seen when its reason cannot be logged', async (t) => {
+  const { cluster, request, start } = await scene(t);
+  const child = await start();
+  const { stderr } = logFiles(request.logDirectory);
+  rmSync(stderr);
+  mkdirSync(stderr);
+  cluster.setStatus(name, { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' });
+  t.match(await child.exited, { exitCode: null, signal: null });
+  cluster.intercept = (incoming, response) => {
+    if (!incoming.startsWith('DELETE')) return false;
+    answer(200, '{}')(response);
+    return true;
+  };
+  const asked = () => cluster.requests.filter((each) => each.startsWith('DELETE')).length;
+  const gone = child.gone();
+  await eventually(() => asked() > 1 || undefined, 'the deletion is repeated');
+  child.detach();
+  await t.rejects(gone, 'a detached pod is no longer deleted');
+});
