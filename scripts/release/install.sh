@@ -148,8 +148,8 @@ install_release() {
   fi
   made=
   make_dir "$base/versions"
-  work=$base/versions/.new-$$
-  mkdir "$work"
+  # A process of another machine or container that shares this home may have the same id.
+  work=$(mktemp -d "$base/versions/.new-XXXXXX") || fail "$base/versions cannot be written." 'Check its permissions.'
   fetch SHA256SUMS "$work/SHA256SUMS" 1000000
   choose
   program=$base/versions/$version

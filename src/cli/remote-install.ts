@@ -147,11 +147,17 @@ async function send(context: CommandContext, ssh: string, work: string, found: F
 }
 
 function notInstalled(ssh: string, { exitCode, stderr }: RemoteEnd): CliError {
-  const problem = exitCode === 255 ? sshFailure(stderr).message : problemIn(stderr) || 'The machine gave no reason.';
+  // Exit code of ssh itself. The machine completes an installation that has received every file.
+  const isCut = exitCode === 255;
+  const problem = isCut ? sshFailure(stderr).message : problemIn(stderr) || 'The machine gave no reason.';
   return new CliError(
     'failure',
-    `Oratorio was not installed on ${ssh}: ${problem.replace(/\.?$/, '.')}`,
-    'The machine has removed all new files. Correct the problem, then run the command again.',
+    isCut
+      ? `The connection to ${ssh} ended during the installation: ${problem.replace(/\.?$/, '.')}`
+      : `Oratorio was not installed on ${ssh}: ${problem.replace(/\.?$/, '.')}`,
+    isCut
+      ? 'The machine removes all new files, or completes the installation. Run the command again.'
+      : 'The machine has removed all new files. Correct the problem, then run the command again.',
     'installFailed',
   );
 }

@@ -63,6 +63,16 @@ t.test('regression: installations at the same time leave one whole version', asy
   t.equal(version(), '1.2.3');
 });
 
+t.test('regression: a process with the same id that shares the home keeps its work', async (t) => {
+  const { root, home, base, version } = world(t);
+  const other = `d='${base}'/versions/.new-$$; mkdir -p "$d"; : >"$d/other"; exec sh '${script}' --from '${root}/release'`;
+  const child = spawn('sh', ['-c', other], { env: { HOME: home, PATH: process.env['PATH'] }, stdio: 'ignore' });
+  const [code] = await once(child, 'close');
+  t.equal(code, 0);
+  t.equal(version(), '1.2.3');
+  t.ok(existsSync(join(base, `versions/.new-${child.pid}/other`)));
+});
+
 t.test('an installation that is killed at any step is completed by the next one', async (t) => {
   const { bin, program, install, version, run, home } = world(t);
   for (const name of ['mkdir', 'awk', 'sha256sum', 'tar', 'mv', 'readlink', 'dirname']) {
