@@ -10,6 +10,8 @@ const host = '127.0.0.1';
  * (inet_lhash2_lookup: AF_INET before AF_INET6). So both can listen, and the doors get the connections that no agent server accepts.
  */
 const doorHost = `::ffff:${host}`;
+/** Settings may have disabled the service, or moved the agent server to another place. */
+const notServed = 'The agent server no longer serves this address.';
 const { wakeWaiting, wakeSilenceMs } = defaults.hub;
 
 /** False outside of Linux: the user at the other end is unknown there, and two processes cannot share a port. */
@@ -35,6 +37,8 @@ export class Doors {
   #opening: Promise<unknown> = Promise.resolve();
   #passing: Promise<void> | undefined;
   #accepted = 0;
+  /** Ports of the agent server to which connections are passed on. */
+  #served: ReadonlySet<number> = new Set();
 
   /**
    * @param onKnock called for each connection that has sent something
@@ -64,9 +68,14 @@ export class Doors {
     return Object.fromEntries(open);
   }
 
-  /** The agent server listens at the same ports: new connections are its own, and the waiting ones are passed on. */
-  passOn(): Promise<void> {
-    this.#passing ??= this.#passOn();
+  /**
+   * The agent server listens: new connections are its own, and the waiting ones are passed on. A connection to a port that it no
+   * longer has gets an error, because another program may take this port at once.
+   *
+   * @param endpoints addresses of the agent server
+   */
+  passOn(endpoints: Readonly<Record<string, string>>): Promise<void> {
+    this.#passing ??= this.#passOn(new Set(Object.values(endpoints).map((url) => Number(URL.parse(url)?.port))));
     return this.#passing;
   }
 
@@ -88,7 +97,8 @@ export class Doors {
     this.#waiting.clear();
   }
 
-  async #passOn(): Promise<void> {
+  async #passOn(served: ReadonlySet<number>): Promise<void> {
+    this.#served = served;
     await this.#opening;
     await acceptQueued(() => this.#accepted);
     if (this.#state !== 'waiting') return;
@@ -152,14 +162,17 @@ export class Doors {
   }
 
   #join(socket: Socket, port: number): void {
+    if (!this.#served.has(port)) {
+      answerRefusal(socket, notServed);
+      return;
+    }
     const inner = connect({ host, port, allowHalfOpen: true, noDelay: true });
     for (const each of [socket, inner]) {
       this.#joined.add(each);
       each.unref().once('close', () => this.#joined.delete(each));
     }
-    // The settings may no longer enable the service.
     inner.once('error', () => {
-      if (inner.connecting || inner.pending) answerRefusal(socket, 'The agent server no longer serves this address.');
+      if (inner.connecting || inner.pending) answerRefusal(socket, notServed);
     });
     inner.once('connect', () => joinSockets(socket, inner));
   }

@@ -51,7 +51,7 @@ export function followSleep(hub: HubServices, facts: WorkspaceFacts, wake: () =>
     }
     before = now;
     if (isWakeable(snapshot)) return;
-    if (isServing(snapshot)) void facts.doors?.passOn();
+    if (isServing(snapshot)) void facts.doors?.passOn(facts.endpoints);
     else facts.doors?.refuse(snapshot.context.lastError ?? 'it was stopped.');
   };
 }

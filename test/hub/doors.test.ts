@@ -76,3 +76,24 @@ for (const end of ['refuse', 'close'] as const) {
     t.equal(reached, 0);
   });
 }
+
+t.test('regression: a connection to a port that the agent server no longer has reaches no other program', async (t) => {
+  const port = await freePort();
+  const doors = new Doors({ dashboard: port }, () => {});
+  t.teardown(() => doors.close());
+  await doors.ports();
+  const client = connect({ host: '127.0.0.1', port });
+  t.teardown(() => client.destroy());
+  client.write('GET /?token=secret HTTP/1.1\r\n\r\n');
+  await once(client, 'connect');
+  let reached = 0;
+  const next = createServer((socket) => {
+    reached += 1;
+    socket.destroy();
+  }).listen({ host: '127.0.0.1', port, reusePort: true });
+  t.teardown(() => next.close());
+  await once(next, 'listening');
+  await doors.passOn({ appServerWebSocket: `ws://127.0.0.1:${port === 1_024 ? 1_025 : 1_024}/ws` });
+  t.match(String(await once(client, 'data')), /503 .*no longer serves this address/s);
+  t.equal(reached, 0);
+});
