@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { HubClient } from '../../src/client/index.ts';
+import { HubClient, HubRequestError } from '../../src/client/index.ts';
 import { hubError } from '../../src/hub/errors.ts';
 import { Moves } from '../../src/hub/moves/index.ts';
 import { createLogger } from '../../src/log/index.ts';
@@ -61,14 +61,18 @@ async function world(t: Test, odd: Readonly<Record<string, Answer>> = {}, stateP
   const apiBaseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const hub = new HubClient({ apiBaseUrl, token: 'none' }, { prove: async () => undefined });
   const log: string[] = [];
-  const line = { isUp: true };
+  const line: { isUp: boolean; refusal?: Error | undefined } = { isUp: true };
   const moves = new Moves({
     statePath,
     registry: { find: () => undefined, ensure: () => Promise.reject(new Error('no workspace is here')) },
     fleet: {
       connected: () => {
         if (!line.isUp) throw hubError('hostUnreachable', 'The host is connecting.');
-        return { hub: { ensure: async () => undefined, moveStep: hub.moveStep.bind(hub) } };
+        const ensure = ({ workspacePath }: { readonly workspacePath: string }) =>
+          line.refusal && workspacePath === places.from.workspacePath
+            ? Promise.reject(line.refusal)
+            : Promise.resolve();
+        return { hub: { ensure, moveStep: hub.moveStep.bind(hub) } };
       },
     },
     logger: createLogger({ name: 'test', level: 'debug', pretty: false, stream: { write: (line) => log.push(line) } }),
@@ -236,6 +240,29 @@ t.test(
     await moves.close();
     t.notOk(steps.includes('home cancel'));
     t.match(JSON.parse(readFileSync(file, 'utf8')).moves, [{ isCommitting: true, isCancelled: true }]);
+  },
+);
+
+t.test(
+  'regression: a source that cannot start now is released later, because it has locked the conversation',
+  async (t) => {
+    const sent = Promise.withResolvers<void>();
+    const { moves, when, steps, line } = await world(t, { 'away write': () => sent.resolve() });
+    const { moveId } = await moves.start({ threadId, ...places });
+    await sent.promise;
+    const refusal = new HubRequestError(500, {
+      ...{ code: 'invalidConfig', message: 'The settings are invalid.', details: null },
+    });
+    line.refusal = refusal;
+    await moves.cancel(moveId);
+    await when(moveId, 'waiting', 'asking');
+    t.notOk(steps.includes('home cancel'));
+    line.refusal = undefined;
+    t.match(await when(moveId, 'cancelled'), { reason: /user cancelled/ });
+    t.equal(steps.at(-1), 'home cancel');
+    line.refusal = refusal;
+    const second = await moves.start({ threadId, ...places });
+    t.match(await when(second.moveId, 'cancelled'), { reason: /settings are invalid/ }, 'nothing was locked');
   },
 );
 

@@ -33,6 +33,9 @@ const passing: ReadonlySet<string> = new Set([
   ...['hubInternalError', 'appServerStartFailed', 'appServerUnhealthy', 'portUnavailable', 'placeUnavailable'],
 ]);
 
+/** Codes of answers after which the source never has to be released. After any other one it may still hold the conversation. */
+const final: ReadonlySet<string> = new Set(['moveRefused', 'notFound', 'workspaceNotFound', 'hostUnknown']);
+
 function failureOf(error: unknown): MoveFailure {
   if (error instanceof MoveFailure) return error;
   const isRefused = error instanceof HttpError && !passing.has(error.code);
@@ -52,12 +55,15 @@ export class MoveRun {
   readonly #target: MoveEnd;
   #bundle: MoveBundle | undefined;
   #sent = 0;
+  /** The source may have locked the conversation. */
+  #mayBeLocked: boolean;
 
   /** Begins with `start`. */
   constructor(options: MoveRunOptions) {
     this.#options = options;
     const { stored, seed, observe, onEnd } = options;
     const { moveId, isOffered, isCommitting, isCancelled, reason } = stored;
+    this.#mayBeLocked = options.isContinued || isOffered;
     this.#source = endAt(stored.from, options);
     this.#target = endAt(stored.to, options);
     const work = (run: (signal: AbortSignal) => Promise<MoveFacts>) =>
@@ -154,6 +160,7 @@ export class MoveRun {
 
   async #prepare(signal: AbortSignal): Promise<MoveFacts> {
     const { from, to } = this.#options.stored;
+    this.#mayBeLocked = true;
     const { bundle } = await this.#step(this.#source, { step: 'prepare', place: placeFor(to, from) }, signal);
     if (!bundle) throw new Error('The source sent no description of the parts.');
     this.#bundle = bundle;
@@ -197,8 +204,15 @@ export class MoveRun {
   }
 
   async #atSource(step: 'finish' | 'cancel', signal: AbortSignal): Promise<MoveFacts> {
-    await this.#source.ensure(signal);
-    await this.#step(this.#source, { step }, signal);
+    try {
+      await this.#source.ensure(signal);
+      await this.#step(this.#source, { step }, signal);
+    } catch (error) {
+      // Invalid settings, e.g., keep the agent server from starting until the user corrects them.
+      if (this.#mayBeLocked && error instanceof HttpError && !final.has(error.code))
+        throw new MoveFailure('lost', failureOf(error).message);
+      throw error;
+    }
     return {};
   }
 
