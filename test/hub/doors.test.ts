@@ -48,7 +48,7 @@ t.test('a burst of connections while the agent server begins to listen loses non
   server.listen({ host: '127.0.0.1', port, exclusive: true, reusePort: true });
   await once(server, 'listening');
   const late = Array.from({ length: 100 }, visit);
-  await doors.passOn();
+  await doors.passOn({ api: `http://127.0.0.1:${port}` });
   t.same([...new Set(await Promise.all([...early, ...late]))], ['served']);
 });
 
