@@ -120,7 +120,7 @@ onPage(
       t,
       'match',
       () => list.textContent(),
-      /PROBE\.PASSED if it is about this process → running note that it answers again in unhealthy/,
+      /PROBE\.PASSED if it is about this process → running note that it answers again; report that it runs in unhealthy/,
     );
     await shows(t, 'match', () => list.locator('[data-edge="unhealthy→running"]').textContent(), 'PROBE.PASSED');
     await shows(t, 'match', () => list.textContent(), 'in every state');
@@ -132,7 +132,7 @@ onPage(
         .locator('[data-state] > rect, [data-frame] > rect')
         .evaluateAll((boxes) => boxes.map((box) => JSON.stringify(box.getBoundingClientRect())));
     const before = await places();
-    t.equal(before.length, 27, 'every state and the machine have a box');
+    t.equal(before.length, 28, 'every state and the machine have a box');
     await page.keyboard.press('[');
     await lit(page, 'running');
     t.same(await places(), before, 'nothing moves when time travel begins');
@@ -141,7 +141,7 @@ onPage(
     t.same(await places(), before, 'nothing moves from step to step');
     await page.keyboard.press('l');
     await showAll(page);
-    await shows(t, 'equal', () => page.locator('.node').count(), 27);
+    await shows(t, 'equal', () => page.locator('.node').count(), 28);
   },
   { at: `/actors/${path}`, prepare: unhealthy, context: { viewport: { width: 1440, height: 900 } } },
 );
