@@ -119,10 +119,11 @@ for (const mode of ['session', 'transaction'] as const) {
 
   t.test(`a pooler in ${mode} mode that moves to a standby and back is an outage in between`, async (t) => {
     const { open, pooler, socket } = await behindPooler(t, mode);
-    const standby = await (await postgres()).standby();
-    t.teardown(() => standby.stop());
     const store = await open('one');
     await store.syncRepositories([wanted()]);
+    // A standby that is made now has the tables.
+    const standby = await (await postgres()).standby();
+    t.teardown(() => standby.stop());
     pooler.target = standby.socket;
     pooler.cutServers();
     await t.rejects(store.syncRepositories([wanted('other')]), { ...outage, code: 'databaseReadOnly' });
