@@ -141,7 +141,7 @@ function readAccess(
     throw fail('insecure-skip-tls-verify would send the credentials to any server');
   const from = (data: string | undefined, path: string | undefined) => textOf(dirname(file), data, path, fail);
   return {
-    ...{ kubeconfig: file, context: name, server: cluster.server.replace(/\/+$/, '') },
+    ...{ kubeconfig: file, context: name, server: cluster.server.replace(/(?<!\/)\/+$/, '') },
     namespace: context.namespace || 'default',
     ca: from(cluster['certificate-authority-data'], cluster['certificate-authority']),
     serverName: cluster['tls-server-name'],

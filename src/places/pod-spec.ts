@@ -75,7 +75,7 @@ function volumeOf(text: string, index: number): Volume {
     kind === 'claim'
       ? { persistentVolumeClaim: { claimName: at } }
       : { hostPath: { path: at, type: 'Directory' as const } };
-  return { name: `volume-${index}`, path: path.replace(/(?<=.)\/+$/, ''), source };
+  return { name: `volume-${index}`, path: path.replace(/(?<=[^/])\/+$/, ''), source };
 }
 
 /**

@@ -34,6 +34,8 @@ const isAvailable = await (async () => {
 /** Does work while no file can get content. */
 function withoutRoom(work: () => void): void {
   const limit = (bytes: string) => execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
+  // tap ends a process that gets this signal and has no other listener.
+  process.on('SIGXFSZ', () => {});
   limit('0');
   try {
     work();
