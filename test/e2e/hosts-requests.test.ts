@@ -160,7 +160,8 @@ t.test('a hostile remote Hub cannot control the terminal or exhaust the memory',
 
   const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${runningHub(here).pid}/status`, 'utf8'))?.[1]);
   mode = 'flood';
-  await oratorioJson(here, 'hosts', 'enable', 'evil');
+  // On a busy machine, a Hub that floods proves itself too late, and is tried again.
+  await oratorio(here, ['hosts', 'enable', 'evil']);
   const began = performance.now();
   let slowest = 0;
   while (performance.now() - began < 6_000) {
