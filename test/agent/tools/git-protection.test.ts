@@ -31,11 +31,12 @@ const isAvailable = await (async () => {
   return sandboxes.areAvailable().finally(() => sandboxes.close());
 })();
 
+// tap ends a process that gets this signal and has no other listener.
+process.on('SIGXFSZ', () => {});
+
 /** Does work while no file can get content. */
 function withoutRoom(work: () => void): void {
   const limit = (bytes: string) => execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
-  // tap ends a process that gets this signal and has no other listener.
-  process.on('SIGXFSZ', () => {});
   limit('0');
   try {
     work();
