@@ -20,12 +20,14 @@ stdout.write = (text, ...more) => {
     flush();
     return Reflect.apply(write, stdout, [text, ...more]);
   }
-  // The pending flush delays the exit, because an exit writes only as much as the pipe holds.
-  if (waiting === '') later(flush);
+  // A pending flush does not keep the process alive: tests list the resources that do.
+  if (waiting === '') later(flush).unref();
   waiting += text;
   return true;
 };
 
+// Before the exit, because an exit writes only as much as the pipe holds.
+process.on('beforeExit', flush);
 process.on('exit', () => {
   isExiting = true;
   flush();

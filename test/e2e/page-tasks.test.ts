@@ -203,7 +203,7 @@ for (const screen of screens) {
     async (t) => {
       const page = await openPage(t, screen, `${shopRecord.page}`);
       await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: 'Conversations' }).click();
-      if (screen.name === 'phone') await page.getByRole('link', { name: 'New' }).click();
+      if (screen.name === 'phone') await page.getByRole('link', { name: 'New', exact: true }).click();
       const name = `changed-on-${screen.name}.txt`;
       const hand = new Hand();
       await page.getByRole('textbox', { name: 'Message' }).fill(`write "one line" to ${name}`);

@@ -218,6 +218,7 @@ t.test('every file that makes requests of its own uses the proxy, or asks this m
     'src/hub/pages/tunnel.ts',
     'src/lib/local-http.ts',
     'src/places/engine-api.ts',
+    'src/places/kube-api.ts',
     'src/review/demo/source.ts',
   ];
   const makesRequests =

@@ -244,7 +244,9 @@ function nextOf(machine: AnyStateMachine, leaf: string, type: string): string[] 
     .split('.')
     .reduceRight<unknown>((inner, key) => (inner === undefined ? key : { [key]: inner }), undefined);
   const before = machine.resolveState({ value: value as never, context: anything });
-  const [after] = transition(machine, before, { type } as never) as [AnyMachineSnapshot, unknown];
+  // An actor that has ended takes no event; the pure function takes one.
+  const isDone = before.status === 'done';
+  const [after] = isDone ? [before] : (transition(machine, before, { type } as never) as [AnyMachineSnapshot, unknown]);
   return after._nodes
     .filter(({ parent }) => parent)
     .sort((a, b) => a.order - b.order)

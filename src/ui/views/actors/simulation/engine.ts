@@ -82,8 +82,13 @@ export function begin(machine: AnyStateMachine, states: readonly string[], known
   return { leaves, known, now: 0, enteredAt, steps: [], choice: null, ignored: null };
 }
 
+/** Whether the machine has ended: an actor takes no event in a final state of its root. */
+const isDone = (machine: AnyStateMachine, { leaves }: Simulation): boolean =>
+  [...activeIn(machine, leaves)].some(({ type, parent }) => type === 'final' && parent === machine.root);
+
 /** Sends an event by its name in the chart: `STOP`, `after(backoff)`. `fields` are its payload. */
 export function send(machine: AnyStateMachine, before: Simulation, event: string, fields: Fields = {}): Simulation {
+  if (isDone(machine, before)) return { ...before, ignored: event };
   const { now, known } = before;
   const payload = { incarnation: known['incarnation'], at: now, ...fields };
   const given = Object.fromEntries(Object.entries(payload).filter(([, value]) => value !== undefined));
@@ -135,8 +140,9 @@ export function timersOf(machine: AnyStateMachine, { leaves, known, enteredAt }:
 }
 
 /** Events that the active states listen to, each once. */
-export function eventsOf(machine: AnyStateMachine, { leaves }: Simulation): string[] {
-  const active = inOrder(activeIn(machine, leaves)).toReversed();
+export function eventsOf(machine: AnyStateMachine, present: Simulation): string[] {
+  if (isDone(machine, present)) return [];
+  const active = inOrder(activeIn(machine, present.leaves)).toReversed();
   const events = active.flatMap(transitionsOf).map((transition) => eventName(transition, active));
   return [...new Set(events)].filter((event) => event !== 'always' && !event.endsWith('(*)'));
 }
