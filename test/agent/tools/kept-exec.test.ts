@@ -293,14 +293,29 @@ t.test(
         sizes.push(statSync(keptFiles(here.directory, id).output, { throwIfNoEntry: false })?.size ?? 0);
     }, 5);
     t.teardown(() => clearInterval(seen));
-    // A cut loses the output of its moment, which takes longer on a busy machine.
-    const command = 'head -c 1000000000 /dev/zero; sleep 4; echo; echo last';
+    // A cut loses the output of its moment.
+    const command = 'head -c 1000000000 /dev/zero; sleep 1; echo; echo last';
     const { text } = await call(createExec(here.settings), { command }, { ...ids, workspacePath: here.workspacePath });
     t.match(text, /\nlast$/);
     t.ok(Math.max(...sizes) < 1_000_000_000, `${Math.max(...sizes)} bytes`);
     await here.isClean();
   },
 );
+
+t.test('the last lines of a fast output are shown, although nobody read for a while', onPosix, async (t) => {
+  const here = places(t);
+  const command = 'head -c 100000000 /dev/zero; echo; echo last; echo >written; until [ -e go ]; do sleep 0.02; done';
+  const called = call(createExec(here.settings), { command }, { ...ids, workspacePath: here.workspacePath });
+  await until('a kept command', () => listKept(here.directory).length === 1);
+  // Blocks this process, and with it the reader, until the last line is written.
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  while (!existsSync(here.at('written'))) Atomics.wait(clock, 0, 0, 20);
+  const [kept] = listKept(here.directory);
+  await until('an empty file', () => statSync(keptFiles(here.directory, kept?.id ?? '').output).size === 0);
+  writeFileSync(here.at('go'), '');
+  t.match((await called).text, /\nlast$/);
+  await here.isClean();
+});
 
 async function endedBy(adopted: ReturnType<Places['adopt']>) {
   const end = await adopted;

@@ -140,17 +140,16 @@ export class OutputFollower {
     return fstatSync(this.#file.fd).size - this.#position;
   }
 
-  /** Gives up output that comes too fast, unless it is of the part that is stored whole. */
+  /** Gives up output that comes too fast, unless it is of the part that is stored whole. Its end so far is read first. */
   #skip(): void {
     if (this.#passed < maxOutputFileBytes || this.#waiting <= maxRawBytes / 2) return;
-    if (this.#isEnding) {
-      this.#pass(this.#waiting - endBytes);
-      return;
-    }
-    this.#file.onCut();
+    if (!this.#isEnding) this.#file.onCut();
+    this.#pass(this.#waiting - endBytes);
+    if (this.#isEnding) return;
+    this.#readBurst();
     const skipped = this.#waiting;
     this.#empty();
-    this.#pass(skipped);
+    if (skipped > 0) this.#pass(skipped);
     this.#position = 0;
   }
 
