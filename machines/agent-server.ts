@@ -263,7 +263,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
       },
     },
     asleep: {
-      description: 'It was idle for too long; the first request starts it again. Nothing runs.',
+      description: 'It was idle for the configured time; the first request starts it again. Nothing runs.',
       meta: { kind: 'rests', lane: 'spine', order: 6 },
       tags: ['settled'],
       entry: 'applyDeferredRequest',
@@ -371,7 +371,7 @@ export const agentServerMachine = agentServerSetup.createMachine({
               },
               { target: 'terminating' },
             ],
-            onError: { description: 'It does not answer.', target: 'terminating' },
+            onError: { description: 'The agent server does not answer.', target: 'terminating' },
           },
         },
         settling: {

@@ -60,7 +60,7 @@ export const agentServer: MachineWords = {
     hasExternalServer: 'another program started this server',
     isThisProcess: 'it is about this process',
     endsUnasked: 'nothing stopped this process',
-    isSleepDue: 'it is idle for too long',
+    isSleepDue: 'it has been idle for the configured time',
     isRestartDue: 'it is idle, and its program or workspace was replaced',
     staysAwake: 'it has a client or work, and nothing else stops it',
     isIdleStop: 'it was stopped because it was idle',

@@ -352,5 +352,5 @@ export class AcpAgent {
 function parse<S extends v.GenericSchema>(schema: S, value: unknown, method: string): v.InferOutput<S> {
   const parsed = v.safeParse(schema, value);
   if (parsed.success) return parsed.output;
-  throw RequestError.internalError(undefined, `${method} was answered with something else`);
+  throw RequestError.internalError(undefined, `the answer to ${method} has an unexpected form`);
 }

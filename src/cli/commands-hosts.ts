@@ -31,7 +31,7 @@ export const hostCommands: readonly CommandSpec[] = [
       { name: 'program', value: 'path', describe: 'Run this remote command; default: oratorio' },
       { name: 'install', describe: 'Install this version there if it is missing' },
       { name: 'from', value: 'address', describe: 'Read the release from this https address or directory' },
-      { name: 'yes', describe: 'Install without a question' },
+      { name: 'yes', describe: 'Install without asking' },
       noStart,
       json,
     ],

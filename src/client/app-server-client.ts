@@ -61,7 +61,7 @@ export class AppServerClient {
       const capabilities = { approvalSupport: options.onRequest !== undefined, streamingSupport: true };
       const answer = await wire.request('initialize', { clientInfo, capabilities }, { signal: options.signal });
       const server = v.safeParse(InitializeResult, answer);
-      if (!server.success) throw new AppServerConnectionError('initialize was answered with something else.');
+      if (!server.success) throw new AppServerConnectionError('The answer to initialize has an unexpected form.');
       wire.notify('initialized', {});
       return new AppServerClient(wire, server.output);
     } catch (error) {

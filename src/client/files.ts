@@ -95,7 +95,7 @@ async function answerOf<S extends v.GenericSchema>(
   options: RequestOptions,
 ): Promise<v.InferOutput<S>> {
   const answer = v.safeParse(schema, await server.request(method, params, options));
-  if (!answer.success) throw new AppServerConnectionError(`${method} was answered with something else.`);
+  if (!answer.success) throw new AppServerConnectionError(`The answer to ${method} has an unexpected form.`);
   return answer.output;
 }
 

@@ -61,7 +61,7 @@ export async function startThread(server: AppServerClient, options: StartThreadO
   const identity = { channelName, userId, channelContext: `${channelName}:${userId}`, workspacePath };
   const params = { identity, ...(displayName !== undefined && { displayName }), ...(config && { config }) };
   const answer = v.safeParse(ThreadResult, await server.request('thread/start', params, request));
-  if (!answer.success) throw new AppServerConnectionError('thread/start was answered with something else.');
+  if (!answer.success) throw new AppServerConnectionError('The answer to thread/start has an unexpected form.');
   return answer.output.thread.id;
 }
 
@@ -88,7 +88,7 @@ export async function startTurn(
     };
     const answer = await server.request('turn/start', params, options);
     const parsed = v.safeParse(TurnResult, answer);
-    if (!parsed.success) throw new AppServerConnectionError('turn/start was answered with something else.');
+    if (!parsed.success) throw new AppServerConnectionError('The answer to turn/start has an unexpected form.');
     const turnId = parsed.output.turn.id;
     return {
       threadId,

@@ -34,7 +34,7 @@ export async function introduce(
   const request = { jsonrpc: '2.0', id: 0, method: 'initialize', params: { clientInfo, capabilities } };
   try {
     const answer = v.safeParse(InitializeAnswer, parseJson(await askOnce(url, JSON.stringify(request), ending.signal)));
-    if (!answer.success) throw new Error('initialize was answered with something else');
+    if (!answer.success) throw new Error('the answer to initialize has an unexpected form');
     const { name, version } = answer.output.result.serverInfo;
     return { name, version };
   } catch (error) {

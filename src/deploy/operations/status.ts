@@ -98,7 +98,7 @@ async function askBackend(stack: Stack, signal: AbortSignal): Promise<BackendAns
       : { state: 'silent', problem: 'The server there is not a review backend.' };
   } catch (error) {
     if (signal.aborted) throw new DeployError('cancelled', 'It was cancelled.', null, { cause: error });
-    return { state: 'silent', problem: 'It does not answer.' };
+    return { state: 'silent', problem: 'The backend does not answer.' };
   }
 }
 
