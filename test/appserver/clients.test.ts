@@ -149,8 +149,8 @@ const badly: readonly [string, SessionOptions['onTool'], RegExp][] = [
   ['an error result', () => ({ success: false, errorCode: 'cloudy', errorMessage: 'no sky' }), /cloudy: no sky/],
   ['an error', () => new ResponseError(ErrorCodes.InternalError, 'broken window'), /broken window/],
   ['a rejection', () => Promise.reject(new Error('thrown')), /thrown/],
-  ['something else', () => ({ weather: 'fine' }), /something else/],
-  ['nothing', () => null, /something else/],
+  ['something else', () => ({ weather: 'fine' }), /has an unexpected form/],
+  ['nothing', () => null, /has an unexpected form/],
   ['that it has no such method', undefined, /sky__weather|-32601/],
 ];
 scenario(t, 'the model receives an error when a tool of the client gives no result', {}, async (t, { open }) => {

@@ -302,7 +302,7 @@ t.test(
   },
 );
 
-t.test('the last lines of a fast output are shown, although nobody read for a while', onPosix, async (t) => {
+t.test('the last lines of a fast output are shown, although the server was busy', onPosix, async (t) => {
   const here = places(t);
   const command = 'head -c 100000000 /dev/zero; echo; echo last; echo >written; until [ -e go ]; do sleep 0.02; done';
   const called = call(createExec(here.settings), { command }, { ...ids, workspacePath: here.workspacePath });
