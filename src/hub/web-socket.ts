@@ -67,7 +67,7 @@ function awaitUpgrade(key: string, onOpen: () => void): Reader {
     if (end < 0) return 0;
     const [statusLine = '', ...headers] = bytes.toString('latin1', 0, end).split('\r\n');
     const [, status] = /^HTTP\/1\.1 (\d{3})\b/.exec(statusLine) ?? [];
-    if (status !== '101') throw new Error(`the upgrade was answered with ${status ?? 'something else'}`);
+    if (status !== '101') throw new Error(`the upgrade was answered with ${status ?? 'bytes that are not HTTP'}`);
     const accepted = headers.some((line) => {
       const [name = '', ...value] = line.split(':');
       return name.toLowerCase() === 'sec-websocket-accept' && value.join(':').trim() === acceptOf(key);

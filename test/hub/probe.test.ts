@@ -107,7 +107,7 @@ t.test('each invalid answer has its message, without the token', async (t) => {
     [await serve(t, (socket) => socket.on('message', () => socket.send('[]'))), /has an unexpected form/],
     [await serve(t, (socket) => socket.on('message', () => socket.send('not JSON'))), /has an unexpected form/],
     [await serveBytes(t, (socket) => socket.end()), /connection was closed/],
-    [await serveBytes(t, (socket) => socket.write('SSH-2.0-x\r\n\r\n')), /has an unexpected form/],
+    [await serveBytes(t, (socket) => socket.write('SSH-2.0-x\r\n\r\n')), /bytes that are not HTTP/],
     [await serveBytes(t, (socket) => socket.write('HTTP/1.1 101 x\r\nSec-WebSocket-Accept: x\r\n\r\n')), /not meant/],
     [await serveBytes(t, (socket) => socket.write('x'.repeat(1_100_000))), /too long/],
     [await after([0x88, 0]), /closed \(1005\)/],
