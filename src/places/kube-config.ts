@@ -64,7 +64,7 @@ const User = v.object({
 type User = v.InferOutput<typeof User>;
 const Cluster = v.object({
   ...{ server: v.string(), 'certificate-authority': text, 'certificate-authority-data': text },
-  ...{ 'tls-server-name': text, 'insecure-skip-tls-verify': v.optional(v.boolean()) },
+  ...{ 'tls-server-name': text, 'insecure-skip-tls-verify': v.optional(v.boolean()), 'proxy-url': text },
 });
 const Kubeconfig = v.object({
   'current-context': text,
@@ -139,6 +139,7 @@ function readAccess(
   if (URL.parse(cluster.server)?.protocol !== 'https:') throw fail('the server is not an https address');
   if (cluster['insecure-skip-tls-verify'] === true)
     throw fail('insecure-skip-tls-verify would send the credentials to any server');
+  if (cluster['proxy-url']) throw fail('proxy-url is not supported: the cluster must be reached directly');
   const from = (data: string | undefined, path: string | undefined) => textOf(dirname(file), data, path, fail);
   return {
     ...{ kubeconfig: file, context: name, server: cluster.server.replace(/(?<!\/)\/+$/, '') },

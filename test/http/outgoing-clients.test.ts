@@ -207,7 +207,7 @@ t.test('a client without the proxy is noticed', async (t) => {
 });
 
 t.test('every file that makes requests of its own uses the proxy, or asks this machine only', (t) => {
-  /** Servers of this machine, or addresses that are checked first (WebFetch, gateway of the stack). */
+  /** Servers of this machine, addresses that are checked first (WebFetch, gateway of the stack), or the user's cluster. */
   const direct = [
     'src/cli/commands/backend-api.ts',
     'src/client/app-server-client.ts',

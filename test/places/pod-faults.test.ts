@@ -244,6 +244,7 @@ t.test('a kubeconfig file that cannot be used is refused with its fault', async 
     ['no cluster', (text) => text.replace('cluster: here', 'cluster: away'), /no cluster away/],
     ['http', (text) => text.replace('https:', 'http:'), /not an https address/],
     ['no verification', (text) => text.replace('server:', 'insecure-skip-tls-verify: true, server:'), /insecure/],
+    ['a proxy', (text) => text.replace('server:', 'proxy-url: http://proxy.test, server:'), /reached directly/],
     ['invalid', (text) => text.replace(/contexts:.*/, 'contexts: 1'), /contexts is invalid/],
   ];
   for (const [title, change, message] of cases) {
