@@ -80,5 +80,9 @@ const isGone = (answer: Answer): boolean => 'error' in answer && answer.error in
 function resultOf(answer: unknown): DynamicToolResult {
   const result = v.safeParse(serverRequests['item/tool/call'].result, answer);
   if (result.success) return result.output;
-  return { success: false, errorCode: 'invalidResult', errorMessage: 'the answer of the client has an unexpected form' };
+  return {
+    success: false,
+    errorCode: 'invalidResult',
+    errorMessage: 'the answer of the client has an unexpected form',
+  };
 }
