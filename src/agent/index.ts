@@ -79,7 +79,7 @@ export {
 } from './store/index.ts';
 export * from './thread-store.ts';
 export type * from './tool.ts';
-export { type ReviewedSchema, reviewToolSchema } from './tool-schema.ts';
+export { type ReviewedSchema, reviewOf, reviewToolSchema } from './tool-schema.ts';
 export {
   type AdoptedSandboxes,
   BackgroundProcesses,

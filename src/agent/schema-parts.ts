@@ -1,31 +1,37 @@
 /** Parts of JSON schemas: combinations in one schema, and the targets of references. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** Joins two schemas that both hold, as far as one schema can express it. */
-export function joined(one: Schema, other: Schema): Schema {
-  const properties = { ...(other['properties'] as Schema | undefined), ...(one['properties'] as Schema | undefined) };
-  const required = new Set([...names(one), ...names(other)]);
+/** Joins schemas that all hold, as far as one schema can express it. The first schema with a keyword decides it. */
+export function joined(schemas: readonly Schema[]): Schema {
+  const properties = schemas.flatMap(({ properties: own }) => (own === undefined ? [] : [own as Schema]));
+  const required = new Set(schemas.flatMap(names));
   return {
-    ...other,
-    ...one,
-    ...((one['properties'] ?? other['properties']) !== undefined && { properties }),
+    ...firstOfEach(schemas),
+    ...(properties.length > 0 && { properties: firstOfEach(properties) }),
     ...(required.size > 0 && { required: [...required] }),
   };
 }
 
+/** Members of all objects: of equal names, the first. */
+const firstOfEach = (objects: readonly Schema[]): Schema =>
+  Object.fromEntries(objects.toReversed().flatMap((each) => Object.entries(each)));
+
 /** Joins alternative objects: all properties; a property is required only if every object requires it. */
 export function eitherOf(objects: readonly Schema[]): Schema {
-  const schemas = new Map<string, Schema[]>();
+  const schemas = new Map<string, Map<string, Schema>>();
   for (const { properties } of objects) {
     for (const [name, schema] of Object.entries((properties ?? {}) as Readonly<Record<string, Schema>>)) {
-      schemas.set(name, [...(schemas.get(name) ?? []), schema]);
+      const different = schemas.get(name) ?? new Map<string, Schema>();
+      schemas.set(name, different.set(JSON.stringify(schema), schema));
     }
   }
-  const entries = [...schemas].map(([name, all]) => {
-    const different = [...new Map(all.map((schema) => [JSON.stringify(schema), schema])).values()];
-    return [name, different.length === 1 ? different[0] : { anyOf: different }] as const;
+  const entries = [...schemas].map(([name, different]) => {
+    const [only] = different.values();
+    return [name, different.size === 1 ? only : { anyOf: [...different.values()] }] as const;
   });
-  const required = objects.map(names).reduce((both, each) => both.filter((name) => each.includes(name)));
+  const [first = [], ...others] = objects.map(names);
+  const sets = others.map((each) => new Set(each));
+  const required = first.filter((name) => sets.every((each) => each.has(name)));
   return { properties: Object.fromEntries(entries), required };
 }
 

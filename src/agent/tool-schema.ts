@@ -18,6 +18,7 @@ const limits = {
   nodes: 2_000,
   chars: 131_072,
   descriptionChars: 4_000,
+  headerChars: 200,
   problems: 3,
 } as const;
 
@@ -54,9 +55,7 @@ export function reviewToolSchema(given: unknown): ReviewedSchema {
   const review = new SchemaReview(given);
   try {
     const schema = review.top();
-    if (JSON.stringify(schema).length > limits.chars) {
-      throw new UnfitSchema(`inputSchema is longer than ${limits.chars} characters`);
-    }
+    if (JSON.stringify(schema).length > limits.chars) throw tooLong();
     return { schema, problems: review.problems };
   } catch (error) {
     if (error instanceof UnfitSchema) return { schema: undefined, problems: [error.message] };
@@ -66,6 +65,20 @@ export function reviewToolSchema(given: unknown): ReviewedSchema {
 
 /** The tool cannot be offered. The message names the field. */
 class UnfitSchema extends Error {}
+
+const tooLong = (): UnfitSchema => new UnfitSchema(`inputSchema is longer than ${limits.chars} characters`);
+
+const reviews = new WeakMap<object, ReviewedSchema>();
+
+/** Reviews a schema once: clients register the schemas of their tools for many turns. */
+export function reviewOf(inputSchema: object): ReviewedSchema {
+  let review = reviews.get(inputSchema);
+  if (!review) {
+    review = reviewToolSchema(inputSchema);
+    reviews.set(inputSchema, review);
+  }
+  return review;
+}
 
 /** A place in the schema, and the references that led to it. */
 interface SchemaPosition {
@@ -84,6 +97,7 @@ class SchemaReview {
   readonly #root: unknown;
   readonly #problems: string[] = [];
   #nodes = 0;
+  #chars = 0;
 
   constructor(root: unknown) {
     this.#root = root;
@@ -116,7 +130,8 @@ class SchemaReview {
     if (type === undefined && branches.length > 0 && objects.length === 0) {
       throw new UnfitSchema('inputSchema.anyOf must have a branch of type "object"');
     }
-    const whole = objects.length === 0 ? { properties, required } : joined({ properties, required }, eitherOf(objects));
+    const whole =
+      objects.length === 0 ? { properties, required } : joined([{ properties, required }, eitherOf(objects)]);
     return {
       type: 'object',
       ...(description !== undefined && { description }),
@@ -125,6 +140,12 @@ class SchemaReview {
       ...(typeof additionalProperties === 'boolean' && objects.length === 0 && { additionalProperties }),
       ...('x-mcp-header' in rest && { 'x-mcp-header': rest['x-mcp-header'] }),
     };
+  }
+
+  /** Counts characters and list entries before they are read, however often a reference leads to them. @throws UnfitSchema */
+  #count(chars: number): void {
+    this.#chars += chars;
+    if (this.#chars > limits.chars) throw tooLong();
   }
 
   #report(path: string, problem: string): void {
@@ -141,12 +162,17 @@ class SchemaReview {
     this.#nodes += 1;
     if (place.depth > limits.depth || this.#nodes > limits.nodes) return {};
     const { allOf, $ref } = given;
-    const parts = [this.#own(given, place)];
+    const own = this.#own(given, place);
+    const parts = [own];
     if ($ref !== undefined) parts.push(this.#referenced($ref, place));
-    if (Array.isArray(allOf))
-      parts.push(...allOf.map((each, index) => this.#schema(each, below(place, `allOf.${index}`))));
+    if (Array.isArray(allOf)) parts.push(...this.#list(allOf, 'allOf', place));
     else if (allOf !== undefined) this.#report(`${place.path}.allOf`, `must be a list, but is ${shown(allOf)}`);
-    return withKnownRequired(parts.reduce(joined));
+    return withKnownRequired(parts.length === 1 ? own : joined(parts));
+  }
+
+  /** Reads one schema more than may be read, which is open. */
+  #list(given: readonly unknown[], key: string, place: SchemaPosition): Schema[] {
+    return given.slice(0, limits.nodes + 1).map((each, index) => this.#schema(each, below(place, `${key}.${index}`)));
   }
 
   #referenced($ref: unknown, place: SchemaPosition): Schema {
@@ -182,11 +208,13 @@ class SchemaReview {
     }
     const isArray = [type].flat().includes('array');
     const description = described(given['description'], notes);
+    const { default: value, 'x-mcp-header': header } = given;
+    this.#count((description?.length ?? 0) + (typeof value === 'string' ? value.length : 0));
     return {
       ...(type !== undefined && { type }),
       ...(description !== undefined && { description }),
       ...(values !== undefined && { enum: values }),
-      ...(isScalar(given['default']) && { default: given['default'] }),
+      ...(isScalar(value) && { default: value }),
       ...Object.fromEntries(plain),
       ...(properties && { properties }),
       ...this.#required(given['required'], place),
@@ -194,12 +222,13 @@ class SchemaReview {
       ...this.#alternatives(given, place),
       ...this.#additional(given['additionalProperties'], place),
       // The library reads this one (SEP-2243).
-      ...('x-mcp-header' in given && { 'x-mcp-header': given['x-mcp-header'] }),
+      ...(typeof header === 'string' && header.length <= limits.headerChars && { 'x-mcp-header': header }),
     };
   }
 
   #type({ type, nullable, properties, items }: Schema, place: SchemaPosition): string | string[] | undefined {
     const given = Array.isArray(type) ? type : [type];
+    this.#count(given.length);
     const known = [...new Set(given.filter((each): each is string => typeNames.has(each)))];
     if (type !== undefined && known.length < new Set(given).size) {
       this.#report(`${place.path}.type`, `must be a type of JSON Schema, but is ${shown(type)}`);
@@ -217,6 +246,7 @@ class SchemaReview {
       this.#report(`${place.path}.enum`, `must be a list of values, but is ${shown(list)}`);
       return undefined;
     }
+    this.#count(list.reduce((chars, each) => chars + 1 + (typeof each === 'string' ? each.length : 0), 0));
     const types = [given['type'] ?? 'string'].flat();
     const texts = new Set(list.filter((each): each is string => typeof each === 'string' && each !== ''));
     if (texts.size === list.length && types.length === 1 && types[0] === 'string') return [...texts].map(wellFormed);
@@ -237,6 +267,7 @@ class SchemaReview {
       return undefined;
     }
     const entries = Object.entries(given).flatMap(([name, schema]) => {
+      this.#count(name.length + 1);
       if (schema === false) return [];
       if (!propertyName.test(name)) {
         this.#report(path, `has the name ${shown(name)}, which services refuse`);
@@ -257,6 +288,7 @@ class SchemaReview {
     // Draft 3 marks a property itself.
     if (given === undefined || given === null || typeof given === 'boolean') return {};
     const path = `${place.path}.required`;
+    if (Array.isArray(given)) this.#count(given.length);
     if (!Array.isArray(given) || given.some((name) => typeof name !== 'string')) {
       this.#report(path, `must be a list of names, but is ${shown(given)}`);
     }
@@ -272,7 +304,7 @@ class SchemaReview {
     if (items === undefined || items === null || items === false) return {};
     if (!Array.isArray(items)) return this.#schema(items, below(place, 'items'));
     // A tuple of draft 4: one schema for each place.
-    const each = items.map((item, index) => this.#schema(item, below(place, `items.${index}`)));
+    const each = this.#list(items, 'items', place);
     return each.length === 0 ? {} : { anyOf: each };
   }
 
@@ -281,7 +313,7 @@ class SchemaReview {
       const list = given[key];
       if (list === undefined || list === null) return [];
       if (Array.isArray(list) && list.length > 0) {
-        return [list.map((each, index) => this.#schema(each, below(place, `${key}.${index}`)))];
+        return [this.#list(list, key, place)];
       }
       this.#report(`${place.path}.${key}`, `must be a list of schemas, but is ${shown(list)}`);
       return [];
@@ -317,7 +349,7 @@ function described(given: unknown, notes: readonly string[]): string | undefined
 function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object' && value !== null) return 'an object';
-  const text = JSON.stringify(value) ?? 'undefined';
+  const text = JSON.stringify(typeof value === 'string' ? value.slice(0, 60) : value) ?? 'undefined';
   return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }
 

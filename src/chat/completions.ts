@@ -5,7 +5,7 @@ import { Chunks } from './chunks.ts';
 import { explained } from './errors.ts';
 import { type Plan, planOf, sessionIdOf } from './plan.ts';
 import { repetitionOf } from './replays.ts';
-import { parseRequest } from './request.ts';
+import { checkTools, parseRequest } from './request.ts';
 import { completionOf } from './whole-reply.ts';
 
 /** `POST /v1/chat/completions` (specification §4.1). */
@@ -21,6 +21,7 @@ export class Completions {
   readonly handle = async (context: RequestContext): Promise<Reply> => {
     const { replays, answers } = this.#parts;
     const request = parseRequest(await readJson(context));
+    await checkTools(request.tools?.map((tool) => tool.function) ?? [], (index) => `tools[${index}].function`);
     const source = { header: context.header('x-session-id'), fromUser: this.#sessionFromUser };
     const sessionId = sessionIdOf(request, source);
     const repetition = repetitionOf((name) => context.header(name), await context.bytes(), sessionId);

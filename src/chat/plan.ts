@@ -51,14 +51,12 @@ function extension(
   return written === 'true' || written === true ? true : written === 'false' || written === false ? false : undefined;
 }
 
-function clientToolsOf(tools: NonNullable<ChatRequest['tools']>): ModelTool[] {
-  const seen = new Set<string>();
-  return tools.map(({ function: { name, description, parameters } }, index) => {
-    if (seen.has(name)) throw invalidParameter(`tools[${index}].function.name`, `There are two tools ${name}.`);
-    seen.add(name);
-    return { name, description: description ?? '', inputSchema: parameters ?? { type: 'object', properties: {} } };
-  });
-}
+const clientToolsOf = (tools: NonNullable<ChatRequest['tools']>): ModelTool[] =>
+  tools.map(({ function: { name, description, parameters } }) => ({
+    name,
+    description: description ?? '',
+    inputSchema: parameters ?? { type: 'object', properties: {} },
+  }));
 
 /**
  * Which tools are offered. No `tools`: those of the server. An empty list, or `tool_choice: "none"`: none. A list: those of

@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
 import * as v from 'valibot';
+import { reviewOf } from '../agent/index.ts';
 import { isDeeperThan } from '../lib/index.ts';
 import { defaults } from '../protocol/index.ts';
 import { chatError, invalidParameter } from './errors.ts';
@@ -16,7 +18,10 @@ export const count = v.nullish(
   v.pipe(v.number('a whole number'), v.integer('a whole number'), v.minValue(1, 'at least 1')),
 );
 export const json = v.pipe(
-  v.record(v.string(), v.unknown(), 'an object'),
+  v.custom<Readonly<Record<string, unknown>>>(
+    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    'an object',
+  ),
   v.check(
     (value) => !isDeeperThan(value, defaults.chat.jsonDepth),
     `nested ${defaults.chat.jsonDepth} levels deep at most`,
@@ -73,11 +78,14 @@ const Message = v.variant(
 );
 export type Message = v.InferOutput<typeof Message>;
 
+/** Name of a tool, which every model service accepts. */
+export const ToolName = v.pipe(required, v.regex(/^[a-zA-Z0-9_-]{1,128}$/, '1 to 128 letters, digits, _ or -'));
+
 const functionOnly = '"function": no other kind of tool is supported';
 const Tool = fields({
   type: v.literal('function', functionOnly),
   function: fields({
-    name: v.pipe(required, v.maxLength(128, '128 characters at most')),
+    name: ToolName,
     description: text,
     parameters: v.nullish(json),
   }),
@@ -197,6 +205,40 @@ function refuseUnsupported(request: ChatRequest): void {
   if (request.audio !== null && request.audio !== undefined) refuse('audio', 'answers are text');
   if (request.modalities?.some((each) => each !== 'text')) refuse('modalities', 'answers are text');
   if (request.functions && request.functions.length > 0) refuse('functions', 'use tools');
+}
+
+interface NamedTool {
+  readonly name: string;
+  readonly parameters?: Readonly<Record<string, unknown>> | null | undefined;
+}
+
+/** Serves other requests after so long. */
+const reviewMs = 10;
+
+/**
+ * Checks that names differ and that a model can be offered the arguments of each tool.
+ *
+ * @param tools undefined for a tool that is not offered
+ * @param fieldOf field of the request that has this tool
+ * @throws HttpError 400 that names the field
+ */
+export async function checkTools(tools: readonly (NamedTool | undefined)[], fieldOf: (index: number) => string) {
+  const names = new Set<string>();
+  let since = performance.now();
+  for (const [index, tool] of tools.entries()) {
+    if (!tool) continue;
+    const { name, parameters } = tool;
+    if (names.has(name)) throw invalidParameter(`${fieldOf(index)}.name`, `Two tools are named ${name}: rename one.`);
+    names.add(name);
+    const review = parameters && reviewOf(parameters);
+    if (review && !review.schema) {
+      const param = `${fieldOf(index)}.parameters`;
+      throw invalidParameter(param, `${review.problems[0].replace('inputSchema', param)}.`);
+    }
+    if (performance.now() - since < reviewMs) continue;
+    await setImmediate();
+    since = performance.now();
+  }
 }
 
 /** Reads a parsed body as a request to chat completions. @throws HttpError 400 that names the invalid field */

@@ -1,7 +1,19 @@
 import * as v from 'valibot';
 import { defaults } from '../../protocol/index.ts';
 import { invalidParameter } from '../errors.ts';
-import { count, Extension, fields, flag, json, number, parseBody, refuse, required, text } from '../request.ts';
+import {
+  count,
+  Extension,
+  fields,
+  flag,
+  json,
+  number,
+  parseBody,
+  refuse,
+  required,
+  ToolName,
+  text,
+} from '../request.ts';
 
 /* Shape of a request, with the rules of chat completions: every message completes the sentence “… must be …”. */
 const typeOf = (input: unknown): string | undefined => {
@@ -60,10 +72,9 @@ const Item = v.lazy((input) => {
   );
 }) as v.GenericSchema<unknown, Item>;
 
-const name = v.pipe(required, v.maxLength(128, '128 characters at most'));
 const tools = {
-  function: fields({ name, description: text, parameters: v.nullish(json), strict: flag }),
-  custom: fields({ name, description: text, format: v.nullish(json) }),
+  function: fields({ name: ToolName, description: text, parameters: v.nullish(json), strict: flag }),
+  custom: fields({ name: ToolName, description: text, format: v.nullish(json) }),
 } as const;
 export type FunctionTool = { readonly type: 'function' } & v.InferOutput<typeof tools.function>;
 export type CustomTool = { readonly type: 'custom' } & v.InferOutput<typeof tools.custom>;
@@ -172,20 +183,12 @@ export type ResponsesRequest = v.InferOutput<typeof ResponsesRequest>;
 /** Reads a parsed body as a request. @throws HttpError 400 that names the invalid field */
 export function parseRequest(body: unknown): ResponsesRequest {
   const request = parseBody(ResponsesRequest, body);
-  const { conversation, prompt, background, store, tools = [] } = request;
+  const { conversation, prompt, background, store } = request;
   if (conversation !== null && conversation !== undefined) refuse('conversation', 'use previous_response_id');
   if (prompt !== null && prompt !== undefined) refuse('prompt', 'send instructions and input');
   if ((request.top_logprobs ?? 0) > 0) refuse('top_logprobs', 'answers carry no log probabilities');
   if (background === true && store === false) {
     throw invalidParameter('background', 'A background response must be stored: omit store.');
   }
-  const names = new Set<string>();
-  tools?.forEach((tool, index) => {
-    if (tool.type === 'other') return;
-    if (names.has(tool.name)) {
-      throw invalidParameter(`tools[${index}].name`, `Two tools are named ${tool.name}: rename one.`);
-    }
-    names.add(tool.name);
-  });
   return request;
 }

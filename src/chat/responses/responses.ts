@@ -6,6 +6,7 @@ import type { ChatTurn } from '../chat-turn.ts';
 import { chatError, errorObjectOf, explained, invalidParameter, outcomeUnknown } from '../errors.ts';
 import type { Plan } from '../plan.ts';
 import { type Repetition, repetitionOf } from '../replays.ts';
+import { checkTools } from '../request.ts';
 import type { Frames } from '../stream-reply.ts';
 import type { ChosenModels } from '../turns.ts';
 import { customInput, placeOfItem, ResponseFrames, responseBody } from './events.ts';
@@ -43,6 +44,8 @@ export class Responses {
   readonly create = async (context: RequestContext): Promise<Reply> => {
     const { replays } = this.#options;
     const request = parseRequest(await readJson(context));
+    const own = request.tools?.map((tool) => (tool.type === 'other' ? undefined : tool)) ?? [];
+    await checkTools(own, (index) => `tools[${index}]`);
     const repetition = repetitionOf((name) => context.header(name), await context.bytes(), undefined);
     const turn = replays.find(repetition) ?? (await this.begin(request, repetition));
     const log = logOf(turn);

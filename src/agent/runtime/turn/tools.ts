@@ -1,7 +1,7 @@
 import type { ModelTool } from '../../model.ts';
 import { plainToolName } from '../../printed-call.ts';
 import type { Tool } from '../../tool.ts';
-import { type ReviewedSchema, reviewToolSchema } from '../../tool-schema.ts';
+import { reviewOf } from '../../tool-schema.ts';
 
 /** Tools of one turn: the server's, and the ones that the caller runs. A name of the caller hides an equal name of the server. */
 export class TurnTools {
@@ -88,18 +88,6 @@ export class TurnTools {
   get bytes(): number {
     return this.#bytes;
   }
-}
-
-/** Reviews of the schemas that clients register once for many turns. */
-const reviews = new WeakMap<object, ReviewedSchema>();
-
-function reviewOf(inputSchema: ModelTool['inputSchema']): ReviewedSchema {
-  let review = reviews.get(inputSchema);
-  if (!review) {
-    review = reviewToolSchema(inputSchema);
-    reviews.set(inputSchema, review);
-  }
-  return review;
 }
 
 const declared = new WeakMap<ModelTool, number>();
