@@ -27,6 +27,8 @@ export class Threads {
   readonly #runtime: Runtime;
   readonly #api: Config['Api'];
   readonly #onBug: (error: unknown) => unknown;
+  /** Ids of open threads that a conversation without stored responses names. */
+  readonly #traced = new Set<string>();
   #hasSwept = false;
 
   constructor(runtime: Runtime, api: Config['Api'], onBug: (error: unknown) => unknown) {
@@ -45,10 +47,10 @@ export class Threads {
 
   #single({ conversation, response }: Plan, options: TurnOptions, isNamed: boolean): OpenThread {
     if (isNamed) this.#sweep();
-    const id = response?.tracedAs;
+    const id = isNamed ? undefined : response?.tracedAs;
     const { thread, announce } = this.#runtime.threads.start({
       // A concurrent second request of the conversation gets a separate trace.
-      ...(id !== undefined && !isNamed && !this.#find(id) && { threadId: id }),
+      ...(id !== undefined && !this.#traced.has(id) && { threadId: id }),
       identity: { channelName: 'api' },
       // The list of traces shows the name of the caller's user.
       displayName: options.sender?.toWellFormed().slice(0, 200),
@@ -56,6 +58,7 @@ export class Threads {
       ...(isNamed ? { isTransient: true } : { isEphemeral: true }),
     });
     announce();
+    if (thread.id === id) this.#traced.add(id);
     return {
       threadId: thread.id,
       input: conversation.input,
@@ -67,6 +70,7 @@ export class Threads {
   /** Deletes the thread of a request without a session. */
   async close(threadId: string): Promise<void> {
     (await this.#runtime.threads.delete(threadId))();
+    this.#traced.delete(threadId);
   }
 
   /** Deletes threads that earlier processes could not close, before the first one of this process. */

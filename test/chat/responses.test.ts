@@ -175,7 +175,14 @@ t.test('a request that is refused after its conversation was forked leaves no fo
 
 t.test('an unstored response continues another, and leaves nothing behind', async (t) => {
   const provider = script(say('one'), say('two'), say('three'));
-  const { runtime, url } = await chat(t, provider);
+  const { chatRequests, responses } = requestStore(t);
+  const saved: string[] = [];
+  const begin = chatRequests.begin.bind(chatRequests);
+  chatRequests.begin = (request) => {
+    saved.push(request.name);
+    begin(request);
+  };
+  const { runtime, url } = await chat(t, provider, { store: { chatRequests, responses } });
   const { create, send } = client({ url });
   const first = await create({ input: 'a' });
   const second = await create({ input: 'b', previous_response_id: first.id, store: false });
@@ -184,6 +191,7 @@ t.test('an unstored response continues another, and leaves nothing behind', asyn
   t.equal((await send('GET', `/${second.id}`)).status, 404);
   await create({ input: 'c', store: false });
   await eventually(() => runtime.threads.list({}).length === 1, 'the thread of its own is gone');
+  t.strictSame(saved, [first.id], 'the requests of unstored responses are not on disk');
   t.equal((await send('DELETE', `/${first.id}`)).status, 200);
   t.strictSame(runtime.threads.list({}), [], 'the thread goes with its last response');
 });

@@ -1,9 +1,6 @@
 import { stepsOf } from '../activity.ts';
 import type { OutputItem, ResponseState } from './log.ts';
 
-/** An event of a stream, without its sequence number. */
-type Event = { readonly type: string } & Readonly<Record<string, unknown>>;
-
 const responsePrefix = 'resp_';
 const prefixes = { reasoning: 'rs_', message: 'msg_', function: 'fc_', custom: 'ctc_' } as const;
 
@@ -32,13 +29,7 @@ export function customInput(written: string): string {
 }
 
 /** An item on the wire. @param text its text so far; undefined before its first part */
-function wireItem(
-  responseId: string,
-  item: OutputItem,
-  place: number,
-  status: ItemStatus,
-  text?: string,
-): Event & { readonly id: string } {
+function wireItem(responseId: string, item: OutputItem, place: number, status: ItemStatus, text?: string): object {
   const id = itemId(responseId, item, place);
   const { call } = item;
   if (item.kind === 'reasoning') {
@@ -100,7 +91,7 @@ interface EventPlace {
   readonly output_index: number;
 }
 
-/** An item whose end was not yielded yet. */
+/** An item under way. */
 interface OpenItem {
   readonly item: OutputItem;
   readonly place: number;
@@ -111,21 +102,15 @@ interface OpenItem {
 }
 
 const pieceEvents = {
-  message: (at: EventPlace) => ({
-    type: 'response.output_text.delta',
-    ...at,
-    content_index: 0,
-    delta: '',
-    logprobs: [],
-  }),
-  reasoning: (at: EventPlace) => ({
-    type: 'response.reasoning_summary_text.delta',
-    ...at,
-    summary_index: 0,
-    delta: '',
-  }),
-  function: (at: EventPlace) => ({ type: 'response.function_call_arguments.delta', ...at, delta: '' }),
+  message: (at: EventPlace) =>
+    new PieceFrame('response.output_text.delta', { ...at, content_index: 0, delta: '', logprobs: [] }),
+  reasoning: (at: EventPlace) =>
+    new PieceFrame('response.reasoning_summary_text.delta', { ...at, summary_index: 0, delta: '' }),
+  function: (at: EventPlace) => new PieceFrame('response.function_call_arguments.delta', { ...at, delta: '' }),
 };
+
+/** Text of an event up to its number. */
+const beforeNumber = (type: string): string => `event: ${type}\ndata: {"type":"${type}","sequence_number":`;
 
 /** Frame of the pieces of one item around their numbers and texts: only these are serialised for each piece. */
 class PieceFrame {
@@ -133,11 +118,10 @@ class PieceFrame {
   readonly #beforeText: string;
   readonly #end: string;
 
-  constructor(event: Event) {
-    const [before = '', end = ''] = JSON.stringify(event).split('"delta":""');
-    const head = `{"type":"${event.type}",`;
-    this.#beforeNumber = `event: ${event.type}\ndata: ${head}"sequence_number":`;
-    this.#beforeText = `,${before.slice(head.length)}"delta":`;
+  constructor(type: string, fields: object) {
+    const [before = '', end = ''] = JSON.stringify(fields).split('"delta":""');
+    this.#beforeNumber = beforeNumber(type);
+    this.#beforeText = `,${before.slice(1)}"delta":`;
     this.#end = `${end}\n\n`;
   }
 
@@ -146,129 +130,26 @@ class PieceFrame {
   }
 }
 
-/** A piece of the text of an item. */
-interface Piece {
-  readonly type?: undefined;
-  readonly frame: PieceFrame;
-  readonly text: string;
-}
-
 const isCall = ({ kind }: OutputItem): boolean => kind === 'function' || kind === 'custom';
-
-/**
- * Events of a response in order. Yields undefined while there is no further event; `next` then takes the piece of text that was added
- * since, if the caller has it.
- */
-function* eventsOf(state: ResponseState): Generator<Event | Piece | undefined, void, string | undefined> {
-  const { head, items, steps, activities } = state;
-  const open = new Map<number, OpenItem>();
-
-  function* begin(opened: OpenItem): Generator<Event> {
-    const { item, place } = opened;
-    // Pieces of several calls may alternate, so calls end with the response.
-    for (const other of [...open.values()]) if (!isCall(other.item)) yield* end(other);
-    open.set(place, opened);
-    yield {
-      type: 'response.output_item.added',
-      output_index: place,
-      item: wireItem(head.id, item, place, 'in_progress'),
-    };
-    if (item.kind === 'message') {
-      yield { type: 'response.content_part.added', ...opened.at, content_index: 0, part: textPart('') };
-    } else if (item.kind === 'reasoning') {
-      yield { type: 'response.reasoning_summary_part.added', ...opened.at, summary_index: 0, part: summaryPart('') };
-    }
-  }
-
-  /** @param latest the last piece of text that was added; undefined: unknown */
-  function pieceOf(opened: OpenItem, length: number, latest: string | undefined): Piece | undefined {
-    const { item, at, sent } = opened;
-    const end = sent + length;
-    opened.sent = end;
-    // The text of a custom call is known once the arguments around it are complete.
-    if (length === 0 || item.kind === 'custom') return undefined;
-    opened.frame ??= new PieceFrame(pieceEvents[item.kind](at));
-    // A slice of a text under way copies all of it: V8 holds it as a tree of pieces.
-    const isLatest = latest?.length === length && end === item.text.length;
-    return { frame: opened.frame, text: isLatest ? latest : item.text.slice(sent, end) };
-  }
-
-  function* end(opened: OpenItem): Generator<Event> {
-    const { item, place, sent } = opened;
-    open.delete(place);
-    const text = item.text.slice(0, sent);
-    switch (item.kind) {
-      case 'message':
-        yield { type: 'response.output_text.done', ...opened.at, content_index: 0, text, logprobs: [] };
-        yield { type: 'response.content_part.done', ...opened.at, content_index: 0, part: textPart(text) };
-        break;
-      case 'reasoning':
-        yield { type: 'response.reasoning_summary_text.done', ...opened.at, summary_index: 0, text };
-        yield {
-          type: 'response.reasoning_summary_part.done',
-          ...opened.at,
-          summary_index: 0,
-          part: summaryPart(text),
-        };
-        break;
-      case 'function':
-        yield { type: 'response.function_call_arguments.done', ...opened.at, name: item.call?.name, arguments: text };
-        break;
-      case 'custom': {
-        const input = customInput(text);
-        yield { type: 'response.custom_tool_call_input.delta', ...opened.at, delta: input };
-        yield { type: 'response.custom_tool_call_input.done', ...opened.at, input };
-        break;
-      }
-    }
-    const status = item.isDropped ? 'incomplete' : 'completed';
-    yield {
-      type: 'response.output_item.done',
-      output_index: place,
-      item: wireItem(head.id, item, place, status, text),
-    };
-  }
-
-  const begun = responseBody(state, true);
-  yield { type: 'response.created', response: begun };
-  yield { type: 'response.in_progress', response: begun };
-  let latest: string | undefined;
-  for (let step = 0; ; step += 2) {
-    while (step >= steps.length && state.status === 'in_progress') latest = yield undefined;
-    const place = steps[step];
-    if (place === undefined) break;
-    const count = steps[step + 1] ?? 0;
-    if (place === -1) {
-      yield { type: 'oratorio:activity', x_agent: activities[count] };
-      continue;
-    }
-    const item = items[place];
-    if (!item) continue;
-    const known = open.get(place);
-    const opened = known ?? {
-      ...{ item, place, sent: 0 },
-      at: { item_id: itemId(head.id, item, place), output_index: place },
-    };
-    if (!known) yield* begin(opened);
-    const piece = pieceOf(opened, count, latest);
-    if (piece) yield piece;
-  }
-  for (const opened of [...open.values()]) yield* end(opened);
-  yield { type: endingOf(state), response: responseBody(state) };
-}
 
 const endingOf = ({ status }: ResponseState): string =>
   status === 'completed' || status === 'incomplete' ? `response.${status}` : 'response.failed';
 
-/** Frames of a response, numbered. */
+/** Events of a response in order, as numbered frames. */
 export class ResponseFrames {
-  readonly #events: ReturnType<typeof eventsOf>;
+  readonly #state: ResponseState;
   readonly #after: number;
+  readonly #open = new Map<number, OpenItem>();
   #next: number;
+  /** Index of the next step of the response. */
+  #step = 0;
+  #hasBegun = false;
+  #hasEnded = false;
+  #frames = '';
 
   /** @param after the last sequence number that the reader has */
   constructor(state: ResponseState, after = -1) {
-    this.#events = eventsOf(state);
+    this.#state = state;
     this.#after = after;
     this.#next = state.head.first;
   }
@@ -279,21 +160,104 @@ export class ResponseFrames {
    * @param latest the last piece of text that was added; undefined: unknown
    */
   take(latest?: string): string {
-    let frames = '';
-    for (;;) {
-      const { value, done } = this.#events.next(latest);
-      if (done || value === undefined) return frames;
-      const sequence_number = this.#next++;
-      if (sequence_number <= this.#after) continue;
-      if (value.type === undefined) {
-        frames += value.frame.with(sequence_number, value.text);
-        continue;
-      }
-      // Inserts the number into the text after the type, the first member: cheaper than a copy of the event.
-      const { type } = value;
-      const text = JSON.stringify(value);
-      const typeEnd = `{"type":"${type}"`.length;
-      frames += `event: ${type}\ndata: ${text.slice(0, typeEnd)},"sequence_number":${sequence_number}${text.slice(typeEnd)}\n\n`;
+    const { steps, status } = this.#state;
+    this.#frames = '';
+    if (!this.#hasBegun) this.#begin();
+    for (; this.#step < steps.length; this.#step += 2) {
+      this.#write(steps[this.#step] ?? -1, steps[this.#step + 1] ?? 0, latest);
     }
+    if (status !== 'in_progress' && !this.#hasEnded) this.#end();
+    return this.#frames;
+  }
+
+  #begin(): void {
+    this.#hasBegun = true;
+    const fields = JSON.stringify({ response: responseBody(this.#state, true) });
+    this.#add('response.created', fields);
+    this.#add('response.in_progress', fields);
+  }
+
+  #end(): void {
+    this.#hasEnded = true;
+    for (const opened of this.#open.values()) this.#endItem(opened);
+    this.#add(endingOf(this.#state), { response: responseBody(this.#state) });
+  }
+
+  /** @param place index of an item; −1: `count` is the index of an activity */
+  #write(place: number, count: number, latest: string | undefined): void {
+    if (place === -1) {
+      this.#add('oratorio:activity', { x_agent: this.#state.activities[count] });
+      return;
+    }
+    const opened = this.#open.get(place) ?? this.#beginItem(place);
+    if (!opened) return;
+    const { item, at, sent } = opened;
+    const end = sent + count;
+    opened.sent = end;
+    // The text of a custom call is known once the arguments around it are complete.
+    if (count === 0 || item.kind === 'custom') return;
+    const number = this.#next++;
+    if (number <= this.#after) return;
+    opened.frame ??= pieceEvents[item.kind](at);
+    // A slice of a text under way copies all of it: V8 holds it as a tree of pieces.
+    const isLatest = latest?.length === count && end === item.text.length;
+    this.#frames += opened.frame.with(number, isLatest ? latest : item.text.slice(sent, end));
+  }
+
+  #beginItem(place: number): OpenItem | undefined {
+    const { head, items } = this.#state;
+    const item = items[place];
+    if (!item) return undefined;
+    // Pieces of several calls may alternate, so calls end with the response.
+    for (const other of this.#open.values()) if (!isCall(other.item)) this.#endItem(other);
+    const opened = { item, place, sent: 0, at: { item_id: itemId(head.id, item, place), output_index: place } };
+    this.#open.set(place, opened);
+    this.#add('response.output_item.added', {
+      output_index: place,
+      item: wireItem(head.id, item, place, 'in_progress'),
+    });
+    if (item.kind === 'message') {
+      this.#add('response.content_part.added', { ...opened.at, content_index: 0, part: textPart('') });
+    } else if (item.kind === 'reasoning') {
+      this.#add('response.reasoning_summary_part.added', { ...opened.at, summary_index: 0, part: summaryPart('') });
+    }
+    return opened;
+  }
+
+  #endItem({ item, place, at, sent }: OpenItem): void {
+    this.#open.delete(place);
+    const text = item.text.slice(0, sent);
+    switch (item.kind) {
+      case 'message':
+        this.#add('response.output_text.done', { ...at, content_index: 0, text, logprobs: [] });
+        this.#add('response.content_part.done', { ...at, content_index: 0, part: textPart(text) });
+        break;
+      case 'reasoning':
+        this.#add('response.reasoning_summary_text.done', { ...at, summary_index: 0, text });
+        this.#add('response.reasoning_summary_part.done', { ...at, summary_index: 0, part: summaryPart(text) });
+        break;
+      case 'function':
+        this.#add('response.function_call_arguments.done', { ...at, name: item.call?.name, arguments: text });
+        break;
+      case 'custom': {
+        const input = customInput(text);
+        this.#add('response.custom_tool_call_input.delta', { ...at, delta: input });
+        this.#add('response.custom_tool_call_input.done', { ...at, input });
+        break;
+      }
+    }
+    const status = item.isDropped ? 'incomplete' : 'completed';
+    this.#add('response.output_item.done', {
+      output_index: place,
+      item: wireItem(this.#state.head.id, item, place, status, text),
+    });
+  }
+
+  /** @param fields an object, or its JSON */
+  #add(type: string, fields: object | string): void {
+    const number = this.#next++;
+    if (number <= this.#after) return;
+    const json = typeof fields === 'string' ? fields : JSON.stringify(fields);
+    this.#frames += `${beforeNumber(type)}${number},${json.slice(1)}\n\n`;
   }
 }

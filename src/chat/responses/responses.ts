@@ -122,11 +122,11 @@ export class Responses {
       const known = replays.find(repetition);
       if (known) return known;
       const plan = this.#planOf(request, chosen, previous);
-      const { id } = plan.response.log.state.head;
+      const { id, isStored } = plan.response.log.state.head;
       turn = turns.begin(plan, chosen, {
         isNamed: repetition.hasKey || plan.sessionId !== undefined,
         // The client can read a stored response by its id, so its turn is stored even if the client cannot repeat the request.
-        onMade: (made) => replays.add(repetition.name === undefined ? namedBy(id) : repetition, made),
+        onMade: (made) => replays.add(isStored && repetition.name === undefined ? namedBy(id) : repetition, made),
       });
       return turn;
     } finally {
