@@ -1,6 +1,8 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type AgentServer, startAgentServer } from './agent-server.ts';
+import { join } from 'node:path';
+import { HubClient } from '../src/client/index.ts';
 import { type ChatFigures, type ChatLoad, loadChat } from './chat-load.ts';
 import { type ChatServer, oratorioApi } from './chat-servers.ts';
 import {
@@ -13,6 +15,7 @@ import {
   startPeer,
   type Table,
 } from './harness.ts';
+import { type Hub, makePlace, startHub } from './hub.ts';
 import { RpcClient } from './rpc-client.ts';
 import { nodePeer } from './servers.ts';
 
@@ -78,8 +81,16 @@ const asks = [
   },
 ] as const;
 
+interface AskingModel {
+  readonly url: string;
+  /** Time of the last call, in milliseconds. */
+  readonly calledAt: () => number;
+  readonly close: () => void;
+}
+
 /** Starts a model whose answer is the call that the prompt names, then one word. */
-async function askingModel() {
+async function askingModel(): Promise<AskingModel> {
+  let calledAt = Number.NaN;
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (chunk) => (body += String(chunk)));
@@ -96,38 +107,74 @@ async function askingModel() {
           };
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.end(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\ndata: [DONE]\n\n`);
+      if (!isAnswered) calledAt = performance.now();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  return { url, close: () => server.close() };
+  return { url, calledAt: () => calledAt, close: () => server.close() };
 }
 
-/** Milliseconds from the start of a call until a client receives its question or approval, in alternation. */
-async function askedMs(server: AgentServer, count: number): Promise<readonly (readonly number[])[]> {
-  const client = await RpcClient.open(server.url);
-  try {
-    const times = asks.map((): number[] => []);
-    const threads: string[] = [];
-    for (const _ of asks) {
-      const { thread } = (await client.call('thread/start', {})) as { thread: { id: string } };
-      await client.call('thread/subscribe', { threadId: thread.id });
-      threads.push(thread.id);
+/** Resolves with the time at which the inbox of the page has the next request. */
+type NextInInbox = () => Promise<number>;
+
+/** Reads the inbox as the page does: the events of the Hub, and the list after each new request. */
+async function openInbox(client: HubClient, hub: Hub): Promise<NextInInbox> {
+  const opened = Promise.withResolvers<void>();
+  const events = client.events({ onOpen: opened.resolve });
+  let event = events.next();
+  await Promise.race([opened.promise, event]);
+  return async () => {
+    for (;;) {
+      const { value, done } = await event;
+      if (done) throw new Error('the stream of the Hub ended');
+      event = events.next();
+      if (value.kind === 'inbox.added') break;
     }
-    for (let round = 0; round < count; round += 1) {
+    await hub.request('GET', '/v1/fleet/inbox');
+    return performance.now();
+  };
+}
+
+const receivers = ['client', 'inbox of the page'] as const;
+
+interface AskedTime {
+  readonly ask: string;
+  readonly receiver: (typeof receivers)[number];
+  readonly ms: number[];
+}
+
+interface Asking {
+  /** Address of the agent server. */
+  readonly url: string;
+  readonly model: AskingModel;
+  readonly nextInInbox: NextInInbox;
+}
+
+/** Milliseconds from a call of the model until each receiver has its question or approval, in alternation. */
+async function askedMs({ url, model, nextInInbox }: Asking, count: number): Promise<readonly AskedTime[]> {
+  const client = await RpcClient.open(url);
+  try {
+    const threads = await Promise.all(asks.map(() => client.startThread({})));
+    for (const threadId of threads) await client.call('thread/subscribe', { threadId });
+    const times = asks.map(({ name }) => receivers.map((receiver): AskedTime => ({ ask: name, receiver, ms: [] })));
+    // Ignores the first measurements, during which the code is compiled.
+    for (let round = -20; round < count; round += 1) {
       for (const [index, { name, asked, answer }] of asks.entries()) {
-        const begun = client.next('item/started', 'toolCall').then(() => performance.now());
-        const waiting = client.next(asked);
+        const waiting = client.next(asked).then((params) => ({ params, at: performance.now() }));
+        const inPage = nextInInbox();
         const ended = client.next('turn/completed');
         await client.call('turn/start', { threadId: threads[index], input: [{ type: 'text', text: name }] });
-        const { requestId } = (await waiting) as { requestId: string };
-        times[index]?.push(performance.now() - (await begun));
-        const [method, params] = answer(requestId);
-        await client.call(method, params);
+        const { params, at } = await waiting;
+        for (const [place, end] of [at, await inPage].entries()) {
+          if (round >= 0) times[index]?.[place]?.ms.push(end - model.calledAt());
+        }
+        const [method, answered] = answer((params as { requestId: string }).requestId);
+        await client.call(method, answered);
         await ended;
       }
     }
-    return times;
+    return times.flat();
   } finally {
     client.close();
   }
@@ -135,25 +182,27 @@ async function askedMs(server: AgentServer, count: number): Promise<readonly (re
 
 async function measureQuestions(count: number) {
   const model = await askingModel();
+  const place = makePlace();
+  mkdirSync(place.home, { recursive: true, mode: 0o700 });
   const config = { EndPoint: model.url, ApiKey: 'bench', Model: 'm' };
-  const server = await startAgentServer({ config, core: 0 });
+  writeFileSync(join(place.home, 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  const hub = await startHub(place);
   try {
-    // Ignores the first measurements, during which the code is compiled.
-    const times = (await askedMs(server, count + 20)).map((each) => each.slice(20));
-    const [asking = Number.NaN, approving = Number.NaN] = times.map((each) => quantile(each, 0.5));
+    const client = new HubClient({ apiBaseUrl: `http://127.0.0.1:${hub.port}`, token: hub.token });
+    const { endpoints } = await client.ensure({ workspacePath: place.workspace('asking') });
+    const nextInInbox = await openInbox(client, hub);
+    const times = await askedMs({ url: endpoints['appServerWebSocket'] ?? '', model, nextInInbox }, count);
     const table: Table = {
-      title: 'From the start of a call until a client can show its question, in alternation: milliseconds',
-      columns: ['call', 'times', 'p50', 'p99'],
-      rows: times.map((each, index) => [
-        asks[index]?.name ?? '',
-        each.length,
-        quantile(each, 0.5),
-        quantile(each, 0.99),
-      ]),
+      title: 'From a call of the model until its question or approval can be shown, in alternation: milliseconds',
+      columns: ['call', 'receiver', 'times', 'p50', 'p99'],
+      rows: times.map(({ ask, receiver, ms }) => [ask, receiver, ms.length, quantile(ms, 0.5), quantile(ms, 0.99)]),
     };
-    return { table, p50: asking, ratio: asking / approving };
+    const p50 = (ask: string, receiver: AskedTime['receiver']): number =>
+      quantile(times.find((each) => each.ask === ask && each.receiver === receiver)?.ms ?? [], 0.5);
+    return { table, p50 };
   } finally {
-    await server.stop();
+    await hub.stop();
+    place.remove();
     model.close();
   }
 }
@@ -169,8 +218,13 @@ async function run(context: Context): Promise<Result> {
       checks: [
         { what: 'requests, × chat completions', measured: requests, atLeast: 0.9 },
         { what: 'chunks, × chat completions', measured: chunks, atLeast: 0.9 },
-        { what: 'from the call of a question to its client, p50', measured: asked.p50, atMost: 5, unit: ' ms' },
-        { what: 'the same, × an approval', measured: asked.ratio, atMost: 1.2 },
+        ...receivers.flatMap((receiver) => {
+          const [question, approval] = [asked.p50('question', receiver), asked.p50('approval', receiver)];
+          return [
+            { what: `question until the ${receiver} has it, p50`, measured: question, atMost: 5, unit: ' ms' },
+            { what: `question until the ${receiver} has it, × approval`, measured: question / approval, atMost: 1.2 },
+          ];
+        }),
       ],
     };
   } finally {
