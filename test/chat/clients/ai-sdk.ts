@@ -4,7 +4,7 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { APICallError, generateText, jsonSchema, type LanguageModel, Output, stepCountIs, streamText, tool } from 'ai';
 import type { Test } from 'tap';
 import { parrotModel } from './parrot.ts';
-import { type Target, untilIdle, weather } from './target.ts';
+import { pixel, seenPixel, type Target, untilIdle, weather } from './target.ts';
 
 interface Flavour {
   readonly name: string;
@@ -97,6 +97,15 @@ function flavoured(t: Test, target: Target, { name, model: modelFor, hasReasonin
       t.match(text, /^result: "?rain"?$/);
       t.strictSame(asked, [{ city: 'Oslo' }]);
     }
+  });
+
+  t.test(`${name}: a picture reaches the model`, async (t) => {
+    const content = [
+      { type: 'file' as const, data: pixel, mediaType: 'image/png' },
+      { type: 'text' as const, text: 'see' },
+    ];
+    const { text } = await generateText({ model, messages: [{ role: 'user', content }] });
+    t.equal(text, seenPixel);
   });
 
   t.test(`${name}: structured output`, async (t) => {

@@ -4,7 +4,7 @@ import { OpenAIResponsesModel } from '@openai/agents-openai';
 import OpenAI from 'openai';
 import type { Test } from 'tap';
 import { parrotModel } from './parrot.ts';
-import { type Target, weather } from './target.ts';
+import { pixel, seenPixel, type Target, untilIdle, weather } from './target.ts';
 
 export function openaiAgents(t: Test, target: Target): void {
   const client = new OpenAI({ baseURL: target.baseUrl, apiKey: target.key });
@@ -53,6 +53,30 @@ export function openaiAgents(t: Test, target: Target): void {
     t.equal(text, 'result: snow');
     t.equal(run.finalOutput, 'result: snow');
     t.same(asked, [{ city: 'Bergen' }]);
+  });
+
+  t.test('openai agents: a picture reaches the model', async (t) => {
+    const content = [
+      { type: 'input_image' as const, image: `data:image/png;base64,${pixel}` },
+      { type: 'input_text' as const, text: 'see' },
+    ];
+    t.equal((await runner.run(agent, [{ role: 'user', content }])).finalOutput, seenPixel);
+  });
+
+  t.test('openai agents: thoughts of the model are items of the run', async (t) => {
+    const { finalOutput, newItems } = await runner.run(agent, 'think deeply');
+    t.equal(finalOutput, 'thought');
+    t.match(newItems[0]?.rawItem, { type: 'reasoning', content: [{ text: 'deeply' }] });
+  });
+
+  t.test('openai agents: an abort ends the turn', async (t) => {
+    const controller = new AbortController();
+    const run = await runner.run(agent, 'wait', { stream: true, signal: controller.signal });
+    for await (const event of run) {
+      if (event.type === 'raw_model_stream_event' && event.data.type === 'output_text_delta') controller.abort();
+    }
+    t.equal(run.cancelled, true);
+    await untilIdle(target);
   });
 
   t.test('openai agents: a second run continues the first by its id', async (t) => {

@@ -2,7 +2,7 @@
 import OpenAI from 'openai';
 import type { Test } from 'tap';
 import { parrotModel } from './parrot.ts';
-import { type Target, weather } from './target.ts';
+import { pixel, seenPixel, type Target, weather } from './target.ts';
 
 const ask = (input: string) => ({ model: parrotModel, input });
 const tools = [{ type: 'function' as const, ...weather, strict: null }];
@@ -40,6 +40,15 @@ export function openaiResponses(t: Test, target: Target): void {
     });
     t.equal(second.output_text, 'result: snow');
     t.equal(second.previous_response_id, first.id);
+  });
+
+  t.test('openai responses: a picture reaches the model', async (t) => {
+    const content = [
+      { type: 'input_image' as const, image_url: `data:image/png;base64,${pixel}`, detail: 'auto' as const },
+      { type: 'input_text' as const, text: 'see' },
+    ];
+    const response = await client.responses.create({ model: parrotModel, input: [{ role: 'user', content }] });
+    t.equal(response.output_text, seenPixel);
   });
 
   t.test('openai responses: a stream with a call is read back whole', async (t) => {

@@ -7,6 +7,7 @@
  *     think <words>      thinks them, then says "thought"
  *     call <tool> <json> calls that tool; when the result is there it says "result: <result>"
  *     form               says {"answer":42}
+ *     see                says the media type and the first bytes of each picture
  *     wait               says "waiting", then nothing until it is interrupted
  *     fail <status>      fails as an upstream that answers with that status
  */
@@ -17,6 +18,8 @@ import { ModelError, type ModelErrorCode, type ModelProvider, type ModelRequest 
 
 interface Asked {
   readonly words: string;
+  /** Addresses of the pictures in the last message of the user. */
+  readonly pictures: readonly string[];
   /** Result of a tool, when that was the last message. */
   readonly result: string | undefined;
 }
@@ -30,7 +33,7 @@ type Deed =
 
 export const parrotModel = 'parrot';
 
-function deedOf({ words, result }: Asked): Deed {
+function deedOf({ words, pictures, result }: Asked): Deed {
   if (result !== undefined) return { kind: 'say', pieces: ['result: ', result] };
   const [, verb = '', rest = ''] = /^(\w+) ?(.*)$/s.exec(words) ?? [];
   switch (verb) {
@@ -40,6 +43,8 @@ function deedOf({ words, result }: Asked): Deed {
       const [name = '', ...args] = rest.split(' ');
       return { kind: 'call', name, args: args.join(' ') || '{}' };
     }
+    case 'see':
+      return { kind: 'say', pieces: pictures.map((url) => url.slice(0, 'data:image/png;base64,iVBORw0K'.length)) };
     case 'form':
       return { kind: 'say', pieces: ['{"answer"', ':42}'] };
     case 'wait':
@@ -61,9 +66,11 @@ function askedOf({ messages }: ModelRequest): Asked {
   const textsOf = (message: (typeof messages)[number] | undefined) =>
     message && 'content' in message ? message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])) : [];
   const last = messages.at(-1);
-  if (last?.role === 'tool') return { words: '', result: textsOf(last).join('') };
+  if (last?.role === 'tool') return { words: '', pictures: [], result: textsOf(last).join('') };
+  const { content } = messages.findLast((message) => message.role === 'user') ?? { content: [] };
+  const pictures = content.flatMap((part) => (part.type === 'image' ? [part.url] : []));
   // Agents put a text of their own before the prompt.
-  return { words: textsOf(messages.findLast(({ role }) => role === 'user')).at(-1) ?? '', result: undefined };
+  return { words: textsOf({ role: 'user', content }).at(-1) ?? '', pictures, result: undefined };
 }
 
 export function parrot(): ModelProvider & { readonly requests: ModelRequest[] } {
@@ -108,8 +115,14 @@ function askedOnWire(messages: readonly WireMessage[]): Asked {
     return Array.isArray(content) ? content.map((part: { text?: string }) => part.text ?? '').join('') : '';
   };
   const last = messages.at(-1);
-  if (last?.role === 'tool') return { words: '', result: textOf(last.content) };
-  return { words: textOf(messages.findLast(({ role }) => role === 'user')?.content), result: undefined };
+  if (last?.role === 'tool') return { words: '', pictures: [], result: textOf(last.content) };
+  const content = messages.findLast(({ role }) => role === 'user')?.content;
+  const parts: readonly { image_url?: { url: string } }[] = Array.isArray(content) ? content : [];
+  return {
+    words: textOf(content),
+    pictures: parts.flatMap(({ image_url }) => image_url?.url ?? []),
+    result: undefined,
+  };
 }
 
 /** Serves the model as an upstream. Resolves with its base URL; `close` when the test is over. */

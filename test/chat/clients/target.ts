@@ -17,6 +17,11 @@ export async function untilIdle({ baseUrl }: Target): Promise<void> {
   }
 }
 
+/** One pixel, as base64. */
+export const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+/** Answer of the parrot to “see” with the pixel. */
+export const seenPixel = 'data:image/png;base64,iVBORw0K';
+
 export const weather = {
   name: 'get_weather',
   description: 'The weather of a city',
