@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, statSync } from 'node:fs';
 import type { SupervisionPolicy } from '../../machines/index.ts';
 import {
+  type Config,
   ConfigError,
   lineIn,
   loadConfig,
@@ -132,8 +133,8 @@ function readSettings(
   }
 }
 
-/** Differs when an effective setting does. */
-export const configHash = (config: unknown): string =>
+/** Differs when an effective setting of an agent server does. Only the Hub uses `Hosts`. */
+export const configHash = ({ Hosts: _, ...config }: Config): string =>
   createHash('sha256').update(JSON.stringify(config)).digest('base64url').slice(0, 22);
 
 /** Differs when a file does; every change of content or owner changes the time of change. */

@@ -66,6 +66,14 @@ t.test('a restart is refused for settings that cannot be used, and a changed con
   t.match(body.error.details, { file, key: 'MaxToolCallRounds' });
   t.match(await hub.record(workspace), { state: 'running', pid, problems: [{ code: 'configUnusable' }] });
 
+  writeFileSync(join(hub.home, 'config.json'), JSON.stringify({ Hosts: { build: { Ssh: 'ssh://box' } } }), {
+    mode: 0o600,
+  });
+  writeFileSync(file, configText({}));
+  trustWorkspace({ home: hub.home, workspace });
+  const unchanged = { configChanged: false, problems: [] };
+  t.match(await hub.record(workspace), unchanged, 'regression: a new host changes no setting of an agent server');
+
   writeFileSync(file, configText({ MaxToolCallRounds: 7 }));
   trustWorkspace({ home: hub.home, workspace });
   const changed = { configChanged: true, problems: [{ code: 'configChanged', next: `oratorio restart ${workspace}` }] };
