@@ -1,7 +1,15 @@
 /** Settings and requests of agent servers in pods. */
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type LoadedConfig, workspaceKey } from '../config/index.ts';
-import { type PlacedProcess, PodPlace, type PodSettings, podHandle, type ReachListener } from '../places/index.ts';
+import {
+  kubeconfigFile,
+  type PlacedProcess,
+  PodPlace,
+  type PodSettings,
+  podHandle,
+  type ReachListener,
+} from '../places/index.ts';
 import type { PlaceRequest, PlaceStatus } from '../protocol/index.ts';
 import { markerVariable } from '../supervise/index.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
@@ -22,11 +30,27 @@ export function podSettings(
   };
 }
 
-/** @throws PlaceError for a kubeconfig file that cannot be used */
-export const podPlace = (
+/** Clusters in use, by home and context, with the version of their kubeconfig file. */
+const known = new Map<string, { readonly version: string; readonly place: PodPlace }>();
+
+/**
+ * One place for all requests to a cluster, so that its credential program runs once. A changed kubeconfig file is read again.
+ *
+ * @throws PlaceError for a kubeconfig file that cannot be used
+ */
+export function podPlace(
   cluster: Pick<PodSettings, 'kubeconfig' | 'context' | 'namespace'>,
-  { environment, credentials }: Services,
-): PodPlace => new PodPlace(cluster, credentials.homeLabel, { env: environment });
+  { environment, credentials: { homeLabel } }: Services,
+): PodPlace {
+  const { kubeconfig, context, namespace } = cluster;
+  const { ino, size, ctimeMs } = statSync(kubeconfigFile(cluster, environment), { throwIfNoEntry: false }) ?? {};
+  const [key, version] = [JSON.stringify([homeLabel, kubeconfig, context, namespace]), `${ino} ${size} ${ctimeMs}`];
+  const last = known.get(key);
+  if (last?.version === version) return last.place;
+  const place = new PodPlace(cluster, homeLabel, { env: environment });
+  known.set(key, { version, place });
+  return place;
+}
 
 /** Stored facts of a pod before its creation. */
 export const plannedPod = (settings: PodSettings, marker: string, ports: StoredPod['ports']): StoredPod => {

@@ -14,6 +14,7 @@ export { type ContainerSettings, checkedMount, commonGitDirectory, containerSpec
 export { devcontainerImage } from './devcontainer.ts';
 export { EngineApi, type EngineFacts } from './engine-api.ts';
 export { engineSocket } from './engine-socket.ts';
+export { kubeconfigFile } from './kube-config.ts';
 export { LocalPlace } from './local-place.ts';
 export { type Place, type PlacedProcess, PlaceError, type PlaceProblem, type ReachListener } from './place.ts';
 export { PodPlace, podHandle } from './pod-place.ts';

@@ -119,13 +119,20 @@ export function clusterAccess(choice: ClusterChoice, options: ClusterOptions = {
   };
 }
 
+/** Path of the kubeconfig file. A list of files is not merged: the first one counts. */
+export function kubeconfigFile(
+  { kubeconfig }: Pick<ClusterChoice, 'kubeconfig'>,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  const named = kubeconfig || env['KUBECONFIG']?.split(':').find(Boolean);
+  return named ?? join(env['HOME'] ?? homedir(), '.kube/config');
+}
+
 function readAccess(
   choice: ClusterChoice,
   { env = process.env, renewalMs = defaultRenewalMs }: ClusterOptions,
 ): Omit<ClusterAccess, 'renew'> {
-  // A list of files is not merged: the first one counts.
-  const named = choice.kubeconfig || env['KUBECONFIG']?.split(':').find(Boolean);
-  const file = named ?? join(env['HOME'] ?? homedir(), '.kube/config');
+  const file = kubeconfigFile(choice, env);
   const fail = (why: string, cause?: unknown) =>
     refused(`The kubeconfig file ${file} cannot be used: ${why}. Correct it, or set Place.Pod.Kubeconfig.`, cause);
   if (!isAbsolute(file)) throw fail('its path is not absolute');

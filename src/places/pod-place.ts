@@ -142,7 +142,7 @@ export class PodPlace implements Place<PodStart, PodSearch> {
   }
 
   /**
-   * Removes the pods of one workspace, or all pods of this home.
+   * Removes the pods of one workspace, or all pods of this home, and their leases.
    *
    * @returns number of removed pods
    * @throws PlaceError when the cluster does not answer, or does not remove one in time; pods may still run
@@ -159,6 +159,9 @@ export class PodPlace implements Place<PodStart, PodSearch> {
         return own[labels.home] === this.#homeLabel && metadata.name === podName(own[labels.incarnation] ?? '');
       });
       for (const { metadata } of ours) await this.#remove(metadata);
+      // A Hub that was killed leaves its lease, even without a pod.
+      const workspaces = ours.map(({ metadata }) => metadata.labels?.[labels.workspace]);
+      for (const key of new Set([workspaceKey, ...workspaces])) if (key !== undefined) await this.#lease(key).release();
       return ours.length;
     } catch (error) {
       throw new PlaceError(problemOf(error), error);

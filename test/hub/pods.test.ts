@@ -113,3 +113,30 @@ t.test('a turn runs in a pod, which is adopted, reported as lost, replaced and r
   t.same([...cluster.leases.keys()], [], 'and no lease');
   t.same(cluster.faults, []);
 });
+
+t.test(
+  'regression: questions about the places run the credential program once, until the kubeconfig file changes',
+  async (t) => {
+    const { cluster, home, workspace } = await scene(t);
+    const login = join(home, 'login');
+    writeFileSync(login, `#!/bin/sh\necho x >> ${home}/runs\necho '{"status":{"token":"${token}"}}'\n`, {
+      mode: 0o755,
+    });
+    const exec = `exec: { apiVersion: client.authentication.k8s.io/v1, command: ${login} }`;
+    const Kubeconfig = cluster.configWith((text) => text.replace(`token: ${token}`, exec));
+    const Volumes = [workspace, home].map((path) => `${path}=hostPath:${path}`);
+    const Pod = { Kubeconfig, AllowRoot: true, Volumes };
+    writeFileSync(join(home, 'config.json'), JSON.stringify({ Place: { Pod } }), { mode: 0o600 });
+    const hub = await startTestHub(t, { home });
+    const runs = () => readFileSync(join(home, 'runs'), 'utf8');
+    for (let count = 0; count < 3; count += 1) {
+      const { body } = await hub.call('GET', '/v1/places');
+      t.match(body[2], { kind: 'pod', version: 'kubernetes v1.30.4', problem: null });
+    }
+    t.equal(runs(), 'x\n');
+    writeFileSync(Kubeconfig, `${readFileSync(Kubeconfig, 'utf8')}\n`);
+    await hub.call('GET', '/v1/places');
+    t.equal(runs(), 'x\nx\n');
+    await hub.shutdown();
+  },
+);

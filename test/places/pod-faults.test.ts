@@ -328,3 +328,21 @@ t.test('regression: the end of a pod is seen when its reason cannot be logged', 
   child.detach();
   await t.rejects(gone, 'a detached pod is no longer deleted');
 });
+
+t.test('regression: the lease of a Hub that was killed before it created a pod is removed', async (t) => {
+  const { cluster, place, request } = await scene(t);
+  const create = 'POST /api/v1/namespaces/work/pods';
+  const reached = Promise.withResolvers<void>();
+  cluster.intercept = (incoming) => {
+    if (incoming === create) reached.resolve();
+    return incoming === create;
+  };
+  place()
+    .start(request)
+    .catch(() => undefined);
+  await reached.promise;
+  t.same([...cluster.leases.keys()], ['oratorio-key']);
+  cluster.intercept = () => false;
+  t.equal(await place().endLeftovers('key'), 0);
+  t.same([...cluster.leases.keys()], []);
+});
