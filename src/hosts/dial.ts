@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { type HubAddress, HubClient, HubRequestError, proveServer, ServerNotProvenError } from '../client/index.ts';
 import { messageOf } from '../lib/index.ts';
 import { version as ownVersion, RemoteAddress } from '../protocol/index.ts';
+import { clockOffset } from './clock.ts';
 import { HostFailure, lastLine, problemIn, sshFailure } from './failure.ts';
 import { addressCommand, type RemoteEnd, type SshConnection } from './ssh.ts';
 import { isNewerVersion, isUsableVersion } from './version.ts';
@@ -42,17 +43,26 @@ export function requireVersion(remote: string, own: string = ownVersion): void {
   throw new HostFailure('version', `The host runs Oratorio ${shown}${order} ${own} on this machine.`, shown);
 }
 
+/** Open tunnel to a remote Hub. */
+interface Tunnel {
+  readonly address: HubAddress & { readonly token: string };
+  readonly version: string;
+  /** Milliseconds by which the clock of this machine is ahead. */
+  readonly clockOffsetMs: number;
+}
+
 /** Requests the address of the remote Hub, then opens the tunnel to it. @throws HostFailure */
 export async function openTunnel(
   connection: SshConnection,
   program: string,
   socketPath: string,
   signal: AbortSignal,
-): Promise<{ readonly address: HubAddress & { readonly token: string }; readonly version: string }> {
-  const { apiBaseUrl, token, version } = remoteAddressIn(await connection.run(addressCommand(program), signal));
+): Promise<Tunnel> {
+  const { apiBaseUrl, token, version, now } = remoteAddressIn(await connection.run(addressCommand(program), signal));
+  const clockOffsetMs = clockOffset(now);
   requireVersion(version);
   await connection.forward(new URL(apiBaseUrl), signal);
-  return { address: { apiBaseUrl, token, socketPath, maxAnswerBytes }, version };
+  return { address: { apiBaseUrl, token, socketPath, maxAnswerBytes }, version, clockOffsetMs };
 }
 
 /** Verifies that the Hub at the other end of the tunnel holds the token. @throws HostFailure */

@@ -5,6 +5,7 @@ import type { HubAddress, HubClient, RecordAnswer } from '../client/index.ts';
 import type { Logger } from '../log/index.ts';
 import { type AnyHubEvent, type HostRecord, InboxItem } from '../protocol/index.ts';
 import { clean } from './clean.ts';
+import { inLocalTime } from './clock.ts';
 import { clientOf, failureOf, openTunnel, prove } from './dial.ts';
 import { hostFiles } from './directory.ts';
 import { HostFailure, nextStep } from './failure.ts';
@@ -63,6 +64,8 @@ export class Host {
   #connected: Connected | null = null;
   #reading: Refresh | null = null;
   #version: string | null = null;
+  /** Milliseconds by which the clock of this machine is ahead of the remote one. */
+  #clockOffsetMs = 0;
   #since = new Date().toISOString();
   #state = '';
   /** Id of the last received event. The next connection resumes after it. */
@@ -170,12 +173,13 @@ export class Host {
         logger.warn('could not write the record of an ssh process', { host: name, error });
       connection = await SshConnection.dial({ target, files, env, onProblem }, both);
       void connection.ended.then((failure) => ending.abort(failure));
-      const { address, version } = await openTunnel(connection, program, files.socket, both);
+      const { address, version, clockOffsetMs } = await openTunnel(connection, program, files.socket, both);
       report({ type: 'HOST.DIALLED' });
       await prove(address, both);
       logger.protect(address.token);
       this.#version = version;
       report({ type: 'HOST.PROVED' });
+      this.#clockOffsetMs = clockOffsetMs;
       await this.#follow(address, both, report);
       throw new HostFailure(null, 'The remote Hub has ended the connection.');
     } catch (error) {
@@ -248,7 +252,8 @@ export class Host {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(readMs)]);
     const at = new Date().toISOString();
     const [records, inbox] = await Promise.all([hub.list({ signal: limited }), hub.inbox({ signal: limited })]);
-    this.#seen = { records: clean(records), inbox: clean(inbox).filter(isItem), at };
+    const shown = <T>(value: T): T => inLocalTime(clean(value), this.#clockOffsetMs);
+    this.#seen = { records: shown(records), inbox: shown(inbox).filter(isItem), at };
   }
 }
 

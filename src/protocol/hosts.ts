@@ -146,5 +146,6 @@ export const RemoteAddress = v.object({
   version: v.pipe(v.string(), v.maxLength(100), v.description('Version of the Hub.')),
   tokenId: v.pipe(v.string(), v.maxLength(100), v.description('Id of the token, for `oratorio tokens revoke`.')),
   token: v.pipe(v.string(), v.minLength(20), v.maxLength(4_096), v.description('Scoped token for another Hub.')),
+  now: v.optional(v.pipe(v.string(), v.isoTimestamp(), v.description('Time of that machine, in ISO 8601.'))),
 });
 export type RemoteAddress = v.InferOutput<typeof RemoteAddress>;

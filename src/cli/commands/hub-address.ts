@@ -18,7 +18,8 @@ export async function run({ home, env, options, output, signal }: CommandContext
   }
   const name = holderOf(env['SSH_CONNECTION']);
   const { token, tokenId } = await hub.issueToken({ name, scopes: ['host'] }, { signal });
+  const now = new Date().toISOString();
   // The reader takes the last line that begins with a brace: a login shell may print before it.
-  output.jsonLine({ apiBaseUrl: lock.apiBaseUrl, version: lock.version, tokenId, token } satisfies RemoteAddress);
+  output.jsonLine({ apiBaseUrl: lock.apiBaseUrl, version: lock.version, tokenId, token, now } satisfies RemoteAddress);
   return exitCodes.ok.code;
 }
