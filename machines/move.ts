@@ -12,6 +12,8 @@
  *    source is released. A step of a cancelled move that arrives late at a place is refused there.
  * 7. A place that does not answer leads to `waiting`, and from there to `asking`. Nothing is released meanwhile, because the target
  *    may have the conversation.
+ * 8. A target that no longer exists, e.g. after the removal of its host, never answers whether it committed. Only the user can end
+ *    such a move: a request to cancel releases the source, and the move ends in `unconfirmed`.
  */
 import { assign, type ErrorActorEvent, fromPromise, setup } from 'xstate';
 import { exponentialBackoffMs, jitters } from '../src/lib/browser.ts';
@@ -25,6 +27,8 @@ export interface MoveProgress {
   readonly isCommitting: boolean;
   /** Whether the move goes back. */
   readonly isCancelled: boolean;
+  /** Whether the user has asked for that. */
+  readonly isRequested: boolean;
   /** Reason of the last refusal or loss, safe to show. While the move goes back: the reason for that. */
   readonly reason: string | null;
 }
@@ -57,6 +61,8 @@ export interface MoveContext extends MoveMachineInput {
   /** Consecutive attempts without an answer. */
   readonly failures: number;
   readonly delayMs: number;
+  /** The source is released although the target may have the conversation. */
+  readonly isUnconfirmed: boolean;
 }
 
 /** The user no longer wants the move. */
@@ -99,14 +105,18 @@ export const moveMachine = setup({
     isCancelled: ({ context }) => context.isCancelled,
     isOffered: ({ context }) => context.isOffered,
     isRefused: ({ event }) => isRefusal(event),
-    isRefusedEarly: ({ context, event }) => isRefusal(event) && !context.isCommitting,
+    mayRelease: ({ context, event }) => isRefusal(event) && (!context.isCommitting || context.isRequested),
+    isUnconfirmed: ({ context }) => context.isUnconfirmed,
   },
   actions: {
     recordOffer: assign({ isOffered: true }),
     recordCommit: assign({ isCommitting: true }),
-    recordRequest: assign({ isCancelled: true, reason: 'The user cancelled the move.' }),
+    recordRequest: assign({ isCancelled: true, isRequested: true, reason: 'The user cancelled the move.' }),
     recordFailure: assign(({ context, event }) => ({ reason: context.isCancelled ? context.reason : reasonIn(event) })),
     recordCancel: assign({ isCancelled: true }),
+    recordUnconfirmed: assign(({ context, event }) =>
+      context.isCommitting ? { isUnconfirmed: true, reason: reasonIn(event) } : {},
+    ),
     resetFailures: assign(({ context }) => ({ failures: 0, reason: context.isCancelled ? context.reason : null })),
     planAttempt: assign(({ context }) => {
       const { random, seed } = nextRandom(context.seed);
@@ -118,7 +128,7 @@ export const moveMachine = setup({
 }).createMachine({
   id: 'move',
   description: 'Moves a conversation with its files from one place to another.',
-  context: ({ input }) => ({ ...input, failures: 0, delayMs: 0 }),
+  context: ({ input }) => ({ ...input, failures: 0, delayMs: 0, isUnconfirmed: false }),
   initial: 'cancellable',
   on: {
     'xstate.error.actor.*': [
@@ -216,7 +226,10 @@ export const moveMachine = setup({
               { guard: { type: 'hasArrived', params: factsIn }, target: '#move.finishing' },
               { target: 'releasing' },
             ],
-            onError: [{ guard: 'isRefusedEarly', target: 'releasing' }, { target: '#move.cancellable.waiting' }],
+            onError: [
+              { guard: 'mayRelease', target: 'releasing', actions: 'recordUnconfirmed' },
+              { target: '#move.cancellable.waiting' },
+            ],
           },
         },
         releasing: {
@@ -226,7 +239,7 @@ export const moveMachine = setup({
             id: 'release',
             src: 'release',
             input: inputOf,
-            onDone: { target: '#move.cancelled' },
+            onDone: [{ guard: 'isUnconfirmed', target: '#move.unconfirmed' }, { target: '#move.cancelled' }],
             onError: { guard: 'isRefused', target: '#move.cancelled' },
           },
         },
@@ -240,6 +253,11 @@ export const moveMachine = setup({
     cancelled: {
       description: 'The conversation is at the source.',
       meta: { kind: 'ended', lane: 'end', order: 1 },
+      type: 'final',
+    },
+    unconfirmed: {
+      description: 'The conversation is at the source. The target may have a copy.',
+      meta: { kind: 'ended', lane: 'end', order: 2 },
       type: 'final',
     },
   },

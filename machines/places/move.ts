@@ -5,13 +5,14 @@ export const move: Places = {
     'asking   preparing offering    sending   committing',
     'waiting  .         .           .         finishing',
     'choosing withdrawing releasing .         .',
-    '.        .         cancelled   .         moved',
+    '.        unconfirmed cancelled .         moved',
   ],
   phone: [
     'asking    waiting   choosing',
     'preparing .         withdrawing',
     'offering  .         releasing',
     'sending   .         cancelled',
-    'committing finishing moved',
+    'committing finishing unconfirmed',
+    '.         moved     .',
   ],
 };

@@ -103,7 +103,7 @@ export const MoveRecord = v.object({
   threadId: ThreadId,
   from: MovePlace,
   to: MovePlace,
-  state: text('State of the move; `moved` and `cancelled` are its ends.'),
+  state: text('State of the move; `moved`, `cancelled` and `unconfirmed` are its ends.'),
   reason: v.pipe(
     v.nullable(v.pipe(v.string(), v.maxLength(maxMoveReason))),
     v.description('Reason for the wait or the cancellation; null otherwise.'),
@@ -115,6 +115,6 @@ export const MoveRecord = v.object({
 });
 export type MoveRecord = v.InferOutput<typeof MoveRecord>;
 
-/** Whether a move has ended, at its target or back at its source. */
+/** Whether a move has ended, at its target or back at its source. `unconfirmed`: the target may have a copy. */
 export const hasMoveEnded = ({ state }: Pick<MoveRecord, 'state'>): boolean =>
-  state === 'moved' || state === 'cancelled';
+  ['moved', 'cancelled', 'unconfirmed'].includes(state);

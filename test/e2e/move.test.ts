@@ -172,9 +172,11 @@ t.test('a kill of any process at every step leaves the conversation at one place
   let hits = 0;
   const place = (path: string) => ({ host: path === mine ? null : 'build', workspacePath: path });
   const name = (path: string) => (path === mine ? mine : `build:${path}`);
-  // Two of the victims in each state, in turn on the way there and back.
-  for (const [round, state] of [...states, ...states].entries()) {
-    const [victim, pidsOf] = victims[(round + Math.floor(round / states.length)) % victims.length] ?? ['', () => []];
+  // Two of the victims in each state, in turn on the way there and back; then the client alone in each state.
+  for (const [round, state] of [...states, ...states, ...states].entries()) {
+    const isClientOnly = round >= 2 * states.length;
+    const next = victims[(round + Math.floor(round / states.length)) % victims.length];
+    const [victim, pidsOf] = isClientOnly || !next ? ['the client', () => []] : next;
     const to = from === mine ? theirs : mine;
     await connected();
     await Promise.all([
@@ -187,9 +189,9 @@ t.test('a kill of any process at every step leaves the conversation at one place
     const content = readFileSync(changed, 'utf8');
     if (backStates.has(state)) writeFileSync(changed, 'changed there');
     const earlier = new Set((await runningHub(here).client.moves()).map(({ moveId }) => moveId));
-    // The first move of each way is started by a client that dies with the victim.
+    // The first moves are started by a client that dies with the victim.
     const client =
-      round % states.length === 0
+      isClientOnly || round % states.length === 0
         ? spawn(process.execPath, [command, 'move', threadId, name(to)], {
             cwd: here.root,
             env: here.env,
@@ -216,5 +218,5 @@ t.test('a kill of any process at every step leaves the conversation at one place
     if (backStates.has(state)) t.equal(ended.state, 'cancelled');
     from = at;
   }
-  t.ok(hits >= states.length, `${hits} of ${2 * states.length} kills came before the state ended`);
+  t.ok(hits >= states.length, `${hits} of ${3 * states.length} kills came before the state ended`);
 });

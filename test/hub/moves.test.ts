@@ -61,12 +61,13 @@ async function world(t: Test, odd: Readonly<Record<string, Answer>> = {}, stateP
   const apiBaseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const hub = new HubClient({ apiBaseUrl, token: 'none' }, { prove: async () => undefined });
   const log: string[] = [];
-  const line: { isUp: boolean; refusal?: Error | undefined } = { isUp: true };
+  const line: { isUp: boolean; removed?: string; refusal?: Error | undefined } = { isUp: true };
   const moves = new Moves({
     statePath,
     registry: { find: () => undefined, ensure: () => Promise.reject(new Error('no workspace is here')) },
     fleet: {
-      connected: () => {
+      connected: (host) => {
+        if (line.removed === host) throw hubError('hostUnknown', `There is no host ${host}.`);
         if (!line.isUp) throw hubError('hostUnreachable', 'The host is connecting.');
         const ensure = ({ workspacePath }: { readonly workspacePath: string }) =>
           line.refusal && workspacePath === places.from.workspacePath
@@ -263,6 +264,32 @@ t.test(
     line.refusal = refusal;
     const second = await moves.start({ threadId, ...places });
     t.match(await when(second.moveId, 'cancelled'), { reason: /settings are invalid/ }, 'nothing was locked');
+  },
+);
+
+t.test(
+  'a move to a host that was removed after a lost commit waits, until the user takes the conversation back',
+  async (t) => {
+    const lost = Promise.withResolvers<void>();
+    const { moves, when, steps, line } = await world(t, {
+      'away commit': (_, response) => {
+        lost.resolve();
+        response.destroy();
+      },
+    });
+    const { moveId } = await moves.start({ threadId, ...places });
+    await lost.promise;
+    line.removed = places.to.host;
+    t.match(await when(moveId, 'waiting'), { reason: /.+/ });
+    await eventually(
+      async () => /no host away/.test(moves.list()[0]?.reason ?? '') || undefined,
+      'the reason is known',
+    );
+    await when(moveId, 'waiting');
+    t.notOk(steps.includes('home cancel'), 'the source stays locked');
+    await moves.cancel(moveId);
+    t.match(await when(moveId, 'unconfirmed'), { reason: /no host away/ });
+    t.equal(steps.at(-1), 'home cancel');
   },
 );
 

@@ -32,7 +32,8 @@ class World {
       {
         clock: this.clock,
         input: {
-          ...{ moveId: 'm', seed: 1, isOffered: false, isCommitting: false, isCancelled: false, reason: null },
+          ...{ moveId: 'm', seed: 1, isOffered: false, isCommitting: false, isCancelled: false, isRequested: false },
+          reason: null,
           ...earlier,
         },
         inspect: transitionLog(this.taken, (actor) => actor === this.actor),
@@ -257,7 +258,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.state, world.asked.includes('release')], ['finishing', false]),
   },
   {
-    takes: 'cancelling.withdrawing error(withdraw) [isRefusedEarly] → cancelling.releasing',
+    takes: 'cancelling.withdrawing error(withdraw) [mayRelease] → cancelling.releasing',
     proves: 'a target that is no longer known, and was not asked for its commit, does not lock the source',
     given: to.withdrawing,
     when: (world) => world.fail('refused'),
@@ -274,6 +275,20 @@ const walks: Walk<World>[] = [
     shows: (t, world) => {
       t.same([world.state, world.context.reason], ['cancellable.waiting', 'no']);
       t.notOk(world.asked.includes('release'));
+    },
+  },
+  {
+    takes: 'cancelling.releasing done(release) [isUnconfirmed] → unconfirmed',
+    proves: 'the user can take a conversation back from a target that no longer exists',
+    given: async (world) => {
+      await to.waiting(world);
+      world.cancel();
+      await world.fail('refused', 'There is no host build.');
+    },
+    when: (world) => world.answer(),
+    shows: (t, world) => {
+      t.equal(world.state, 'unconfirmed');
+      t.equal(world.context.reason, 'There is no host build.');
     },
   },
   {

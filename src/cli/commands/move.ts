@@ -24,7 +24,7 @@ export async function run(context: CommandContext): Promise<number> {
     const { moveId } = await hub.move({ threadId: thread, from, to }, { signal: context.signal });
     const ended = await during(context, `Moving ${thread} to ${placeName(to)}`, () => followed(context, hub, moveId));
     if (output.json) output.document(ended);
-    if (ended.state === 'cancelled') throw notMoved(ended);
+    if (ended.state !== 'moved') throw notMoved(ended);
     if (!output.json) for (const line of movedLines(ended)) output.line(line);
     return exitCodes.ok.code;
   });
@@ -70,7 +70,8 @@ async function followed({ output, signal }: CommandContext, hub: HubClient, move
     if (hasMoveEnded(move)) return move;
     if (move.state === 'waiting' && move.reason !== said) {
       said = move.reason;
-      output.note(`Waiting: ${inLine(move.reason ?? '')} It continues without this command: oratorio move --list`);
+      const hint = `It continues without this command: oratorio move --list. To go back: oratorio move --cancel ${move.threadId}`;
+      output.note(`Waiting: ${inLine(move.reason ?? '')} ${hint}`);
     }
     await sleep(pollMs, undefined, { signal });
   }
@@ -102,8 +103,9 @@ async function placeOf({ signal }: CommandContext, hub: HubClient, thread: strin
 
 const sizeWords = (bytes: number): string => `${(bytes / mebibyte).toFixed(1)} MiB`;
 
-function notMoved({ threadId, from, reason }: MoveRecord): CliError {
-  const hint = `The conversation is at ${placeName(from)}. Correct the problem, then move it again.`;
+function notMoved({ threadId, from, to, state, reason }: MoveRecord): CliError {
+  const copy = state === 'unconfirmed' ? `, and ${placeName(to)} may have a copy` : '';
+  const hint = `The conversation is at ${placeName(from)}${copy}. Correct the problem, then move it again.`;
   return new CliError('failure', `${threadId} was not moved. ${inLine(reason ?? '')}`, hint, 'moveRefused');
 }
 

@@ -18,6 +18,8 @@ const Entry = v.object({
   /** Absent in files of earlier Hubs: then the target may have the conversation whenever it has the parts. */
   isCommitting: v.optional(v.boolean()),
   isCancelled: v.boolean(),
+  /** Absent in files of earlier Hubs. */
+  isRequested: v.optional(v.boolean(), false),
 });
 const Stored = v.object({ version: v.literal(1), moves: v.pipe(v.array(v.unknown()), v.maxLength(1_000)) });
 
@@ -60,9 +62,9 @@ export class Moves {
       logger.warn('the record of moves is damaged; its valid rows are used', { file, problem, copy });
     for (const row of rows) {
       if (!row.success) continue;
-      const { isOffered, isCommitting = isOffered, isCancelled, ...record } = row.output;
+      const { isOffered, isCommitting = isOffered, isCancelled, isRequested, ...record } = row.output;
       if (hasMoveEnded(record)) this.#ended.push({ ...record, sentBytes: 0, totalBytes: 0, entries: 0 });
-      else this.#add({ ...record, isOffered, isCommitting, isCancelled }, true);
+      else this.#add({ ...record, isOffered, isCommitting, isCancelled, isRequested }, true);
     }
     if (problem !== undefined) this.#saveSoon();
   }
@@ -85,7 +87,7 @@ export class Moves {
     const run = this.#add(
       {
         ...{ moveId, threadId, from, to, state: 'asking', reason: null, startedAt: new Date().toISOString() },
-        ...{ isOffered: false, isCommitting: false, isCancelled: false },
+        ...{ isOffered: false, isCommitting: false, isCancelled: false, isRequested: false },
       },
       false,
     );
@@ -155,7 +157,7 @@ export class Moves {
 
   #save(): Promise<void> {
     const ended = this.#ended.map(({ sentBytes: _, totalBytes: __, entries: ___, ...record }) => ({
-      ...{ ...record, isOffered: true, isCommitting: true, isCancelled: record.state === 'cancelled' },
+      ...{ ...record, isOffered: true, isCommitting: true, isCancelled: record.state !== 'moved' },
     }));
     const moves = [...ended, ...[...this.#runs.values()].map((run) => run.stored())];
     const written = this.#file.write(`${JSON.stringify({ version: 1, moves })}\n`);

@@ -33,7 +33,7 @@ const passing: ReadonlySet<string> = new Set([
   ...['hubInternalError', 'appServerStartFailed', 'appServerUnhealthy', 'portUnavailable', 'placeUnavailable'],
 ]);
 
-/** Codes of answers after which the source never has to be released. After any other one it may still hold the conversation. */
+/** Codes of answers after which a place can no longer be asked. After any other one it may still hold the conversation. */
 const final: ReadonlySet<string> = new Set(['moveRefused', 'notFound', 'workspaceNotFound', 'hostUnknown']);
 
 function failureOf(error: unknown): MoveFailure {
@@ -62,7 +62,7 @@ export class MoveRun {
   constructor(options: MoveRunOptions) {
     this.#options = options;
     const { stored, seed, observe, onEnd } = options;
-    const { moveId, isOffered, isCommitting, isCancelled, reason } = stored;
+    const { moveId, isOffered, isCommitting, isCancelled, isRequested, reason } = stored;
     this.#mayBeLocked = options.isContinued || isOffered;
     this.#source = endAt(stored.from, options);
     this.#target = endAt(stored.to, options);
@@ -81,7 +81,7 @@ export class MoveRun {
           release: work((signal) => this.#atSource('cancel', signal)),
         },
       }),
-      { id: `move:${moveId}`, input: { moveId, seed, isOffered, isCommitting, isCancelled, reason } },
+      { id: `move:${moveId}`, input: { moveId, seed, isOffered, isCommitting, isCancelled, isRequested, reason } },
     );
     observe(this.#actor, stored.threadId);
     // The end of the Hub stops the actor, too, and does not end the move.
@@ -113,8 +113,8 @@ export class MoveRun {
 
   stored(): StoredMove {
     const { sentBytes: _, totalBytes: __, entries: ___, ...record } = this.record();
-    const { isOffered, isCommitting, isCancelled } = this.#actor.getSnapshot().context;
-    return { ...record, isOffered, isCommitting, isCancelled };
+    const { isOffered, isCommitting, isCancelled, isRequested } = this.#actor.getSnapshot().context;
+    return { ...record, isOffered, isCommitting, isCancelled, isRequested };
   }
 
   /** Leaves the move to the next Hub. */
@@ -208,18 +208,25 @@ export class MoveRun {
       await this.#source.ensure(signal);
       await this.#step(this.#source, { step }, signal);
     } catch (error) {
-      // Invalid settings, e.g., keep the agent server from starting until the user corrects them.
-      if (this.#mayBeLocked && error instanceof HttpError && !final.has(error.code))
-        throw new MoveFailure('lost', failureOf(error).message);
-      throw error;
+      throw this.#mayBeLocked ? this.#mayStillHold(error) : error;
     }
     return {};
   }
 
+  /** Failure of a place that may hold the conversation. Invalid settings, e.g., only keep its agent server from starting now. */
+  #mayStillHold(error: unknown): unknown {
+    const isPassing = error instanceof HttpError && !final.has(error.code);
+    return isPassing ? new MoveFailure('lost', failureOf(error).message) : error;
+  }
+
   async #withdraw(signal: AbortSignal): Promise<MoveFacts> {
-    await this.#target.ensure(signal);
-    const { state } = await this.#step(this.#target, { step: 'cancel' }, signal);
-    return { target: state };
+    try {
+      await this.#target.ensure(signal);
+      const { state } = await this.#step(this.#target, { step: 'cancel' }, signal);
+      return { target: state };
+    } catch (error) {
+      throw this.#mayStillHold(error);
+    }
   }
 
   #parts(): MoveBundle {
