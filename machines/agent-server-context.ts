@@ -31,6 +31,7 @@ export function initialContext(input: AgentServerInput): AgentServerContext {
     serverVersion: null,
     exitCode: null,
     signal: null,
+    exitCause: null,
     stopReason: null,
     endsTurns: false,
     slot: emptySlot,
@@ -58,11 +59,11 @@ export function causeOf({ message, kind, isRetryable }: ProcessFailure) {
 const systemExitCode = 71;
 
 /** The failure of a process that ended without a stop request. */
-export function exitFailure(exitCode: number | null, signal: string | null): ProcessFailure {
+export function exitFailure(exitCode: number | null, signal: string | null, cause?: string): ProcessFailure {
   const meaning = exitCode === systemExitCode ? ' (no permission, or a full disk: df -h)' : '';
   const code = `exited with code ${exitCode}${meaning}`;
   const how = signal ? `was ended by ${signal}` : exitCode === null ? 'ended unseen' : code;
-  return { kind: 'crashed', message: `The agent server ${how}.`, isRetryable: true };
+  return { kind: 'crashed', message: `The agent server ${cause ?? how}.`, isRetryable: true };
 }
 
 /** True when the policy, the failure or the ownership forbids an automatic restart. */
@@ -119,6 +120,7 @@ export const killTimeoutOf = ({ pid, isPlaceLost, hasPlace }: AgentServerContext
 
 /** The event that reports the end of the agent server. */
 export function exitEventOf(context: AgentServerContext): Extract<AgentServerEmitted, { type: 'appserver.exited' }> {
-  const { pid, exitCode, signal, lastError, stopReason, delayMs } = context;
-  return { type: 'appserver.exited', pid, exitCode, signal, error: lastError, stopReason, delayMs };
+  const { pid, exitCode, signal, exitCause: cause, lastError, stopReason, delayMs } = context;
+  const end = { pid, exitCode, signal, ...(cause !== null && { cause }) };
+  return { type: 'appserver.exited', ...end, error: lastError, stopReason, delayMs };
 }

@@ -173,6 +173,7 @@ export const agentServerSetup = setup({
       ...noFailure,
       exitCode: null,
       signal: null,
+      exitCause: null,
       stopReason: null,
       incarnation: context.incarnation + 1,
       // Every failure that still counts has now been followed by a restart.
@@ -237,8 +238,11 @@ export const agentServerSetup = setup({
     recordEnding: assign({ isEnding: true }),
     recordExit: assign(({ event }) => {
       assertEvent(event, 'PROCESS.EXITED');
-      const { exitCode, signal } = event;
-      return { hasProcess: false, isEnding: false, exitCode, signal, ...causeOf(exitFailure(exitCode, signal)) };
+      const { exitCode, signal, cause } = event;
+      return {
+        ...{ hasProcess: false, isEnding: false, exitCode, signal, exitCause: cause ?? null },
+        ...causeOf(exitFailure(exitCode, signal, cause)),
+      };
     }),
     recordForcedExit: assign(({ event }) => {
       assertEvent(event, 'PROCESS.EXITED');

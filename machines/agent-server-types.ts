@@ -74,6 +74,8 @@ export interface AgentServerContext extends ProbedContext {
   readonly serverVersion: string | null;
   readonly exitCode: number | null;
   readonly signal: string | null;
+  /** Cause of the exit outside of the process; null: none is known. */
+  readonly exitCause: string | null;
   readonly lastError: string | null;
   readonly failureKind: FailureKind | null;
   readonly isRetryable: boolean;
@@ -146,6 +148,8 @@ export type AgentServerEmitted =
       readonly pid: number | null;
       readonly exitCode: number | null;
       readonly signal: string | null;
+      /** Cause outside of the process. Absent: none is known. */
+      readonly cause?: string;
       readonly error: string | null;
       readonly stopReason: StopReason | null;
       readonly delayMs: number | null;

@@ -26,6 +26,8 @@ export type ProcessEvent =
       readonly incarnation: number;
       readonly exitCode: number | null;
       readonly signal: string | null;
+      /** Cause outside of the process, e.g. a memory limit; completes “The agent server …”. Absent: none is known. */
+      readonly cause?: string | undefined;
       readonly at: number;
     };
 

@@ -1,4 +1,5 @@
 import { privateCacheDirectory } from '../lib/index.ts';
+import { checkedMount } from '../places/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -10,4 +11,25 @@ type Environment = Readonly<Record<string, string | undefined>>;
  */
 export function compileCacheDirectory(environment: Environment): string | undefined {
   return environment['NODE_COMPILE_CACHE'] || privateCacheDirectory('compiled', environment);
+}
+
+/**
+ * Directory of compiled code for a container, which only reads it: code that it writes would run outside of it.
+ *
+ * @returns undefined if it is missing, or if it may not be mounted
+ */
+export function mountedCompileCache({
+  environment,
+  home,
+}: {
+  readonly environment: Environment;
+  readonly home: string;
+}): string | undefined {
+  const directory = compileCacheDirectory(environment);
+  try {
+    return directory && checkedMount(directory, home).path;
+  } catch {
+    // The agent server compiles its code.
+    return undefined;
+  }
 }

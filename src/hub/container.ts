@@ -26,6 +26,7 @@ import {
   serviceNames,
 } from '../protocol/index.ts';
 import { markerVariable, ownIdentity } from '../supervise/index.ts';
+import { mountedCompileCache } from './compile-cache.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
 import { StartError } from './failure.ts';
 import { plannedPod, podPlace, podSettings, startPod } from './pod.ts';
@@ -156,6 +157,14 @@ async function ready(hub: Services, settings: PlaceSettings, workspacePath: stri
   if (problem) throw new StartError(problem.kind, problem.message, problem.kind === 'placeUnavailable');
 }
 
+/** Why the agent server of a container is silent: the container is paused; null: unknown. */
+export async function silenceReason(hub: Services, { stored }: WorkspaceFacts): Promise<string | null> {
+  const container = stored.server?.container;
+  if (container?.kind !== 'container') return null;
+  const command = await engineAt(container.engine, hub).unpauseCommand(container);
+  return command && `its container is paused; continue it: ${command}`;
+}
+
 /** Removes the containers or pods of a workspace. @throws StartError `placeUnavailable` when they may still run */
 export async function endContainers(hub: Services, address: PlaceAddress, workspacePath?: string): Promise<void> {
   await withStartErrors(
@@ -264,14 +273,19 @@ export function startContainer(
   const workspacePath = facts.stored.canonicalWorkspacePath;
   const root = packageRoot();
   const { command, args } = hub.agentServer;
+  const compiled = mountedCompileCache(hub);
   const request: ContainerStart = {
     ...{ home: hub.home, workspacePath, settings, marker },
     workspaceKey: workspaceKey(workspacePath),
     logDirectory: facts.logDirectory,
     skeleton: join(hub.statePath, 'places', workspaceKey(workspacePath)),
     command: [command, ...args, '--managed', '--workspace', workspacePath],
-    program: [...programParts.map((name) => join(root, name)), ...(command.startsWith(`${root}/`) ? [] : [command])],
-    environment: { [markerVariable]: marker },
+    program: [
+      ...programParts.map((name) => join(root, name)),
+      ...(command.startsWith(`${root}/`) ? [] : [command]),
+      ...(compiled === undefined ? [] : [compiled]),
+    ],
+    environment: { [markerVariable]: marker, ...(compiled !== undefined && { NODE_COMPILE_CACHE: compiled }) },
     stdin: `${facts.launchDocument ?? ''}\n`,
     ports,
   };

@@ -48,7 +48,7 @@ type Exited = Extract<AgentServerEmitted, { type: 'appserver.exited' }>;
 export function recordExit(
   hub: HubServices,
   facts: WorkspaceFacts,
-  { pid, exitCode, signal, error, stopReason }: Exited,
+  { pid, exitCode, signal, cause, error, stopReason }: Exited,
   isOurs: boolean,
 ): void {
   const now = Date.now();
@@ -75,6 +75,7 @@ export function recordExit(
   );
   facts.exits.add({
     ...{ at: new Date(now).toISOString(), pid, livedMs, exitCode, signal, stopReason, error: reason },
+    ...(cause !== undefined && { cause: bounded(cause) }),
     lastLine: lastLine === null ? null : bounded(lastLine),
     log,
   });

@@ -24,6 +24,7 @@ import { readyPlace } from './actors/ready-place.ts';
 import { serverProcess } from './actors/server-process.ts';
 import { sidecarMachine } from './actors/sidecar.ts';
 import { FeedConnection } from './contact.ts';
+import { silenceReason } from './container.ts';
 import { ExitHistory } from './exit-history.ts';
 import type { FactsOf, HubServices, WorkspaceFacts } from './facts.ts';
 import { endWaitingCommands } from './leftovers.ts';
@@ -116,7 +117,7 @@ export function provideMachine(hub: HubServices, factsOf: FactsOf) {
       process: serverProcess(hub, factsOf),
       readiness: readiness(hub, factsOf),
       askToSleep: askToSleep(factsOf),
-      liveness: liveness(factsOf),
+      liveness: liveness(factsOf, (facts) => silenceReason(hub, facts)),
       sidecarSlot: sidecarSlotMachine.provide({ actors: { apiProxy: sidecarMachine(hub, factsOf) } }),
     },
   });

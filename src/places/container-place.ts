@@ -148,6 +148,13 @@ export class ContainerPlace implements Place<ContainerStart, ContainerSearch> {
     }
   }
 
+  /** Command that continues a paused container; null if it is not paused, or the engine does not answer. */
+  async unpauseCommand({ id }: ContainerHandle): Promise<string | null> {
+    const found = await this.#engine.inspect(id).catch(() => undefined);
+    if (found?.State.Status !== 'paused') return null;
+    return `${(await this.#engine.knownFacts()).name} unpause ${id}`;
+  }
+
   /** The Hub's own listeners are in front of a container, so no process lookup is necessary. */
   isAlive(_handle: Handle): Liveness {
     return 'unknown';
@@ -205,12 +212,22 @@ function withRegistry(image: string): string {
 function problemOf(error: unknown): PlaceProblem {
   if (error instanceof PlaceError) return error;
   if (error instanceof MountRefusal) return { kind: 'placeRefused', message: error.message };
+  if (error instanceof EngineUnreachableError && error.isForbidden)
+    return {
+      kind: 'placeRefused',
+      message: `${error.message}. Join the group of the socket and log in again, or use a rootless engine.`,
+    };
   if (error instanceof EngineUnreachableError)
     return { kind: 'placeUnavailable', message: `${error.message}. Start the engine, then try again.` };
   if (error instanceof EngineRefusal && error.status === 404 && /image/i.test(error.message))
     return {
       kind: 'imageMissing',
       message: `The container engine cannot find the image: ${error.message}. Pull it, then start again.`,
+    };
+  if (error instanceof EngineRefusal && /no space left/i.test(error.message))
+    return {
+      kind: 'placeUnavailable',
+      message: `The disk of the container engine is full: ${error.message}. Free space, then start again.`,
     };
   if (error instanceof EngineRefusal)
     return { kind: 'placeUnavailable', message: `The container engine refuses the request: ${error.message}` };

@@ -10,8 +10,15 @@ import type { Relay } from './relay.ts';
 /** Exit codes above this base stand for signals. */
 const signalBase = 128;
 
-const signalOf = (number: number): string | null =>
-  Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? null;
+/** Signal that an exit code stands for. */
+const signalName = (code: number | null): string | null =>
+  Object.entries(constants.signals).find(([, each]) => each === (code ?? 0) - signalBase)?.[0] ?? null;
+
+const removedCause = 'ended because its container was removed';
+const mebibyte = 1_048_576;
+
+const memoryCause = (bytes = 0): string =>
+  `exceeded the memory limit of its container${bytes > 0 ? ` (${Math.round(bytes / mebibyte)} MiB, Place.Container.MemoryMiB)` : ''}`;
 
 const retryMs = 500;
 
@@ -65,12 +72,12 @@ export function containerProcess({
     return found && isOurs(found) ? found : undefined;
   }
 
-  /** Exit code; null for a container that was removed before its exit code was read. */
-  async function end(): Promise<number | null> {
+  /** Exit code, null for a container that was removed before its exit code was read; and the cause, if it is known. */
+  async function end(): Promise<Pick<ProcessExit, 'cause'> & { readonly code: number | null }> {
     for (let waits = 0; ; waits += 1) {
       const found = await inspect();
-      if (found === undefined) return null;
-      if (!found.State.Running && found.State.Status !== 'created') return codeOf(found.State.ExitCode);
+      if (found === undefined) return { code: null, ...(!isAsked && { cause: removedCause }) };
+      if (!found.State.Running && found.State.Status !== 'created') return endOf(found);
       // An engine that answers each wait at once would be asked without end.
       if (waits > 0) await pause(retryMs, undefined, { signal: following.signal, ref: false });
       await engine.ended(id, following.signal).catch((error: unknown) => {
@@ -80,19 +87,26 @@ export function containerProcess({
     }
   }
 
-  /** Exit code; null if the engine stopped the container while it shut down, because the Hub did not request this orderly exit. */
-  async function codeOf(code: number): Promise<number | null> {
-    if (isAsked || code !== 0) return code;
+  /** End of a container. The exit code is null if the engine stopped it while it shut down: the Hub did not request that exit. */
+  async function endOf({ State, HostConfig }: ContainerDetails) {
+    const { ExitCode: code, OOMKilled } = State;
+    if (signalName(code) === 'SIGKILL' && !isAsked) {
+      if (OOMKilled) return { code, cause: memoryCause(HostConfig.Memory) };
+      // A removal ends the container first.
+      await pause(retryMs, undefined, { signal: following.signal, ref: false });
+      return { code, ...((await inspect()) === undefined && { cause: removedCause }) };
+    }
+    if (isAsked || code !== 0) return { code };
     await pause(retryMs, undefined, { ref: false });
     reach.report(!(await engine.answers()));
-    return reach.wasLost ? null : code;
+    return reach.wasLost ? { code: null, cause: 'ended with the container engine' } : { code };
   }
 
   const exited = new Promise<ProcessExit>((resolve) => {
     end().then(
-      (code) => {
-        const signal = code !== null && code > signalBase ? signalOf(code - signalBase) : null;
-        resolve({ exitCode: signal === null ? code : null, signal, observed: code !== null });
+      ({ code, cause }) => {
+        const signal = signalName(code);
+        resolve({ exitCode: signal === null ? code : null, signal, observed: code !== null, cause });
       },
       // Detached: the process continues.
       () => undefined,

@@ -7,6 +7,11 @@ import { messageOf } from '../lib/index.ts';
 /** The engine does not answer. Containers may still run, but their state is unknown. */
 export class EngineUnreachableError extends Error {
   override readonly name = 'EngineUnreachableError';
+
+  /** This user may not use the socket. */
+  get isForbidden(): boolean {
+    return (this.cause as NodeJS.ErrnoException | undefined)?.code === 'EACCES';
+  }
 }
 
 /** The engine has answered with an error. */
@@ -36,7 +41,13 @@ const Details = v.object({
   /** Docker writes a slash before it. */
   Name: v.string(),
   Config: v.object({ Labels }),
-  State: v.object({ Status: v.string(), Running: v.boolean(), Pid: v.number(), ExitCode: v.number() }),
+  State: v.object({
+    ...{ Status: v.string(), Running: v.boolean(), Pid: v.number(), ExitCode: v.number() },
+    /** The kernel has ended a process of the container that exceeded its memory limit. */
+    OOMKilled: v.optional(v.boolean(), false),
+  }),
+  /** Memory limit in bytes; 0: none. */
+  HostConfig: v.optional(v.object({ Memory: v.optional(v.number(), 0) }), {}),
 });
 export type ContainerDetails = v.InferOutput<typeof Details>;
 const Listed = v.array(v.object({ Id: v.string(), Names: v.array(v.string()), Labels }));

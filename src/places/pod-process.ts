@@ -1,5 +1,6 @@
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import { visible } from '../lib/index.ts';
 import type { PodHandle } from '../protocol/index.ts';
 import type { ProcessExit } from '../supervise/index.ts';
 import { EngineRefusal, EngineUnreachableError } from './engine-api.ts';
@@ -93,15 +94,16 @@ export function podProcess(options: PodProcessOptions): PlacedProcess {
     }
   }
 
-  /** Exit code; null for a pod that was removed before its exit code was read. */
-  async function end(): Promise<number | null> {
+  /** Exit code, null for a pod that was removed before its exit code was read; and the cause, if the cluster names one. */
+  async function end(): Promise<Pick<ProcessExit, 'cause'> & { readonly code: number | null }> {
     for (let waits = 0; ; waits += 1) {
       const found = await inspect();
-      if (!found) return null;
+      if (!found) return { code: null };
       if (hasEnded(found)) {
         const { code, reason } = endOf(found);
-        if (reason !== '') noteReason(reason);
-        return code;
+        if (reason === '') return { code };
+        noteReason(reason);
+        return { code, cause: `was ended by the cluster (${visible(reason, { multiline: false })})` };
       }
       // A server that ends each watch at once would be asked without end.
       if (waits > 0) await pause(retryMs / 5, undefined, { signal: following.signal, ref: false });
@@ -114,10 +116,10 @@ export function podProcess(options: PodProcessOptions): PlacedProcess {
 
   const exited = new Promise<ProcessExit>((resolve) => {
     end().then(
-      (code) => {
+      ({ code, cause }) => {
         const number = code !== null && code > signalBase ? code - signalBase : null;
         const signal = Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? null;
-        resolve({ exitCode: signal === null ? code : null, signal, observed: code !== null });
+        resolve({ exitCode: signal === null ? code : null, signal, observed: code !== null, cause });
       },
       // Detached: the process continues.
       () => undefined,

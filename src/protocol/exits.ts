@@ -20,6 +20,9 @@ export const ServerExit = v.object({
     v.description('Exit code; null: a signal ended it, or its end was not observed.'),
   ),
   signal: v.nullable(text('Name of the signal that ended it.', 20)),
+  cause: v.optional(
+    text('Cause outside of the process, e.g. the memory limit of its container; absent: none is known.', maxExitText),
+  ),
   stopReason: v.nullable(
     text('Reason of the stop: user, idle, hub, restart or unhealthy; null: it was not stopped.', 20),
   ),

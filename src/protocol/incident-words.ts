@@ -28,7 +28,8 @@ export function spanWords(ms: number): string {
 }
 
 /** Completes “its process …”. */
-function endClause({ signal, exitCode, error, pid }: ServerExit): string {
+function endClause({ signal, exitCode, cause, error, pid }: ServerExit): string {
+  if (cause !== undefined) return cause;
   if (signal !== null) return `${signal === 'SIGKILL' ? 'was killed' : 'was ended'} (${signal})`;
   if (exitCode !== null) return `exited with code ${exitCode}`;
   return pid === null ? `could not be started (${withoutStop(error ?? 'no reason given')})` : 'ended unseen';
@@ -38,8 +39,9 @@ const withoutStop = (text: string): string => text.replace(/\.$/, '');
 
 /** End of a process in a column: `SIGKILL`, `exit code 3`, `stop (restart)`. */
 export function endWords(exit: ServerExit): string {
-  const { stopReason, signal, exitCode, pid, error } = exit;
+  const { stopReason, signal, exitCode, cause, pid, error } = exit;
   if (stopReason !== null) return `stop (${stopReason})`;
+  if (cause !== undefined) return cause;
   if (signal !== null) return signal;
   if (exitCode !== null) return `exit code ${exitCode}`;
   return pid === null ? `no start: ${error ?? 'no reason given'}` : 'unseen';

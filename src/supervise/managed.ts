@@ -9,6 +9,8 @@ export interface ProcessExit {
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly observed: boolean;
+  /** Cause outside of the process; completes “The agent server …”. Absent: none is known. */
+  readonly cause?: string | undefined;
 }
 
 /** Where a managed process writes. */

@@ -7,7 +7,6 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { AppServerClient, startThread, startTurn } from '../../src/client/index.ts';
 import { trustWorkspace } from '../../src/config/index.ts';
@@ -19,6 +18,7 @@ import { OddAuthServer } from '../mcp/odd-auth-server.ts';
 import { program } from '../programs.ts';
 import { shows } from '../ui/shows.ts';
 import { type BuiltHub, makePlace, oratorio, oratorioJson, type Place, startHub } from './harness.ts';
+import { type Case, checkFaces, openPage } from './trouble.ts';
 
 const refusal = (status: number, message: string): Action[] => [
   { do: 'head', status, headers: { 'content-type': 'application/json' } },
@@ -48,16 +48,6 @@ const untilProblem = (hub: BuiltHub, path: string, code: string) =>
     async () => (await record(hub, path)).problems[0]?.code === code || undefined,
     `${path} has the problem ${code}`,
   );
-
-/** Texts that a user reads of one workspace, on the command line and on the first screen of the page. */
-interface Case {
-  readonly name: string;
-  readonly state: string;
-  /** The reason. */
-  readonly what: RegExp;
-  /** The command that helps. */
-  readonly next: RegExp;
-}
 
 const cases: readonly Case[] = [
   {
@@ -172,30 +162,6 @@ async function breakAll(t: Test, place: Place, hub: BuiltHub): Promise<void> {
     ['portstolen', 'portMoved'],
   ] as const) {
     await untilProblem(hub, join(place.root, name), code);
-  }
-}
-
-async function openPage(browser: Browser, place: Place, at = '/overview'): Promise<Page> {
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  page.setDefaultTimeout(120_000);
-  const { stdout } = await oratorio(place, ['inspect', '--print-url']);
-  await page.goto(`${stdout.trim()}&at=${at}`);
-  return page;
-}
-
-/** Both faces say the same of every case. */
-async function checkFaces(t: Test, place: Place, page: Page, wanted: readonly Case[]): Promise<void> {
-  const { stdout } = await oratorio(place, ['list']);
-  const rows = new Map(stdout.split('\n').map((line) => [line.split('\t')[0], line.split('\t')]));
-  for (const { name, state, what, next } of wanted) {
-    const [, word, , , , , , , , trouble] = rows.get(name) ?? [];
-    t.equal(word, state, `list: ${name} is ${state}`);
-    t.match(trouble, what, `list: ${name} has its reason`);
-    t.match(trouble, next, `list: ${name} says what to do`);
-    const row = page.locator('.vrow', { has: page.locator('b', { hasText: new RegExp(`^/?${name}$`) }) });
-    await shows(t, 'match', () => row.textContent(), new RegExp(state, 'i'), `page: ${name} is ${state}`);
-    await shows(t, 'match', () => row.textContent(), what, `page: ${name} has its reason`);
-    await shows(t, 'match', () => row.textContent(), next, `page: ${name} says what to do`);
   }
 }
 

@@ -53,6 +53,45 @@ t.test('regression: the end of a container is seen after answers that are not un
   t.match(await (await followed(t, engine)).exited, { exitCode: 7, observed: true });
 });
 
+t.test('the end of a container names its cause outside of the process', async (t) => {
+  const killed = JSON.parse(details(labels, false, 137));
+  const outOfMemory = { ...killed, State: { ...killed.State, OOMKilled: true }, HostConfig: { Memory: 536_870_912 } };
+  const ends = [
+    [outOfMemory, /^exceeded the memory limit of its container \(512 MiB, Place\.Container\.MemoryMiB\)$/],
+    [{ ...outOfMemory, HostConfig: {} }, /^exceeded the memory limit of its container$/],
+    // A command of the agent was ended, not the agent server.
+    [{ ...outOfMemory, State: { ...outOfMemory.State, ExitCode: 7 } }, undefined],
+    [killed, undefined],
+    [null, /^ended because its container was removed$/],
+  ] as const;
+  for (const [body, cause] of ends) {
+    const engine = await fakeEngine(t);
+    const { answer } = engine;
+    engine.answer = (request, response, incoming) => {
+      if (request === inspection && body) response.end(JSON.stringify(body));
+      else answer(request, response, incoming);
+    };
+    const { cause: found } = await (await followed(t, engine)).exited;
+    if (cause) t.match(found, cause);
+    else t.equal(found, undefined);
+  }
+});
+
+t.test('a container that this Hub ends and that is gone has no other cause', async (t) => {
+  const engine = await fakeEngine(t);
+  let isAsked = false;
+  engine.answer = (request, response) => {
+    if (request.includes('/kill')) isAsked = true;
+    if (request === inspection && !isAsked) response.end(running);
+    else if (request === waiting) setTimeout(() => response.end('{"StatusCode":0}'), 50);
+    else if (request === inspection) response.writeHead(404).end('{"message":"no such container"}');
+    else response.end('OK');
+  };
+  const child = await followed(t, engine);
+  child.terminate();
+  t.match(await child.exited, { exitCode: null, cause: undefined });
+});
+
 t.test('regression: an engine that answers each wait at once is not asked without end', async (t) => {
   const engine = await fakeEngine(t);
   let isEnded = false;

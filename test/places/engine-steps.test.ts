@@ -32,7 +32,7 @@ const faults: Readonly<Record<string, { readonly fail: (response: ServerResponse
     dies: { fail: (response) => response.destroy(), words: /does not answer: .*Start the engine, then try again/ },
     'has a full disk': {
       fail: (response) => response.writeHead(500).end('{"message":"no space left on device"}'),
-      words: /refuses the request: no space left on device/,
+      words: /disk of the container engine is full: no space left on device\. Free space/,
     },
   };
 

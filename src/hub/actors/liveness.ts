@@ -44,8 +44,16 @@ function hasEnded({ stored }: WorkspaceFacts): boolean {
   return identity !== undefined && identity !== null && isAlive(identity) === 'gone';
 }
 
+/** Why a server may be silent, as its place knows it; null: unknown. */
+type SilenceReason = (facts: WorkspaceFacts) => Promise<string | null>;
+
 /** Asks once. A server that was not started by a Hub may know no health route: it is asked as a client would. */
-async function ask(facts: WorkspaceFacts, connection: LocalConnection, signal: AbortSignal): Promise<ProbeResult> {
+async function ask(
+  facts: WorkspaceFacts,
+  connection: LocalConnection,
+  signal: AbortSignal,
+  reasonOf: SilenceReason,
+): Promise<ProbeResult> {
   const url = facts.endpoints['appServerWebSocket'];
   if (!url) return { error: 'it has no address' };
   // The address carries a token, and another program may have taken the port of a server that has ended.
@@ -62,7 +70,8 @@ async function ask(facts: WorkspaceFacts, connection: LocalConnection, signal: A
     signal,
     bodyBytes: 4096,
   });
-  return answer.ok ? judgeAnswer(answer.body ?? '', facts.marker) : { error: answer.error ?? 'no answer' };
+  if (answer.ok) return judgeAnswer(answer.body ?? '', facts.marker);
+  return { error: (await reasonOf(facts)) ?? answer.error ?? 'no answer' };
 }
 
 /** One question to a process that is asked again and again. */
@@ -176,14 +185,14 @@ export function probeRegularly({ facts, idleStopMs = 0, incarnation, ask, report
 }
 
 /** The `liveness` actor of an agent server. */
-export function liveness(factsOf: FactsOf) {
+export function liveness(factsOf: FactsOf, reasonOf: SilenceReason) {
   return fromCallback<EventObject, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(({ input, sendBack }) => {
     const facts = factsOf(input.workspacePath);
     return probeRegularly({
       facts,
       idleStopMs: input.idleStopMs,
       incarnation: input.incarnation,
-      ask: (connection, signal) => ask(facts, connection, signal),
+      ask: (connection, signal) => ask(facts, connection, signal, reasonOf),
       report: sendBack,
       contact: { connection: facts.contact, judge: (health) => judge(health, facts.marker) },
     });

@@ -60,7 +60,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
     async function follow(child: DrivenProcess): Promise<void> {
       child.onReach?.(onReach);
       leave = source.watch?.(child.poll) ?? leave;
-      const { exitCode, signal } = await child.exited;
+      const { exitCode, signal, cause } = await child.exited;
       leave();
       if (mode !== 'watch') {
         report({ type: 'PROCESS.ENDING', incarnation });
@@ -69,7 +69,7 @@ export function processActor(sourceOf: (input: ProcessInput) => ProcessSource) {
         await source.sweep?.();
       }
       if (!released) source.onGone();
-      report({ type: 'PROCESS.EXITED', incarnation, exitCode, signal, at: monotonicMs() });
+      report({ type: 'PROCESS.EXITED', incarnation, exitCode, signal, ...(cause && { cause }), at: monotonicMs() });
     }
 
     async function begin(): Promise<void> {
