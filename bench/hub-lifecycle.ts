@@ -147,7 +147,7 @@ function idle(count: number, seconds: number): Promise<Idle> {
 }
 
 /** Writes the state that an earlier Hub leaves of workspaces at rest. @param more further fields of each */
-function leaveKnown(place: Place, each: readonly object[]): string[] {
+export function leaveKnown(place: Pick<Place, 'home' | 'workspace'>, each: readonly object[]): string[] {
   const appServers = each.map((more, index) => {
     const path = place.workspace(`known-${index}`);
     const at = new Date().toISOString();

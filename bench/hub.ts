@@ -8,8 +8,8 @@ import { hubFlags } from '../src/client/start-hub.ts';
 import { HubLock } from '../src/protocol/index.ts';
 import { onExit, pinned, wait } from './harness.ts';
 
-/** Command of a Hub, with the flags of `oratorio up`. */
-const command = [...hubFlags, join(import.meta.dirname, '..', 'bin', 'oratorio.js')];
+/** Command of a Hub, with the flags of `oratorio up`. @param root checkout with a build */
+const commandOf = (root: string): string[] => [...hubFlags, join(root, 'bin', 'oratorio.js')];
 
 /** A directory tree of this run: the home of a Hub, and workspaces beside it. */
 export interface Place {
@@ -52,6 +52,8 @@ export interface Hub {
   request(method: string, path: string, body?: unknown): Promise<Answer>;
   /** Shuts it down with everything it runs. */
   stop(): Promise<void>;
+  /** Kills it with SIGKILL; its agent servers run on. */
+  kill(): Promise<void>;
 }
 
 /** A child that has ended stays a zombie while this process blocks: that is not alive. */
@@ -75,9 +77,11 @@ function endNow(pid: number): void {
   }
 }
 
-function published(lockFile: string): HubLock | undefined {
+/** Lock of this process; a killed Hub leaves its own. */
+function published(lockFile: string, pid: number): HubLock | undefined {
   try {
-    return v.parse(HubLock, JSON.parse(readFileSync(lockFile, 'utf8')));
+    const lock = v.parse(HubLock, JSON.parse(readFileSync(lockFile, 'utf8')));
+    return lock.pid === pid ? lock : undefined;
   } catch {
     return undefined;
   }
@@ -87,11 +91,14 @@ function published(lockFile: string): HubLock | undefined {
 const startDeadlineMs = 120_000;
 
 /** Starts the built `oratorio hub` and waits for its first answer. */
-export async function startHub(place: Place, options: { adapter?: 'uws' | 'node'; core?: number } = {}): Promise<Hub> {
-  const { adapter = 'uws', core } = options;
+export async function startHub(
+  place: Place,
+  options: { adapter?: 'uws' | 'node'; core?: number; root?: string | undefined } = {},
+): Promise<Hub> {
+  const { adapter = 'uws', core, root = join(import.meta.dirname, '..') } = options;
   mkdirSync(place.home, { recursive: true, mode: 0o700 });
   const log = openSync(join(place.home, 'bench-hub.log'), 'a', 0o600);
-  const [file, args] = pinned(core, process.execPath, [...command, 'hub']);
+  const [file, args] = pinned(core, process.execPath, [...commandOf(root), 'hub']);
   const from = performance.now();
   const child = spawn(file, args, {
     detached: true,
@@ -106,7 +113,7 @@ export async function startHub(place: Place, options: { adapter?: 'uws' | 'node'
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
 
   const lockFile = join(place.home, 'hub', 'hub.lock');
-  let lock = published(lockFile);
+  let lock = published(lockFile, pid);
   while (lock === undefined) {
     if (child.exitCode !== null || performance.now() - from > startDeadlineMs) {
       const said = readFileSync(join(place.home, 'bench-hub.log'), 'utf8').slice(-2_000);
@@ -115,7 +122,7 @@ export async function startHub(place: Place, options: { adapter?: 'uws' | 'node'
       throw new Error(`the Hub does not serve:\n${said}`);
     }
     await wait(1);
-    lock = published(lockFile);
+    lock = published(lockFile, pid);
   }
   const { token, apiBaseUrl } = lock;
   const port = Number(new URL(apiBaseUrl).port);
@@ -130,6 +137,12 @@ export async function startHub(place: Place, options: { adapter?: 'uws' | 'node'
     request,
     async stop() {
       await request('POST', '/v1/shutdown', {}).catch(() => {});
+      await ended;
+      agent.destroy();
+      takeBack();
+    },
+    async kill() {
+      child.kill('SIGKILL');
       await ended;
       agent.destroy();
       takeBack();
@@ -167,13 +180,24 @@ function send({ agent, port, token, method, path, body }: Sending): Promise<Answ
   });
 }
 
-const Ensured = v.object({ state: v.string(), pid: v.nullable(v.number()) });
+const Ensured = v.object({
+  state: v.string(),
+  pid: v.nullable(v.number()),
+  page: v.string(),
+  endpoints: v.record(v.string(), v.string()),
+});
+/** Running workspace. */
+export type Running = v.InferOutput<typeof Ensured> & { readonly pid: number };
+
+/** Ensures a workspace runs. Rejects when it does not run. @param more further fields of the request */
+export async function ensureRunning(hub: Hub, workspacePath: string, more: object = {}): Promise<Running> {
+  const { status, text } = await hub.request('POST', '/v1/appservers/ensure', { workspacePath, ...more });
+  if (status !== 200) throw new Error(`ensure: ${status} ${text}`);
+  const { pid, ...record } = v.parse(Ensured, JSON.parse(text));
+  if (record.state !== 'running' || pid === null) throw new Error(`ensure gave a workspace that is ${record.state}`);
+  return { ...record, pid };
+}
 
 /** Ensures a workspace runs. Returns the pid of its agent server; rejects when it does not run. */
-export async function ensure(hub: Hub, workspacePath: string): Promise<number> {
-  const { status, text } = await hub.request('POST', '/v1/appservers/ensure', { workspacePath });
-  if (status !== 200) throw new Error(`ensure: ${status} ${text}`);
-  const { state, pid } = v.parse(Ensured, JSON.parse(text));
-  if (state !== 'running' || pid === null) throw new Error(`ensure gave a workspace that is ${state}`);
-  return pid;
-}
+export const ensure = async (hub: Hub, workspacePath: string): Promise<number> =>
+  (await ensureRunning(hub, workspacePath)).pid;

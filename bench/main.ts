@@ -12,6 +12,7 @@ import { checkpoints } from './checkpoints.ts';
 import { externalAgents } from './external-agents.ts';
 import { gitProtection } from './git-protection.ts';
 import { type Benchmark, type Context, isMet, machine, render, save, stopAll } from './harness.ts';
+import { hosts } from './hosts.ts';
 import { hubLifecycle } from './hub-lifecycle.ts';
 import { hubRequests } from './hub-requests.ts';
 import { inspection } from './inspection.ts';
@@ -21,6 +22,7 @@ import { models } from './models.ts';
 import { page } from './page.ts';
 import { pageProxy } from './page-proxy.ts';
 import { publish } from './performance-page.ts';
+import { places } from './places.ts';
 import { responses } from './responses.ts';
 import { reviewAnchors } from './review-anchors.ts';
 import { reviewIntake } from './review-intake.ts';
@@ -36,6 +38,8 @@ const benchmarks: readonly Benchmark[] = [
   sseFanout,
   hubRequests,
   hubLifecycle,
+  places,
+  hosts,
   transitionToWire,
   inspection,
   agentChat,
@@ -80,7 +84,7 @@ function help(): string {
     ...names,
     '',
     'Without a name: all. --quick: one short round, results in bench/results/*.local.json. --long: the page is watched for ten minutes.',
-    '--against: root of another built checkout that turn-cost compares with.',
+    '--against: root of another built checkout that turn-cost and hosts compare with.',
   ].join('\n');
 }
 

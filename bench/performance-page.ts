@@ -12,6 +12,8 @@ const order = [
   'sse-fanout',
   'hub-requests',
   'hub-lifecycle',
+  'places',
+  'hosts',
   'transition-to-wire',
   'agent-chat',
   'responses',

@@ -1,13 +1,21 @@
 /** Engines that are killed and started again below two workspaces: each is reported lost in time, and has one container afterwards. */
 import t, { type Test } from 'tap';
 import { eventually, makeWorkspace, type TestHub } from '../hub/harness.ts';
-import { killEngine, startEngine, stopEngine } from './engine.ts';
-import { containers, homeOf, hubOf, output, place, settled, turn } from './places-scene.ts';
-import { variable } from './variables.ts';
+import { killEngine, stopEngine } from './engine.ts';
+import {
+  containers,
+  engineDirectory,
+  homeOf,
+  hubOf,
+  keepsContainers,
+  output,
+  place,
+  restartEngine,
+  settled,
+  turn,
+} from './places-scene.ts';
 
-const directory = variable('directory');
-/** Starts the engine of the run again. */
-const restartEngine = (...more: string[]) => startEngine(directory, variable('cgroup'), more);
+const directory = engineDirectory();
 
 /** Longest time until a lost place is reported. */
 const lostMs = 20_000;
@@ -32,37 +40,41 @@ async function loseEngine(t: Test, hub: TestHub, workspaces: readonly string[]):
   }
 }
 
-t.test(
-  'an engine that is killed and started again: each workspace is lost in time, then has one new container',
-  async (t) => {
-    const { hub, workspaces, records } = await scene(t);
-    await loseEngine(t, hub, workspaces);
-    await restartEngine();
-    for (const [index, workspace] of workspaces.entries()) {
-      const back = await settled(
-        hub,
-        workspace,
-        ({ state, place: now }) => state === 'running' && now?.state === 'ready',
-      );
-      const replaced = await settled(
-        hub,
-        workspace,
-        ({ state, incarnation }) => state === 'running' && incarnation > (records[index]?.incarnation ?? 0),
-      );
-      t.notMatch(back.problems, [{ code: 'placeLost' }]);
-      t.match(output(await turn(replaced, 'run: echo again')), /again/);
-    }
-    t.equal((await containers()).length, 2);
-    await hub.shutdown();
-    t.same(await containers(), []);
-  },
-);
+/** Containers of Docker end when it is started again. */
+if (!keepsContainers())
+  t.test(
+    'an engine that is killed and started again: each workspace is lost in time, then has one new container',
+    async (t) => {
+      const { hub, workspaces, records } = await scene(t);
+      await loseEngine(t, hub, workspaces);
+      await restartEngine();
+      for (const [index, workspace] of workspaces.entries()) {
+        const back = await settled(
+          hub,
+          workspace,
+          ({ state, place: now }) => state === 'running' && now?.state === 'ready',
+        );
+        const replaced = await settled(
+          hub,
+          workspace,
+          ({ state, incarnation }) => state === 'running' && incarnation > (records[index]?.incarnation ?? 0),
+        );
+        t.notMatch(back.problems, [{ code: 'placeLost' }]);
+        t.match(output(await turn(replaced, 'run: echo again')), /again/);
+      }
+      t.equal((await containers()).length, 2);
+      await hub.shutdown();
+      t.same(await containers(), []);
+    },
+  );
 
 t.test(
   'an engine that keeps its containers while it is away: both are followed again, and neither is restarted',
   async (t) => {
-    await stopEngine(directory);
-    await restartEngine('--live-restore');
+    if (!keepsContainers()) {
+      await stopEngine(directory);
+      await restartEngine('--live-restore');
+    }
     const { hub, workspaces, records } = await scene(t);
     const before = await containers();
     await loseEngine(t, hub, workspaces);
@@ -75,6 +87,7 @@ t.test(
     t.same((await containers()).toSorted(), before.toSorted());
     await hub.shutdown();
     t.same(await containers(), []);
+    if (keepsContainers()) return;
     await stopEngine(directory);
     await restartEngine();
   },
@@ -97,7 +110,8 @@ t.test('a Hub that starts while the engine is away adopts both containers', asyn
     await settled(
       next,
       workspace,
-      ({ state, adopted, place: now }) => state === 'running' && !adopted && now?.state === 'ready',
+      ({ state, adopted, place: now }) =>
+        state === 'running' && adopted === keepsContainers() && now?.state === 'ready',
     );
   await eventually(async () => (await containers()).length === 2, 'each workspace has one container');
   await next.shutdown();

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { runInProcess } from '../cli/in-process.ts';
 import { must } from '../deploy/must.ts';
-import { eventually, makeWorkspace, temporaryDirectory } from '../hub/harness.ts';
+import { eventually, makeWorkspace } from '../hub/harness.ts';
 import { signalEngine } from './engine.ts';
 import {
   containers,
@@ -16,6 +16,7 @@ import {
   output,
   place,
   settled,
+  smallDirectory,
   turn,
 } from './places-scene.ts';
 import { images } from './variables.ts';
@@ -87,10 +88,7 @@ t.test(
 t.test(
   'a full disk refuses a start with its reason, does not end a container, and is forgotten when there is room',
   async (t) => {
-    const home = join(temporaryDirectory(t, 'oratorio-full-'), 'home');
-    await must('mkdir', ['-m', '700', home], { timeoutMs: 10_000 });
-    await must('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=700', 'tmpfs', home], { timeoutMs: 10_000 });
-    t.teardown(() => must('umount', ['--lazy', home], { timeoutMs: 10_000 }));
+    const home = await smallDirectory(t);
     const Container = { Engine: engineSocket(), Image: images.base, Network: 'none', AllowRoot: true };
     writeFileSync(join(home, 'config.json'), JSON.stringify({ Place: { Container } }), { mode: 0o600 });
     const hub = await hubOf(t, home);

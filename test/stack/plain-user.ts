@@ -4,9 +4,10 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
 import { must } from '../deploy/must.ts';
-import { containers } from './places-scene.ts';
-import { images, variable } from './variables.ts';
+import { containers, mountSmall } from './places-scene.ts';
+import { images, variable, variables } from './variables.ts';
 
+const nodeWords = ['--disable-warning=ExperimentalWarning', '--conditions=development'];
 const uid = 1_234;
 const name = 'oratorio-test';
 
@@ -19,13 +20,16 @@ export interface PlainUser {
   /** Words that run a command as this user. */
   readonly as: readonly string[];
   oratorio(engine: string, ...words: string[]): Promise<string>;
+  /** Runs a test file of this directory. Each of its tests is a test of `t`. */
+  runTests(t: Test, engine: string, file: string): Promise<unknown>;
 }
 
 /** Makes a user whose files are below the directory of the run. The user has an entry in `/etc`, subordinate ids, and a readable checkout. */
 export async function plainUser(t: Test): Promise<PlainUser> {
   const directory = variable('directory');
   const [product, user] = [join(directory, 'checkout'), join(directory, 'user')];
-  for (const path of [product, user, join(user, 'tmp'), join(user, 'site')]) {
+  const small = join(user, 'small');
+  for (const path of [product, user, join(user, 'tmp'), join(user, 'site'), small]) {
     mkdirSync(path);
     chownSync(path, uid, uid);
   }
@@ -36,6 +40,7 @@ export async function plainUser(t: Test): Promise<PlainUser> {
     t.teardown(() => must('umount', ['--lazy', words.at(-1) ?? ''], { timeoutMs: 10_000 }));
   };
   await mount('--bind', root, product);
+  await mountSmall(t, small, uid);
   // Rootless engines keep their state here.
   mkdirSync('/run/user', { recursive: true });
   await mount('-t', 'tmpfs', 'tmpfs', '/run/user');
@@ -50,14 +55,25 @@ export async function plainUser(t: Test): Promise<PlainUser> {
   for (const file of ['subuid', 'subgid']) appendFileSync(join(settings, file), `${name}:200000:65536\n`);
   await mount('--bind', settings, '/etc');
   const node = process.execPath.replace(root, product);
-  const variables = [`HOME=${user}`, `TMPDIR=${user}/tmp`, `XDG_RUNTIME_DIR=${runtime}`, `PATH=${process.env['PATH']}`];
+  const environment = [
+    `HOME=${user}`,
+    `TMPDIR=${user}/tmp`,
+    `XDG_RUNTIME_DIR=${runtime}`,
+    `PATH=${process.env['PATH']}`,
+  ];
   const identity = ['--reuid', String(uid), '--regid', String(uid), '--clear-groups'];
-  const as = ['setpriv', ...identity, 'env', '-i', '-C', user, ...variables];
+  const as = ['setpriv', ...identity, 'env', '-i', '-C', user, ...environment];
   return {
     ...{ uid, directory: user, checkout: product, as },
     oratorio(engine, ...words) {
       const [program = '', ...rest] = [...as, `DOCKER_HOST=unix://${engine}`, node, join(product, 'bin/oratorio.js')];
       return must(program, [...rest, ...words], { timeoutMs: 120_000 });
+    },
+    runTests(t, engine, file) {
+      const own = { DOCKER_HOST: `unix://${engine}`, TAP_TIMEOUT: '900', [variables.small]: small };
+      const path = join(product, 'test/stack', file);
+      const [program = '', ...rest] = [...as, ...Object.entries(own).map(([key, value]) => `${key}=${value}`), node];
+      return t.spawn(program, [...rest, ...nodeWords, path], {}, file);
     },
   };
 }

@@ -32,10 +32,16 @@ export interface PodmanSettings {
 
 const socketOf = (directory: string): string => join(directory, 'engine.sock');
 
+/** File that names the storage driver. A user without root cannot find out again which one works. */
+const driverFile = (directory: string): string => join(directory, 'driver');
+
+/** Whether the engine in a directory is Podman. */
+export const isPodman = (directory: string): boolean => existsSync(driverFile(directory));
+
 /** Program and words for a command of Podman. `runc` also works where the versions of control groups are mixed. */
-async function commandOf({ directory, user }: PodmanSettings, ...words: string[]): Promise<[string, string[]]> {
+function commandOf({ directory, user }: PodmanSettings, ...words: string[]): [string, string[]] {
   const at = (name: string): string => join(directory, name);
-  const driver = (await canOverlay(dirname(directory))) ? 'overlay' : 'vfs';
+  const driver = readFileSync(driverFile(directory), 'utf8');
   const [program = '', ...all] = [
     ...(user?.as ?? []),
     ...['podman', '--root', at('storage'), '--runroot', at('run'), '--tmpdir', at('tmp'), '--storage-driver', driver],
@@ -52,16 +58,17 @@ export async function makePodman(settings: PodmanSettings): Promise<void> {
   mkdirSync(directory, { recursive: true });
   copyFileSync(variable('base'), archive, constants.COPYFILE_FICLONE);
   for (const path of user ? [directory, archive] : []) chownSync(path, user?.uid ?? 0, user?.uid ?? 0);
-  await must(...(await commandOf(settings, 'import', '--quiet', archive, images.base)), { timeoutMs: importMs });
+  writeFileSync(driverFile(directory), (await canOverlay(dirname(directory))) ? 'overlay' : 'vfs');
+  await must(...commandOf(settings, 'import', '--quiet', archive, images.base), { timeoutMs: importMs });
   await startPodman(settings);
 }
 
 /** Starts the service again after it was killed. @throws Error with its log */
 export async function startPodman(settings: PodmanSettings): Promise<void> {
-  const { directory } = settings;
+  const { directory, user } = settings;
   const log = join(directory, 'engine.log');
   rmSync(socketOf(directory), { force: true });
-  const [program, words] = await commandOf(
+  const [program, words] = commandOf(
     settings,
     ...['system', 'service', '--time', '0', `unix://${socketOf(directory)}`],
   );
@@ -69,7 +76,9 @@ export async function startPodman(settings: PodmanSettings): Promise<void> {
   const service = spawn(program, words, { stdio: ['ignore', output, output], detached: true }).on('error', () => {});
   service.unref();
   closeSync(output);
-  writeFileSync(join(directory, 'engine.pid'), String(service.pid));
+  const pidFile = join(directory, 'engine.pid');
+  writeFileSync(pidFile, String(service.pid));
+  if (user) chownSync(pidFile, user.uid, user.uid);
   const deadline = performance.now() + startMs;
   while (!existsSync(socketOf(directory))) {
     if (service.exitCode !== null || performance.now() > deadline)

@@ -6,6 +6,8 @@ export const variables = {
   base: 'ORATORIO_STACK_BASE',
   /** Name of the cgroup of all containers. */
   cgroup: 'ORATORIO_STACK_CGROUP',
+  /** Directory of 64 MiB for a user without root. */
+  small: 'ORATORIO_STACK_SMALL',
 } as const;
 
 /** @throws Error when a test is run without its engine */
