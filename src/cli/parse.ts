@@ -42,10 +42,6 @@ const keyOf = (option: OptionSpec): string => (isNegation(option) ? option.name.
  */
 export function program(version: string): sade.Sade {
   const prog = sade('oratorio').version(version);
-  prog.describe([
-    'A supervisor of coding agents: one agent server per workspace, every one a statechart you can watch.',
-    'Begin with: oratorio up',
-  ]);
   for (const { name, describe, argument, second, options, examples } of commands) {
     const words = [argument?.name, second?.value].flatMap((word) => (word === undefined ? [] : `[${word}]`));
     prog.command([name, ...words].join(' ')).describe([...describe]);

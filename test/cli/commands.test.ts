@@ -18,7 +18,7 @@ import { Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
 import { commands } from '../../src/cli/commands.ts';
-import { printHelp } from '../../src/cli/help.ts';
+import { helpGroups, printHelp } from '../../src/cli/help.ts';
 import { cliReference } from '../../src/cli/reference.ts';
 import { runCommandLine } from '../../src/cli/run.ts';
 import { version } from '../../src/protocol/index.ts';
@@ -108,7 +108,11 @@ t.test('the program and each command print their help', async (t) => {
   const home = temporaryHome(t);
   const help = await start(home, ['--help']).ended;
   t.match(help, { code: 0, stderr: '' });
-  for (const { name } of commands) t.match(help.stdout, ` ${name} `);
+  const listed = helpGroups.flatMap(([, words]) => words);
+  const known = [...new Set(commands.map(({ name }) => name.split(' ')[0]))];
+  t.same(listed.toSorted(), known.toSorted(), 'the help lists each first word once');
+  for (const word of listed) t.match(help.stdout, `    ${word} `);
+  for (const [title] of helpGroups) t.match(help.stdout, `\n  ${title}\n`);
   t.match(help.stdout, /Exit codes[\s\S]*130[\s\S]*ORATORIO_HOME/);
   for (const command of commands) {
     const log = t.capture(console, 'log');
