@@ -49,7 +49,7 @@ function showResumption(output: Pick<Output, 'note'>): (event: TurnEvent) => voi
 
 /** Prints the steps of the agent beside the answer, one line each, on standard error. */
 export function showActivity(output: Pick<Output, 'note' | 'colors' | 'width'>): (event: TurnEvent) => void {
-  const { dim, red, cyan } = output.colors;
+  const { dim, red, yellow, cyan } = output.colors;
   const note = (text: string) => output.note(inLine(text));
   const waits = showWaits(output);
   /** Calls that may need approval, as they will be announced, by their id. */
@@ -80,7 +80,7 @@ export function showActivity(output: Pick<Output, 'note' | 'colors' | 'width'>):
     }
     if (type === 'toolResult') {
       announce(callId);
-      const sign = outcome === 'completed' ? dim('✓') : red('✖');
+      const sign = outcome === 'completed' ? dim('✓') : outcome === 'declined' ? yellow('–') : red('✖');
       const [first, ...further] = resultLines(text, durationMs, output.width);
       note(`  ${sign} ${dim(first ?? '')}`);
       for (const line of further) note(`    ${dim(line)}`);

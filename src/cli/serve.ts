@@ -69,12 +69,13 @@ export async function banner(
   output.line(dim('Ctrl-C stops it.'));
 }
 
-/** Prints a key that was just made, once, and on a terminal only: logs and pipes have other readers. */
+/** Prints a key when it is made, on a terminal only: logs and pipes have other readers. */
 export function sayGeneratedKey(
   output: CommandContext['output'],
   { generatedKey }: Pick<Serving, 'generatedKey'>,
 ): void {
-  if (generatedKey?.isNew && process.stderr.isTTY) output.note(`API key, shown this once: ${generatedKey.key}`);
+  if (generatedKey?.isNew && process.stderr.isTTY)
+    output.note(`New API key, saved in ${generatedKey.file}: ${generatedKey.key}`);
 }
 
 type Offered = Awaited<ReturnType<Serving['describe']>>['offered'][number];

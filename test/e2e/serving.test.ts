@@ -119,12 +119,12 @@ t.test('regression: H4 the generated key is printed once, at a terminal, and nev
     return plain(terminal.screen());
   };
   const first = await atTty();
-  const [, key = ''] = /API key, shown this once: ([\w-]{43})/.exec(first) ?? [];
+  const [, key = ''] = /New API key, saved in \S+api\.key: ([\w-]{43})/.exec(first) ?? [];
   t.not(key, '');
   t.match(first, /key +this user needs none; other users send the one in \S+api\.key/);
   t.notMatch(await atTty(), key, 'not at the second start');
   const other = place.workspace('other');
   const piped = await served(t, place, ['api', '--workspace', other]);
   t.match(piped, /other users send the one in \S+api\.key/);
-  t.notMatch(piped, /shown this once/);
+  t.notMatch(piped, /New API key/);
 });

@@ -52,7 +52,6 @@ const countedBy: Partial<Record<TraceType, Sum>> = {
   thinking: 'thinkingCount',
   response: 'responseCount',
   'tool.started': 'toolCallCount',
-  'tool.failed': 'toolFailureCount',
   'approval.requested': 'approvalCount',
   'context.compacted': 'compactionCount',
   error: 'errorCount',
@@ -120,6 +119,10 @@ const learned: Partial<Record<TraceType, (change: SessionChange, data: NewTraceE
     if (typeof costUsd === 'number' && Number.isFinite(costUsd)) counts.costUsd += Math.max(0, costUsd);
     else counts.unpricedCount += 1;
     know(facts, 'model', model);
+  },
+  // A declined call has not failed: nothing ran.
+  'tool.failed'({ counts }, { outcome }) {
+    if (outcome !== 'declined') counts.toolFailureCount += 1;
   },
   'model.failed'({ counts }, data) {
     counts.pauseMs += whole(data['pausedMs']);

@@ -25,7 +25,7 @@ export async function run(context: CommandContext): Promise<number> {
     return exitCodes.ok.code;
   }
   if (records.length === 0) {
-    output.note('The Hub knows no workspace yet. Begin with: oratorio up <workspace>');
+    output.note('The Hub knows no workspace yet. Begin with: oratorio up <dir> --init');
     return exitCodes.ok.code;
   }
   const now = Date.now();

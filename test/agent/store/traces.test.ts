@@ -83,6 +83,7 @@ t.test('a session counts its events', async (t) => {
   traces.append(event('a', { type: 'tool.failed', at: second(3), durationMs: 40.4 }));
   traces.append(event('a', { type: 'tool.started', at: second(3) }));
   traces.append(event('a', { type: 'tool.completed', at: second(3), durationMs: 2 }));
+  traces.append(event('a', { type: 'tool.failed', at: second(3), data: { outcome: 'declined' } }));
   traces.append(event('a', { type: 'approval.requested', at: second(3) }));
   traces.append(event('a', { type: 'approval.completed', at: second(3), durationMs: 9 }));
   traces.append(
@@ -128,14 +129,14 @@ t.test('a session counts its events', async (t) => {
     toolDurationMs: 42,
     approvalWaitMs: 9,
     pauseMs: 700,
-    eventCount: 19,
+    eventCount: 20,
     maxToolDurationMs: 40,
   };
   t.strictSame(traces.session('a'), session);
   traces.append(event('a', { type: 'session.started', at: second(6), data: { displayName: 'Renamed' } }));
   close();
   const again = opened(t, directory).traces;
-  t.strictSame(again.session('a'), { ...session, displayName: 'Renamed', lastActivityAt: second(6), eventCount: 20 });
+  t.strictSame(again.session('a'), { ...session, displayName: 'Renamed', lastActivityAt: second(6), eventCount: 21 });
 });
 
 t.test('regression: the sums of all sessions contain each request once, before and after it is written', async (t) => {
