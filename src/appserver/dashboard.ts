@@ -6,7 +6,7 @@ import type { Logger, RecentLog } from '../log/index.ts';
 import {
   defaults,
   type ModuleState,
-  type Problem,
+  ownAgent,
   pageMethods,
   pageViews,
   type WorkspaceCondition,
@@ -123,7 +123,7 @@ async function statusOf(parts: DashboardParts): Promise<RuntimeStatus> {
     ...spentToday(assembly),
     droppedEvents: traces.dropped,
     condition: conditionOf(parts),
-    modules: [providerModule(model, parts.health.problems()), ...modulesOf(parts)],
+    modules: [providerModule(model, parts.health), ...modulesOf(parts)],
   };
 }
 
@@ -142,14 +142,17 @@ function conditionOf({ health: watch }: DashboardParts): WorkspaceCondition {
   return { health, problems: watch.problems(), lastTurn, failuresInARow, model, agent, sandbox };
 }
 
-/** A provider that the last turns could not use is not running, even with valid settings. */
+/** A provider that the last turns could not use is not running, even with valid settings. An external agent needs none. */
 function providerModule(
   model: ModelError | { readonly provider: string; readonly model: string },
-  problems: readonly Problem[],
+  health: DashboardParts['health'],
 ): ModuleState {
+  const { agent } = health.report();
+  if (agent && agent.kind !== ownAgent)
+    return { name: 'provider', state: 'disabled', reason: `The agent ${agent.name} does the turns.` };
   if (model instanceof ModelError) return { name: 'provider', state: 'failed', reason: model.message };
   const facts = { provider: model.provider, model: model.model };
-  const problem = problems.find(({ code }) => code.startsWith('upstream') || code === 'budgetReached');
+  const problem = health.problems().find(({ code }) => code.startsWith('upstream') || code === 'budgetReached');
   if (problem) return { name: 'provider', state: 'failed', reason: problem.what, facts };
   return { name: 'provider', state: 'running', facts };
 }

@@ -28,10 +28,13 @@ interface Named {
   readonly approvals: string;
 }
 
-/** `codex 2.6.0`, with its state where that says something: `pi 0.0.34 (busy, does not ask)`. */
+/**
+ * `codex 2.6.0`, with its state where that says something: `pi 0.0.34 (busy, does not ask)`. An absent program starts with the
+ * next turn, like a ready one.
+ */
 export function agentWords({ kind, name, version, state, approvals }: Named): string {
   const notes = [
-    ...(kind === ownAgent || state === 'ready' ? [] : [state]),
+    ...(kind === ownAgent || state === 'ready' || state === 'absent' ? [] : [state]),
     ...(approvals === 'none' ? ['does not ask'] : []),
   ];
   return `${name}${version === null ? '' : ` ${version}`}${notes.length === 0 ? '' : ` (${notes.join(', ')})`}`;

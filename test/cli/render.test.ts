@@ -10,6 +10,7 @@ import { distinctNames, rowOf } from '../../src/cli/workspace-table.ts';
 import { HubRequestError, HubUnavailableError, JsonRpcError, type RecordAnswer } from '../../src/client/index.ts';
 import { openWorkspace } from '../../src/config/index.ts';
 import { messageOf } from '../../src/lib/index.ts';
+import { agentWords } from '../../src/protocol/index.ts';
 
 const plain = createColors(false);
 
@@ -74,6 +75,16 @@ t.test('a record as text has all its facts and no token', async (t) => {
   t.notMatch(text, 'secret-token');
   t.equal(withoutToken('http://127.0.0.1:1/#token=x'), 'http://127.0.0.1:1/');
 });
+
+t.test(
+  'regression: an agent whose program starts with its first turn has no state beside that of its workspace',
+  async (t) => {
+    const { agent } = record;
+    if (agent === null) throw new Error('the record has an agent');
+    t.equal(agentWords({ ...agent, state: 'absent', approvals: 'asks' }), 'pi 0.0.34');
+    t.equal(agentWords({ ...agent, state: 'exited', approvals: 'asks' }), 'pi 0.0.34 (exited)');
+  },
+);
 
 t.test('an event is one line without a token', async (t) => {
   const data = {

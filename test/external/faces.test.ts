@@ -19,14 +19,18 @@ const headers = { authorization: 'Bearer sesame', 'content-type': 'application/j
 
 t.test('one external agent answers chat completions, AG-UI and JSON-RPC', async (t) => {
   const { talk, server } = await Talk.begin(t, '', config);
-  const reported = async () => {
+  const summary = async () => {
     const answer = await fetch(new URL('/DashBoard/api/summary', server.endpoints.dashboard));
-    return ((await answer.json()) as { condition: object }).condition;
+    return (await answer.json()) as { condition: object; modules: readonly object[] };
   };
+  const reported = async () => (await summary()).condition;
   const stub = { kind: 'acp', name: 'stub', approvals: 'none' };
   const limits = [/cannot be steered/, /cannot plan/, /does not ask before it acts/];
   t.match(await talk.client.call('agent/read'), { agent: { ...stub, version: null, state: 'absent' }, limits });
   t.match(await reported(), { model: null, agent: { ...stub, version: null, state: 'absent' } });
+  const { modules } = await summary();
+  const unused = { name: 'provider', state: 'disabled', reason: 'The agent stub does the turns.' };
+  t.match(modules, [unused], 'regression: a provider without turns is not running');
   const api = server.endpoints.api ?? '';
   const complete = async (body: object) => {
     const answer = await fetch(new URL('/v1/chat/completions', api), {
