@@ -1,5 +1,6 @@
 /** Sending, answering and undoing in the page's chat: nothing is lost, sent twice, or cut in half. */
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { always, callTool, gate, say, script } from '../agent/scripted-provider.ts';
 import { box, button, chatStage, openThread, write } from './chat-scene.ts';
@@ -81,6 +82,36 @@ scene(
     t.match(shown, /x$/, 'the family is whole, behind “Show more”');
     await button(page, 'Show more (62 characters)').click();
     t.equal(await page.locator('.said .written').textContent(), text);
+  },
+);
+
+const family = '👩‍👩‍👧‍👦';
+
+scene(
+  'regression: the output of a command that runs shows its end, from a whole character on; that of an ended one its beginning',
+  {
+    provider: script(callTool('Exec', { command: 'sh print.sh' }), say('It ended.')),
+    config: autoApprove,
+  },
+  async (t, { page, served }) => {
+    // The cut at 4,096 characters is within the family.
+    writeFileSync(join(served.path, 'print.sh'), `printf 'first ${family}'; printf '%04090d' 0; cat pipe`);
+    execFileSync('mkfifo', [join(served.path, 'pipe')]);
+    await write(page, 'Run it');
+    const card = page.getByRole('region', { name: 'Run sh print.sh' });
+    /** Words before the zeros, and the length. */
+    const output = async () => {
+      const text = (await card.locator('pre').last().textContent()) ?? '';
+      return [text.slice(0, text.indexOf('0')), text.length];
+    };
+    await shows(t, 'same', output, [family, family.length + 4_090]);
+    await card.getByRole('button', { name: 'Show more (6 characters)' }).click();
+    await shows(t, 'same', output, [`first ${family}`, 6 + family.length + 4_090]);
+    writeFileSync(join(served.path, 'pipe'), 'the end');
+    await page.locator('.row-end').waitFor();
+    await page.reload();
+    await card.getByRole('button').first().click();
+    await shows(t, 'same', output, [`first ${family}`, 4_096]);
   },
 );
 
