@@ -1,10 +1,6 @@
-/**
- * The page of a real Hub in a real browser, while real agent servers start, die and come back. With
- * `ORATORIO_SCREENSHOTS=1` it also takes the pictures of the README (`docs/images/`).
- */
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+/** The page of a real Hub in a real browser, while real agent servers start, die and come back. */
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import t, { type Test } from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
@@ -241,8 +237,6 @@ async function sidecar({ root }: Place) {
   return { enabled: true, binaryPath, configPath, endpoint: `http://127.0.0.1:${port}`, apiKey: 'sk-of-the-sidecar' };
 }
 
-const images = fileURLToPath(new URL('../../docs/images/', import.meta.url));
-
 /** Brings workspaces into different states, one of them when `begin` has resolved. */
 async function makeStates({ place, hub }: Pick<Scene, 'place' | 'hub'>, begin: () => Promise<void>): Promise<void> {
   const patient = { BackoffBaseMs: 600_000, BackoffCapMs: 600_000, UnhealthyGraceMs: 600_000 };
@@ -300,10 +294,6 @@ t.test('the page shows many workspaces in their states, light and dark', async (
         await badge.filter({ hasText: new RegExp(`^${state}$`) }).waitFor();
       }
       t.pass(`the tree shows each in its state, ${colorScheme}`);
-      if (process.env['ORATORIO_SCREENSHOTS'] === '1') {
-        mkdirSync(images, { recursive: true });
-        await page.screenshot({ path: join(images, `inspector-${colorScheme}.png`), animations: 'disabled' });
-      }
     }
   });
   await hub.shutdown();
