@@ -4,7 +4,6 @@
  * `npm run practice -- DIR --open-pull` opens the next pull request there. Both stand-ins are those of the end-to-end tests.
  */
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -103,11 +102,17 @@ async function serve(directory: string, port: number): Promise<void> {
   writeFileSync(control, await serveControl(forge, repo));
   console.log(`Practice GitHub on ${forge.url}, with the repository ${owner}/${name}`);
   console.log(`Practice model on ${model.url}`);
-  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  await interrupted();
   rmSync(control);
   await forge.stop();
   for (const work of teardowns) await work();
 }
+
+/** Resolves at the first SIGINT or SIGTERM. A terminal and npm both send one: a later one must not end the removal of files. */
+const interrupted = (): Promise<void> =>
+  new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve());
+  });
 
 /** @throws Error when no stand-in runs for this directory */
 async function openPull(directory: string): Promise<void> {

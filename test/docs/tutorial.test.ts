@@ -1,7 +1,7 @@
 /** Follows docs/tutorial.md as a reader would: runs each of its commands in a new home and compares each output. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
@@ -36,7 +36,9 @@ class Terminals {
 
   constructor({ root: home, env }: Place) {
     const { ORATORIO_HOME: _, ...others } = env;
-    this.#env = { ...others, npm_config_update_notifier: 'false' };
+    const TMPDIR = join(home, 'temporary');
+    mkdirSync(TMPDIR);
+    this.#env = { ...others, TMPDIR, npm_config_update_notifier: 'false' };
     this.#state = join(home, 'terminal');
     writeFileSync(this.#state, `cd ${home}\n`);
   }
@@ -118,4 +120,6 @@ t.test('each command of the tutorial succeeds and prints the output that the pag
   t.strictSame([...used].sort(), replacements.map(({ from }) => from).sort(), 'each replacement has a command');
   for (const left of ['practice', 'site', '.oratorio'])
     t.notOk(existsSync(join(place.root, left)), `${left} is removed`);
+  const left = readdirSync(join(place.root, 'temporary')).filter((name) => name.startsWith('oratorio-forge-'));
+  t.same(left, [], 'regression: Ctrl-C removes the repositories of the practice forge');
 });
