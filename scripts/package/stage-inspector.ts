@@ -8,8 +8,8 @@ import { shortened } from './stage.ts';
 
 const at = (path: string): string => join(root, path);
 
-/** Lowest version of XState that the package supports. */
-const oldestXstate = '^5.28.0';
+/** Lowest version of XState that the package supports: earlier ones do not report the transitions of a step. */
+const oldestXstate = '^5.9.0';
 
 function manifest(): unknown {
   const { version, license, homepage, bugs, repository, type, engines } = packageJson;

@@ -1,4 +1,4 @@
-import type { AnyActorRef, AnyMachineSnapshot, InspectionEvent, Snapshot } from 'xstate';
+import type { AnyActorRef, AnyMachineSnapshot, InspectionEvent, Snapshot, Subscription } from 'xstate';
 import { type ActorRecord, defaults, type InspectionRecord, type TransitionRecord } from '../protocol/index.ts';
 import { errorText, type Facts } from './facts.ts';
 import { Journal, type NumberedRecord, type RecorderClock, systemClock } from './journal.ts';
@@ -60,13 +60,18 @@ class InspectionRecorder implements Recorder {
 
   #watch(actor: AnyActorRef, observation: Observation, snapshot: AnyMachineSnapshot): () => void {
     const root = this.#admit(actor, observation, snapshot);
-    const inspection = actor.system.inspect((event: InspectionEvent) => {
-      try {
-        this.#inspect(event, root);
-        if (this.#options.foreign) checkSoon();
-      } catch (error) {
-        this.#fault(error);
-      }
+    let isOver = false;
+    // XState before 5.14 takes an object only, and returns no subscription.
+    const inspection: Subscription | undefined = actor.system.inspect({
+      next: (event: InspectionEvent) => {
+        if (isOver) return;
+        try {
+          this.#inspect(event, root);
+          if (this.#options.foreign) checkSoon();
+        } catch (error) {
+          this.#fault(error);
+        }
+      },
     });
     const finish = (error?: unknown) => {
       this.#watches.delete(end);
@@ -85,7 +90,8 @@ class InspectionRecorder implements Recorder {
       if (status === 'error') finish(new Failure(error));
     };
     const end = () => {
-      inspection.unsubscribe();
+      isOver = true;
+      inspection?.unsubscribe();
       subscription?.unsubscribe();
       finish();
       this.#known.set(actor, null);
@@ -113,6 +119,10 @@ class InspectionRecorder implements Recorder {
 
   history(id: string, after = 0): readonly TransitionRecord[] {
     return this.#journal.historyOf(id, after);
+  }
+
+  recordsOf(id: string): readonly InspectionRecord[] {
+    return this.#journal.recordsOf(id);
   }
 
   actor(id: string): ActorRecord | undefined {

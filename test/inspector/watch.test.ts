@@ -66,6 +66,21 @@ t.test('an actor that React restarts in Strict Mode is shown as one actor', asyn
   t.strictSame(faults, []);
 });
 
+t.test('with an XState whose inspection cannot be ended, a restarted actor has each step once', async (t) => {
+  const { inspect, recorder, faults } = watch();
+  const actor = createActor(toggle, { inspect });
+  const { system } = actor as AnyActorRef;
+  const { inspect: watchSystem } = system;
+  Object.assign(system, { inspect: (observer: Parameters<typeof watchSystem>[0]) => void watchSystem(observer) });
+  actor.start();
+  rehydrate(actor);
+  actor.start();
+  actor.send({ type: 'FLIP' });
+  t.match(recorder.history('1'), [{ event: 'FLIP', to: ['on'] }]);
+  t.equal(recorder.history('1').length, 1);
+  t.strictSame(faults, []);
+});
+
 /** Stops an actor so that it can be started again, as `useActorRef` of @xstate/react does. */
 function rehydrate(root: AnyActorRef): void {
   interface Inner extends AnyActorRef {
