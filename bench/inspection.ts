@@ -162,10 +162,12 @@ function crowd(workspaces: number, rounds: number) {
     snapshots.push((read - from) / 1e6);
     replays.push((cpuNs() - read) / 1e6);
   }
+  const one = source.ofActor('/home/me/projects/workspace-0').replay(undefined);
   recorder.close();
   for (const actor of actors) actor.stop();
   return {
     transitions,
+    oneKib: one.reduce((sum, { byteLength }) => sum + byteLength, 0) / 1024,
     records,
     startedMib: started - before,
     recordedMib: recordedHeap,
@@ -194,6 +196,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
           'snapshot, ms',
           'as a stream, ms',
           'KiB',
+          'of one actor, KiB',
           'heap at rest, MiB',
           'heap then, MiB',
         ],
@@ -204,6 +207,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
             many.snapshotMs,
             many.replayMs,
             many.replayKib,
+            many.oneKib,
             many.startedMib,
             many.recordedMib,
           ],
@@ -224,6 +228,7 @@ async function run({ quick, rounds }: Context): Promise<Result> {
         unit: ' µs',
       },
       { what: 'snapshot of 1 000 workspaces', measured: many.snapshotMs, atMost: 20, unit: ' ms' },
+      { what: 'begin of the stream of one actor', measured: many.oneKib, atMost: 10, unit: ' KiB' },
       { what: 'heap of the records of 1 000 workspaces', measured: many.recordedMib, atMost: 64, unit: ' MiB' },
     ],
     notes: [

@@ -4,6 +4,7 @@ import {
   createInspectionSource,
   createRecorder,
   createStatelySource,
+  type InspectionSource,
   type Observation,
   projections,
   type Recorder,
@@ -32,7 +33,7 @@ export interface Observable {
 export class Observatory {
   readonly #logger: Logger;
   readonly recorder: Recorder;
-  #source: Promise<SseSource> | undefined;
+  #source: Promise<InspectionSource> | undefined;
   #stately: Promise<SseSource> | undefined;
 
   constructor(logger: Logger) {
@@ -56,7 +57,7 @@ export class Observatory {
   readonly stepsOf = (id: string, after: number) => this.recorder.history(id, after);
 
   /** The stream for viewers. */
-  source(): Promise<SseSource> {
+  source(): Promise<InspectionSource> {
     this.#source ??= Promise.resolve(createInspectionSource(this.recorder));
     return this.#source;
   }

@@ -1,6 +1,7 @@
 import type { TraceReader } from '../agent/index.ts';
 import type { ConfigPlace } from '../config/index.ts';
-import type { SseSource, WebSocketRoute } from '../http/index.ts';
+import type { WebSocketRoute } from '../http/index.ts';
+import type { InspectionSource } from '../inspect/index.ts';
 import type { Logger, RecentLog } from '../log/index.ts';
 import type {
   Automation,
@@ -105,7 +106,7 @@ export interface DashboardOptions {
   readonly conversations?: Conversations | undefined;
   readonly recentLog?: RecentLog | undefined;
   /** The stream of actors. */
-  readonly inspection?: (() => Promise<SseSource>) | undefined;
+  readonly inspection?: (() => Promise<InspectionSource>) | undefined;
   /** Metrics in Prometheus' text format. */
   readonly metrics?: (() => string | Promise<string>) | undefined;
 }

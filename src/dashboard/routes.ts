@@ -233,7 +233,11 @@ function optionalRoutes({ recentLog, inspection, metrics }: DashboardOptions): A
     );
   }
   if (inspection) {
-    const handler: ApiRoute['handler'] = async (context) => sse(await inspection(), lastEventIdOf(context));
+    const handler: ApiRoute['handler'] = async (context) => {
+      const actor = context.query.get('actor');
+      const source = await inspection();
+      return sse(actor === null ? source : source.ofActor(actor), lastEventIdOf(context));
+    };
     routes.push({ ...on('GET', dashboardPaths.inspect, handler), deadlineMs: 0 });
   }
   if (metrics) {

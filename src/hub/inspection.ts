@@ -4,6 +4,7 @@ import {
   createInspectionSource,
   createRecorder,
   createStatelySource,
+  type InspectionSource,
   projections,
   statelySocket,
 } from '../inspect/index.ts';
@@ -11,7 +12,7 @@ import type { Logger } from '../log/index.ts';
 
 /** The Hub's actors as a viewer sees them: the Hub on top, every workspace below it (design §3). */
 export interface Inspection {
-  readonly source: SseSource;
+  readonly source: InspectionSource;
   /** Stream for Stately's tools; the machines are loaded for the first tool. */
   readonly stately: () => Promise<SseSource>;
   readonly viewers: () => number;

@@ -896,6 +896,12 @@ export const hubRoutes = {
         description: '`stately`: unnamed events whose `data` is the JSON of a message of `@statelyai/inspect`.',
         values: ['stately'],
       },
+      {
+        name: 'actor',
+        required: false,
+        description:
+          'Id of an actor: this one only. The stream then begins with its `actor` record and an event `history` with its last transitions, at most 10 KiB.',
+      },
     ],
     headers: [lastEventIdHeader],
     response: { kind: 'events', of: 'inspection' },

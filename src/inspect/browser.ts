@@ -3,6 +3,7 @@ export { bundlesOf } from './bundles.ts';
 export { drawChart, wholeOf } from './chart.ts';
 export { fingerprintOf } from './fingerprint.ts';
 export { isOurs, type MachineGraph, transitionIds, transitionsOf } from './graph.ts';
+export { type PackedHistory, unpackHistory } from './history.ts';
 export { layOut } from './layout.ts';
 export { boxLines, causeOf, chartFont } from './measure.ts';
 export { mermaidOf } from './mermaid.ts';

@@ -15,7 +15,7 @@ export { pictureSvg } from './picture-svg.ts';
 export { projections } from './projections.ts';
 export { createRecorder } from './recorder.ts';
 export type { ForeignActors, Observation, Recorder, RecorderOptions, StandIn, StandInStep } from './recorder-types.ts';
-export { createInspectionSource, createStatelySource } from './sse.ts';
+export { createInspectionSource, createStatelySource, type InspectionSource } from './sse.ts';
 export { type StatelyMessage, type StatelyOptions, statelyMessages } from './stately.ts';
 export { type StatelySocketOptions, statelySocket } from './stately-socket.ts';
 export { svgOf } from './svg.ts';

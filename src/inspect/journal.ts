@@ -145,6 +145,13 @@ export class Journal {
     return wanted.map((entry) => entry.record()).filter((record) => record.type === 'transition');
   }
 
+  recordsOf(id: string): InspectionRecord[] {
+    this.flush();
+    const watched = this.find(id);
+    if (!watched) return [];
+    return [watched.record(), ...this.historyOf(id, 0), ...(watched.gone ? [watched.gone.record] : [])];
+  }
+
   /** Delivers pending records to the listeners, or all records again when some of them are no longer held. */
   flush(): void {
     if (this.#timer !== undefined) this.#options.clock.clearTimeout(this.#timer);

@@ -83,6 +83,8 @@ export interface Recorder {
   context(id: string): unknown;
   /** The last transitions of one actor, after a position, oldest first: why it is in the state it is in. */
   history(id: string, after?: number): readonly TransitionRecord[];
+  /** Records of one actor for a new viewer: its present state, its last transitions and its end. Delivers pending records first. */
+  recordsOf(id: string): readonly InspectionRecord[];
   /** Sequence number of the last record. */
   readonly sequence: number;
   readonly viewers: number;

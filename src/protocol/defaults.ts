@@ -381,7 +381,7 @@ export const defaults = {
       lockMs: 60_000,
     },
   },
-  inspect: { ringRecords: 4_096, actorRingRecords: 64, endedActors: 100, coalesceMs: 16 },
+  inspect: { ringRecords: 4_096, actorRingRecords: 64, endedActors: 100, coalesceMs: 16, actorBytes: 10 * 1_024 },
   dashboard: {
     sessionsPerPage: 100,
     maxSessionsPerPage: 500,

@@ -4,9 +4,10 @@ import superjson from 'superjson';
 import t from 'tap';
 import * as v from 'valibot';
 import { createActor } from 'xstate';
+import { packHistory, unpackHistory } from '../../src/inspect/history.ts';
 import { createInspectionSource, createRecorder, type NumberedRecord } from '../../src/inspect/index.ts';
 import { wireOf } from '../../src/inspect/wire.ts';
-import { InspectionRecord } from '../../src/protocol/inspection.ts';
+import { InspectionRecord, type TransitionRecord } from '../../src/protocol/inspection.ts';
 import { HandClock } from './hand-clock.ts';
 import { doorMachine, lampMachine } from './helpers.ts';
 
@@ -163,4 +164,117 @@ t.test('of a thousand actors each has its records, and the whole is bounded', as
   t.ok(records.length <= 1 + 2_000 + 2_000 + 256, `${records.length} records`);
   recorder.close();
   for (const door of doors) door.stop();
+});
+
+const step = fc.record({
+  afterMs: fc.nat(1_000),
+  event: text,
+  source: fc.option(text),
+  edges: texts,
+  to: texts,
+  entered: fc.option(texts),
+  actions: texts,
+  facts: fc.tuple(fact, fact),
+});
+
+t.test('successive transitions are packed without a loss, and those before a lost fact are left out', async (t) => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 20 }), texts, fc.nat(9), (steps, begin, lost) => {
+      let from = begin;
+      let at = 0;
+      const records = steps.map(({ afterMs, facts: [a, b], entered, ...rest }, index): TransitionRecord => {
+        at += afterMs;
+        const before = from;
+        from = rest.to;
+        const projection = index < lost ? { a, b, lost: 1 } : { a, b };
+        const optional = entered === null ? {} : { entered };
+        return {
+          type: 'transition',
+          id: 'x',
+          step: index + 3,
+          at: new Date(at),
+          from: before,
+          projection,
+          ...optional,
+          ...rest,
+        };
+      });
+      const packed = packHistory(records);
+      if (packed === null) return false;
+      const restored = unpackHistory(superjson.parse(superjson.stringify(packed)));
+      t.same(restored, records.slice(lost < records.length ? lost : 0));
+      return true;
+    }),
+  );
+  t.equal(packHistory([]), null);
+});
+
+t.test(
+  'the stream of one actor begins with at most 10 KiB among a thousand, and has no record of another',
+  async (t) => {
+    const clock = new HandClock();
+    const recorder = createRecorder({ clock, machines });
+    const source = createInspectionSource(recorder);
+    const doors = Array.from({ length: 1_000 }, (_, index) => {
+      const door = createActor(doorMachine, { input: {} });
+      recorder.observe(door, { id: `d${index}`, parent: null, machine: 'door', title: 'd' });
+      return door.start();
+    });
+    for (const door of doors) door.send({ type: 'KNOCK' });
+    for (let round = 1; round < 100; round += 1) doors[7]?.send({ type: 'KNOCK' });
+    const textOf = (frames: readonly Uint8Array[]) => Buffer.concat(frames).toString();
+    const eventsOf = (text: string) =>
+      [...text.matchAll(/^id: (.*)\nevent: (.*)\ndata: (.*)$/gm)].map((match) => match.slice(1));
+    const stream = source.ofActor('d7');
+    const begin = textOf(stream.replay(undefined));
+    t.ok(Buffer.byteLength(begin) <= 10 * 1_024, `${Buffer.byteLength(begin)} bytes`);
+    const [[lastId = '', , actor = ''] = [], [, name, history = ''] = []] = eventsOf(begin);
+    t.match(superjson.parse(actor), { type: 'actor', id: 'd7', steps: 100 });
+    t.equal(name, 'history');
+    t.same(unpackHistory(superjson.parse(history)), recorder.history('d7'), 'all its stored transitions');
+    t.same(source.ofActor('nobody').replay(undefined), [], 'an unknown actor has no record yet');
+
+    const heard: string[] = [];
+    const leave = stream.subscribe(
+      (batch) => heard.push(textOf([batch])),
+      () => {},
+    );
+    for (const door of doors.slice(0, 20)) door.send({ type: 'KNOCK' });
+    clock.pass(16);
+    t.match(
+      eventsOf(heard.join('')).map(([, event, data = '']) => [event, superjson.parse(data)]),
+      [['transition', { id: 'd7', step: 101 }]],
+    );
+    t.equal(eventsOf(heard.join('')).length, 1);
+    t.equal(textOf(source.ofActor('d7').replay(lastId)), heard.join(''), 'it resumes after its last event');
+    t.match(eventsOf(textOf(source.ofActor('d7').replay('another-1')))[0]?.[1], 'dropped', 'else it begins again');
+    doors[7]?.stop();
+    t.match(
+      eventsOf(textOf(source.ofActor('d7').replay(undefined))).map(([, event]) => event),
+      ['actor', 'history', 'gone'],
+    );
+    leave();
+    recorder.close();
+    for (const door of doors) door.stop();
+  },
+);
+
+t.test('the beginning of the stream of one actor has as many of its last transitions as fit', async (t) => {
+  const recorder = createRecorder({ clock: new HandClock(), machines });
+  const door = createActor(doorMachine, { input: {} });
+  let round = 0;
+  const project = () => ({ text: `${'x'.repeat(400)}${round}` });
+  recorder.observe(door, { id: 'd', parent: null, machine: 'door', title: 'd', project });
+  door.start();
+  for (round = 1; round <= 60; round += 1) door.send({ type: 'KNOCK' });
+  const text = Buffer.concat(
+    createInspectionSource(recorder).ofActor('d').replay(undefined) as Uint8Array[],
+  ).toString();
+  t.ok(Buffer.byteLength(text) <= 10 * 1_024);
+  const [, history = ''] = /event: history\ndata: (.*)/.exec(text) ?? [];
+  const steps = unpackHistory(superjson.parse(history));
+  t.ok(steps.length >= 10, `${steps.length} transitions`);
+  t.equal(steps.at(-1)?.step, 60);
+  recorder.close();
+  door.stop();
 });

@@ -1,4 +1,5 @@
 import { type AnyRoute, json, type RequestContext, type SseSource, sse } from '../../http/index.ts';
+import type { InspectionSource } from '../../inspect/index.ts';
 import { type DashboardLink, dashboardPaths, type PageInfo, version } from '../../protocol/index.ts';
 import type { HubCaller } from '../auth.ts';
 import { hubError } from '../errors.ts';
@@ -8,7 +9,7 @@ import type { Bind } from './bind.ts';
 
 export interface PageRoutesOptions {
   readonly registry: Registry;
-  readonly inspection: SseSource;
+  readonly inspection: InspectionSource;
   /** Stream for Stately's tools. */
   readonly stately: () => Promise<SseSource>;
   /** The token of a workspace's dashboard. */
@@ -34,7 +35,9 @@ export function pageApiRoutes(bind: Bind, options: PageRoutesOptions, lastEventI
       const format = context.query.get('format');
       if (format !== null && format !== 'stately')
         throw hubError('invalidRequest', 'format must be stately, or absent.');
-      return sse(format === null ? options.inspection : await options.stately(), lastEventId(context));
+      if (format !== null) return sse(await options.stately(), lastEventId(context));
+      const actor = context.query.get('actor');
+      return sse(actor === null ? options.inspection : options.inspection.ofActor(actor), lastEventId(context));
     }),
   ];
 }

@@ -28,8 +28,9 @@ export interface Live {
    * Adds a listener. Returns a function that removes it. A listener that joins a connected stream gets `onReset`, then the first
    * events of a new connection: of `inspect` every actor and its last transitions; of `events` the `stream.hello` of the
    * connection, whose `newest` may have been passed since: fetch the shown data after `onReset`.
+   * @param actor of `inspect`: only this actor
    */
-  listen(name: StreamName, listener: StreamListener): () => void;
+  listen(name: StreamName, listener: StreamListener, actor?: string): () => void;
 }
 
 export interface LiveOptions {
@@ -46,6 +47,7 @@ const retains: Readonly<Record<StreamName, SharedStreamOptions['retain']>> = {
 };
 
 interface Tuned {
+  readonly name: StreamName;
   /** Listeners, also those that are not caught up yet. */
   users: number;
   readonly listeners: Set<StreamListener>;
@@ -59,18 +61,22 @@ export function createLive({ paths, token, onRefused }: LiveOptions): Live {
     inspect: signal<Connection>({ state: 'connecting' }),
   };
   const listened = signal<readonly StreamName[]>([]);
-  const tuned = new Map<StreamName, Tuned>();
+  /** By address. */
+  const tuned = new Map<string, Tuned>();
+  const list = () => {
+    listened.value = [...tuned.values()].map(({ name }) => name);
+  };
 
-  function tune(name: StreamName): Tuned {
+  function tune(name: StreamName, url: string): Tuned {
     const listeners = new Set<StreamListener>();
     const abort = new AbortController();
     const stream = shareStream({
-      name: paths[name],
+      name: url,
       signal: abort.signal,
       // Only secure contexts have locks, although the type is not optional.
       locks: typeof BroadcastChannel === 'undefined' ? undefined : navigator.locks,
       retain: retains[name],
-      read: (options) => readStream({ ...options, url: paths[name], token }),
+      read: (options) => readStream({ ...options, url, token }),
       onEvents: (events) => {
         for (const listener of [...listeners]) listener.onEvents(events);
       },
@@ -82,22 +88,23 @@ export function createLive({ paths, token, onRefused }: LiveOptions): Live {
         if (next.state === 'refused') onRefused();
       },
     });
-    return { users: 0, listeners, stream, abort };
+    return { name, users: 0, listeners, stream, abort };
   }
 
-  function turnOff(name: StreamName, { abort }: Tuned): void {
+  function turnOff(url: string, { name, abort }: Tuned): void {
     abort.abort();
-    tuned.delete(name);
-    listened.value = [...tuned.keys()];
+    tuned.delete(url);
+    list();
     connections[name].value = { state: 'connecting' };
   }
 
   return {
     connections,
     listened,
-    listen(name, listener) {
-      const known = tuned.get(name);
-      const station = known ?? tune(name);
+    listen(name, listener, actor) {
+      const url = actor === undefined ? paths[name] : `${paths[name]}?${new URLSearchParams({ actor })}`;
+      const known = tuned.get(url);
+      const station = known ?? tune(name, url);
       station.users += 1;
       let isEnded = false;
       if (known) {
@@ -106,8 +113,8 @@ export function createLive({ paths, token, onRefused }: LiveOptions): Live {
         });
       } else {
         station.listeners.add(listener);
-        tuned.set(name, station);
-        listened.value = [...tuned.keys()];
+        tuned.set(url, station);
+        list();
       }
       return () => {
         if (isEnded) return;
@@ -116,7 +123,7 @@ export function createLive({ paths, token, onRefused }: LiveOptions): Live {
         station.listeners.delete(listener);
         // A view that takes the place of another one listens in the same moment.
         queueMicrotask(() => {
-          if (station.users === 0 && tuned.get(name) === station) turnOff(name, station);
+          if (station.users === 0 && tuned.get(url) === station) turnOff(url, station);
         });
       };
     },

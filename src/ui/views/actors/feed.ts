@@ -1,7 +1,8 @@
-import { type ReadonlySignal, signal } from '@preact/signals';
+import { effect, type ReadonlySignal, signal } from '@preact/signals';
 import superjson from 'superjson';
+import { unpackHistory } from '../../../inspect/browser.ts';
 import type { InspectionRecord } from '../../../protocol/index.ts';
-import type { Live, StreamEvent } from '../../app/live.ts';
+import type { Live, StreamEvent, StreamListener } from '../../app/live.ts';
 import { type Actors, apply, noActors } from './model.ts';
 
 /** Time after which a new stream has sent all its present actors. */
@@ -18,7 +19,8 @@ export interface Feed {
   close(): void;
 }
 
-export function createFeed(live: Live): Feed {
+/** @param only id of the one actor to follow; default: all */
+export function createFeed(live: Live, only?: ReadonlySignal<string>): Feed {
   const actors = signal<Actors>(noActors);
   const isLoaded = signal(false);
   const waiting: StreamEvent[] = [];
@@ -31,10 +33,11 @@ export function createFeed(live: Live): Feed {
     clearTimeout(timer);
     timer = undefined;
     const events = waiting.splice(0);
-    const records = events.map((event) => superjson.parse<InspectionRecord>(event.data));
-    actors.value = apply(actors.peek(), records, Date.now());
+    actors.value = apply(actors.peek(), events.flatMap(recordsIn), Date.now());
+    // The first event of one actor has its record.
+    if (only && events.length > 0) isLoaded.value = true;
   };
-  const stop = live.listen('inspect', {
+  const listener: StreamListener = {
     onReset: () => {
       waiting.length = 0;
       actors.value = noActors;
@@ -51,6 +54,10 @@ export function createFeed(live: Live): Feed {
       frame = requestAnimationFrame(flush);
       timer = setTimeout(flush, unseenMs);
     },
+  };
+  const stop = effect(() => {
+    isLoaded.value = false;
+    return live.listen('inspect', listener, only?.value);
   });
   return {
     actors,
@@ -63,3 +70,6 @@ export function createFeed(live: Live): Feed {
     },
   };
 }
+
+const recordsIn = ({ event, data }: StreamEvent): InspectionRecord[] =>
+  event === 'history' ? unpackHistory(superjson.parse(data)) : [superjson.parse(data)];

@@ -22,6 +22,8 @@ const settleMs = 250;
 /** Selections of this view, and the place where they are stored. */
 export interface ActorsLink {
   readonly actor: ReadonlySignal<string | null>;
+  /** The one actor to read from the server; absent: all. */
+  readonly only?: ReadonlySignal<string>;
   readonly tab: ReadonlySignal<Tab>;
   readonly pick: ReadonlySignal<Picked | null>;
   /** Whether the page shows the confirmation for stopping the actor. */

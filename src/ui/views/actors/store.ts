@@ -93,7 +93,7 @@ export interface PanelProps {
 
 /** @param link place where the selections are stored; default: the address */
 export function createStore(app: App, createSource: CreateSource, link: ActorsLink = followLink(app.router)): Store {
-  const feed = createFeed(app.live);
+  const feed = createFeed(app.live, link.only);
   const opened = signal<Opened | null>(null);
   const busy = signal<Running | null>(null);
   const notice = signal<string | null>(null);

@@ -39,8 +39,10 @@ function linkTo(
   at: ReadonlySignal<number | undefined>,
 ): ActorsLink {
   const pick = signal<Picked | null>(null);
+  const actor = computed(() => `${threadId}/${turn.value ?? ''}`);
   return {
-    actor: computed(() => `${threadId}/${turn.value ?? ''}`),
+    actor,
+    only: actor,
     tab: signal('events'),
     pick,
     asksToStop: signal(false),
