@@ -9,6 +9,7 @@ import './styles/base.css';
 import './styles/parts.css';
 import './styles/shell.css';
 import { type App, createApp } from './app/app.ts';
+import { followPages } from './app/pages.ts';
 import { showTextsVisibly } from './app/visible-texts.ts';
 import { Frame } from './shell/frame.tsx';
 import { fetchView } from './shell/outlet.tsx';
@@ -48,17 +49,30 @@ function onceKnown({ entry }: App, run: () => void): void {
   }
 }
 
-function start(root: HTMLElement): void {
-  showTextsVisibly();
-  const app = createApp();
+/** Opens the page of the present address. Returns a function that closes it, and leaves its last picture. */
+function open(root: HTMLElement): () => void {
+  const ended = new AbortController();
+  const app = createApp(ended.signal);
   onceKnown(app, () => {
-    // Removes the initial document: Preact would keep and reuse its elements.
+    if (ended.signal.aborted) return;
+    // Removes the initial document or the last picture: Preact would keep and reuse its elements.
     root.replaceChildren();
     render(<Frame app={app} />, root);
   });
   prefetch(app).catch(() => {
     // The page asks again, and shows why.
   });
+  return () => {
+    const picture = root.cloneNode(true).childNodes;
+    ended.abort();
+    render(null, root);
+    root.replaceChildren(...picture);
+  };
+}
+
+function start(root: HTMLElement): void {
+  showTextsVisibly();
+  followPages(() => open(root));
   // A link with a token that is pasted into this tab only changes the fragment: start over with it.
   addEventListener('hashchange', () => {
     if (location.hash.includes('token=')) location.reload();

@@ -236,6 +236,40 @@ for (const screen of screens) {
     },
   );
 
+  t.test(`${screen.name}: another workspace is opened in the same view, without a load of the document`, async (t) => {
+    const page = await openPage(t, screen, shopRecord.page ?? '/', '/chat');
+    const box = page.getByRole('textbox', { name: 'Message' });
+    const write = async () => {
+      if (screen.name === 'phone') await page.getByRole('link', { name: 'New', exact: true }).click();
+      await box.waitFor();
+    };
+    await write();
+    await box.fill('A draft for the shop');
+    await page.evaluate(() => Object.assign(window, { isSame: true }));
+    const isSame = () => page.evaluate(() => 'isSame' in window);
+    const current = (name: string) => rail(page).locator(`[aria-current=page][aria-label^="${name},"]`).waitFor();
+    await rail(page)
+      .getByRole('link', { name: /^infra,/ })
+      .click();
+    await current('infra');
+    await write();
+    t.match(new URL(page.url()), { pathname: (await hub.record(infra)).page, hash: /^#\/chat/ });
+    t.equal(await box.inputValue(), '', 'a draft belongs to its workspace');
+    t.ok(await isSame());
+    await rail(page).getByRole('link', { name: 'Now', exact: true }).click();
+    await region(page, 'Quiet').waitFor();
+    await page.goBack();
+    await current('infra');
+    await rail(page)
+      .getByRole('link', { name: /^shop,/ })
+      .click();
+    await current('shop');
+    await write();
+    t.equal(await box.inputValue(), 'A draft for the shop');
+    await page.locator('.connection.live').waitFor();
+    t.ok(await isSame());
+  });
+
   t.test(`${screen.name}: another agent is chosen with at most four presses`, async (t) => {
     const page = await openPage(t, screen, shopRecord.page ?? '/');
     const hand = new Hand();

@@ -70,13 +70,22 @@ const knockMs = 5_000;
 const toastMs = 6_000;
 const maxToasts = 4;
 
-export function createApp(): App {
+const preferences = createPreferences();
+
+/** @param ended aborts when the page is closed */
+export function createApp(ended: AbortSignal): App {
   const server = serverOf(document);
   const now = signal(Date.now());
-  setInterval(() => {
+  const clock = setInterval(() => {
     now.value = Date.now();
   }, 1000);
-  const access = new Access(server);
+  // Takes the token out of the address that the router reads.
+  const access = new Access(server, ended);
+  const router = createRouter(server.firstView);
+  ended.addEventListener('abort', () => {
+    clearInterval(clock);
+    router.close();
+  });
   const { api, files } = access;
   const live = createLive({ paths: server.streams, token: access.provenToken, onRefused: access.refuse });
   const renewal = watchRenewal(
@@ -90,7 +99,7 @@ export function createApp(): App {
     },
   );
   access.load();
-  if (server.kind === 'hub') followNotices();
+  if (server.kind === 'hub') followNotices(ended);
   // The pages of the Hub and of its workspaces are opened by the same token.
   if (server.role === 'hub') access.takeOver();
   const { page, isRefused, entry, trouble, isLoggedIn } = access;
@@ -100,9 +109,9 @@ export function createApp(): App {
     ...{ hub: files ?? api, hubLive },
     ...{ server, page, isRefused, entry, trouble, api, renewal, live, now, isLoggedIn, ...createToasts() },
     token: access.provenToken,
-    router: createRouter(server.firstView),
+    router,
     commands: createCommands(),
-    preferences: createPreferences(),
+    preferences,
     subject: signal<string | null>(null),
     enter: (token) => access.use(token),
     leave: () => access.leave(),
@@ -123,12 +132,14 @@ class Access {
   /** Version of the page's files when the page was opened. */
   opened: string | undefined;
   readonly #server: Server;
+  readonly #ended: AbortSignal;
   readonly #token = signal(takeToken());
   readonly #trust: Trust;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(server: Server) {
+  constructor(server: Server, ended: AbortSignal) {
     this.#server = server;
+    this.#ended = ended;
     this.isLoggedIn = signal(this.#token.peek()?.startsWith(loginMark) ?? false);
     this.#trust = createTrust({
       role: server.role,
@@ -197,6 +208,7 @@ class Access {
       proven: this.provenToken,
       lacksToken: () => this.#token.peek() === null,
       onToken: (token) => this.use(token),
+      ended: this.#ended,
     });
     // Once, and after the refusal: an answer that came before it would be forgotten with it.
     const stopWaiting = this.isRefused.subscribe((refused) => {
@@ -229,7 +241,7 @@ class Access {
   }
 
   #knockAgain(kept: string): void {
-    if (this.#token.peek() !== null || !this.isRefused.peek()) return;
+    if (this.#token.peek() !== null || !this.isRefused.peek() || this.#ended.aborted) return;
     createTrust({
       role: this.#server.role,
       held: () => plain(kept),
@@ -245,6 +257,7 @@ class Access {
 
   #loadSoon(): void {
     clearTimeout(this.#timer);
+    if (this.#ended.aborted) return;
     this.#timer = setTimeout(() => this.load(), retryMs);
   }
 }

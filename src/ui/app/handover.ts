@@ -14,22 +14,25 @@ export interface HandoverOptions {
   /** Whether this tab has no token. */
   readonly lacksToken: () => boolean;
   readonly onToken: (token: string) => void;
+  /** Aborts when the page is closed. */
+  readonly ended: AbortSignal;
 }
 
 /** Answers the tabs that ask. Returns a function that asks for this one. */
-export function handOver({ name, proven, lacksToken, onToken }: HandoverOptions): () => void {
+export function handOver({ name, proven, lacksToken, onToken, ended }: HandoverOptions): () => void {
   if (typeof BroadcastChannel === 'undefined') return () => {};
   const channel = new BroadcastChannel(`oratorio:token:${name}`);
+  ended.addEventListener('abort', () => channel.close());
   const tab = `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`;
   const answer = async (to: string) => {
     // A tab whose server does not prove itself stays silent; another one may answer.
     const token = await proven().catch(() => null);
-    if (token !== null) channel.postMessage({ type: 'token', to, token } satisfies Message);
+    if (token !== null && !ended.aborted) channel.postMessage({ type: 'token', to, token } satisfies Message);
   };
   channel.onmessage = ({ data }: MessageEvent<Message>) => {
     if (data.type === 'ask') {
       if (!lacksToken()) void answer(data.tab);
     } else if (data.to === tab && lacksToken()) onToken(data.token);
   };
-  return () => channel.postMessage({ type: 'ask', tab } satisfies Message);
+  return () => ended.aborted || channel.postMessage({ type: 'ask', tab } satisfies Message);
 }
