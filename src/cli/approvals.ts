@@ -70,15 +70,21 @@ async function askAtPrompt(terminal: Interface, output: Writable, words: string,
 /** Whether a decision lets the work continue. */
 export const isAllowed = (decision: string): boolean => decision.startsWith('accept') || decision === 'now';
 
+/** `Allowed`, `Answered`, `Declined` */
+export function decisionWord(decision: string, requestId: string): string {
+  if (!isAllowed(decision)) return 'Declined';
+  return requestId.startsWith('question_') ? 'Answered' : 'Allowed';
+}
+
 /** `Allowed in an editor, until this conversation ends.` */
-function resolvedWords(decision: string, client: string | undefined): string {
+function resolvedWords(requestId: string, decision: string, client: string | undefined): string {
   if (decision === 'cancel') return 'No longer needed: the turn has ended.';
   const where = client === undefined ? 'elsewhere' : inLine(placeInWords(placeOf(client)));
   const scopes: Readonly<Record<string, string>> = {
     acceptForSession: ', until this conversation ends',
     acceptAlways: ', in every conversation of this workspace',
   };
-  return `${isAllowed(decision) ? 'Allowed' : 'Declined'} ${where}${scopes[decision] ?? ''}.`;
+  return `${decisionWord(decision, requestId)} ${where}${scopes[decision] ?? ''}.`;
 }
 
 /** Asks a person; `ask` shows the words and returns the typed line, until its signal aborts. One question at a time. */
@@ -132,7 +138,7 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
     const withdrawing = open.get(requestId);
     if (!withdrawing || withdrawing.signal.aborted) return;
     withdrawing.abort();
-    output.note(output.colors.dim(resolvedWords(decision, client)));
+    output.note(output.colors.dim(resolvedWords(requestId, decision, client)));
   };
   return Object.assign(onRequest, { resolved, asked });
 }

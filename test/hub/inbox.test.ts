@@ -372,6 +372,10 @@ t.test('of three people who answer a question at once one decides, and the other
       items.filter(({ type }) => type === 'toolResult'),
       [{ text: new RegExp(`Colour: ${winner}`) }],
     );
+    t.match(await runInProcess(hub.home, 'inbox', 'decline', requestId), {
+      code: 1,
+      text: / was answered (in|on|by|over) /,
+    });
   }
 });
 

@@ -10,7 +10,7 @@ import {
   placeInWords,
   QuestionContent,
 } from '../../protocol/index.ts';
-import { changeLines, isAllowed } from '../approvals.ts';
+import { changeLines, decisionWord, isAllowed } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
@@ -83,8 +83,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** `allowed on a page`, `expired` */
-const outcomeOf = ({ decision, decidedBy, reason }: InboxHistoryAnswer): string =>
-  reasons[reason] ?? `${isAllowed(decision) ? 'allowed' : 'declined'} ${placeInWords(decidedBy)}`;
+const outcomeOf = ({ requestId, decision, decidedBy, reason }: InboxHistoryAnswer): string =>
+  reasons[reason] ?? `${decisionWord(decision, requestId).toLowerCase()} ${placeInWords(decidedBy)}`;
 
 /** `2026-01-01T12:00:09.000Z  allowed on a page  site  Exec: run npm test` */
 function decisionLine(entry: InboxHistoryAnswer, { bold, dim }: CommandContext['output']['colors']): string {
@@ -182,14 +182,14 @@ async function send(context: CommandContext, given: (item: InboxItemAnswer) => P
   return withHub(context, async ({ hub }) => {
     const item: ListedItem = one(await itemsOf(hub, signal), argument) ?? (await refuseDecided(context, hub, argument));
     const { workspaceId, request } = item;
-    const { requestId, question, operation, target } = request;
+    const { requestId, operation, target } = request;
     const { host } = item;
     const decided = { ...(await given(item)), client: clientInfo.name };
     const made =
       typeof host === 'string'
         ? await hub.answerOnHost(host, workspaceId, requestId, decided, { signal })
         : await hub.answerInbox(workspaceId, requestId, decided, { signal });
-    const word = isAllowed(made.decision) ? (question ? 'Answered' : 'Allowed') : 'Declined';
+    const word = decisionWord(made.decision, requestId);
     if (output.json) output.document({ requestId, ...made });
     else output.line(`${word}: ${inLine(`${typeof host === 'string' ? `${host}: ` : ''}${operation} ${target}`)}`);
     return exitCodes.ok.code;
