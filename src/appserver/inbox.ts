@@ -27,6 +27,7 @@ import {
   type RpcNotificationParams,
 } from '../protocol/index.ts';
 
+const { healthEventMs, idleHealthEventMs } = defaults.supervise;
 /** Decisions that a reader which was away may still learn. */
 const maxResolved = 200;
 
@@ -36,7 +37,7 @@ type ApprovalSource = Pick<Runtime, 'feed'> & {
 
 export interface InboxOptions {
   /** Makes the sign of life that is sent at the beginning and at intervals; absent: no sign. */
-  readonly examine?: () => Promise<FeedHealth>;
+  readonly examine?: () => Promise<Omit<FeedHealth, 'nextMs'>>;
   /** Returns the current health; absent: no report is sent. */
   readonly report?: () => HealthReport;
 }
@@ -59,7 +60,8 @@ export class Inbox implements SseSource {
   readonly #leave: () => void;
   readonly #options: InboxOptions;
   #lastReport: HealthReport | undefined;
-  #beating: NodeJS.Timeout | undefined;
+  #nextBeat: NodeJS.Timeout | undefined;
+  #beatMs: number = healthEventMs;
   #isExamining = false;
 
   constructor(runtime: ApprovalSource, options: InboxOptions = {}) {
@@ -112,11 +114,15 @@ export class Inbox implements SseSource {
     const reader = { listener, onEnd };
     this.#readers.add(reader);
     void this.#beat();
-    this.#beating ??= setInterval(() => void this.#beat(), defaults.supervise.healthEventMs).unref();
     return () => {
       this.#readers.delete(reader);
       if (this.#readers.size === 0) this.#rest();
     };
+  }
+
+  /** Reports health at once where the next report is far away: the server is in use again. */
+  hasten(): void {
+    if (this.#beatMs > healthEventMs) void this.#beat();
   }
 
   close(): void {
@@ -127,8 +133,7 @@ export class Inbox implements SseSource {
   }
 
   #rest(): void {
-    clearInterval(this.#beating);
-    this.#beating = undefined;
+    clearTimeout(this.#nextBeat);
   }
 
   /** A server that cannot examine itself stays silent, and is then probed. */
@@ -136,13 +141,18 @@ export class Inbox implements SseSource {
     const { examine } = this.#options;
     if (!examine || this.#isExamining) return;
     this.#isExamining = true;
+    this.#beatMs = healthEventMs;
     try {
-      this.#send('health', await examine());
+      const health = await examine();
+      if (health.idleMs >= healthEventMs) this.#beatMs = idleHealthEventMs;
+      this.#send('health', { ...health, nextMs: this.#beatMs });
     } catch {
       // The answer to the next probe names the reason.
     } finally {
       this.#isExamining = false;
     }
+    this.#rest();
+    if (this.#readers.size > 0) this.#nextBeat = setTimeout(() => void this.#beat(), this.#beatMs).unref();
   }
 
   #decisionOf(requestId: string): InboxDecision | undefined {

@@ -129,6 +129,7 @@ export class RunningServer implements AppServer {
       checkpointEngines,
       observe: (actor, observable) => {
         this.#active.observe(actor, observable);
+        if (observable.machine === 'turn') this.#inbox.hasten();
         this.#observatory.add(actor, observable);
       },
       stepsOf: this.#observatory.stepsOf,

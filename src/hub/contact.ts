@@ -1,5 +1,7 @@
-import type { FeedHealth } from '../protocol/index.ts';
+import { defaults, type FeedHealth } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
+
+const { healthEventMs, healthEventSlackMs } = defaults.supervise;
 
 /** Listens to a connection. */
 export interface ContactListener {
@@ -15,6 +17,7 @@ export interface ContactListener {
  */
 export class FeedConnection {
   #heardAt: number | null = null;
+  #dueMs: number = healthEventMs;
   readonly #listeners = new Set<ContactListener>();
 
   get isOpen(): boolean {
@@ -26,18 +29,25 @@ export class FeedConnection {
     return this.#heardAt === null ? 0 : monotonicMs() - this.#heardAt;
   }
 
+  /** Milliseconds of silence that show that the server hangs: it reports its health or sends a heartbeat before, with some slack. */
+  get toleratedMs(): number {
+    return Math.min(this.#dueMs, defaults.sse.heartbeatMs) + healthEventSlackMs;
+  }
+
   /** Bytes have arrived. */
   heard(): void {
     this.#heardAt = monotonicMs();
   }
 
   reported(health: FeedHealth): void {
+    this.#dueMs = health.nextMs;
     for (const { onHealth } of [...this.#listeners]) onHealth?.(health);
   }
 
   ended(): void {
     if (this.#heardAt === null) return;
     this.#heardAt = null;
+    this.#dueMs = healthEventMs;
     for (const { onEnded } of [...this.#listeners]) onEnded?.();
   }
 

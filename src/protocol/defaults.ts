@@ -34,11 +34,12 @@ export const defaults = {
     probeRetryMs: 3_000,
     /** Longest pause for which the connection of a probe stays open: servers close one that has no request for ten seconds. */
     probeKeepMs: 8_000,
-    /** How often an agent server reports its health on the connection that a Hub keeps to its inbox. */
+    /** How often an agent server in use reports its health on the connection that a Hub keeps to its inbox, and how often an idle one. */
     healthEventMs: 5_000,
+    idleHealthEventMs: 25_000,
     idleStopMinutes: 30,
-    /** Silence of that connection, with some slack, after which the server is probed at once. */
-    contactSilenceMs: 7_000,
+    /** Delay of such a report, or of the heartbeat of that connection, after which the server is probed at once. */
+    healthEventSlackMs: 2_000,
     probeTimeoutMs: 3_000,
     livenessFailures: 3,
     unhealthyGraceMs: 15_000,

@@ -1,5 +1,6 @@
 /** The inbox of the Hub: approvals and questions of all workspaces, and how agent servers report theirs. */
 import * as v from 'valibot';
+import { defaults } from './defaults.ts';
 import { HealthReport } from './health.ts';
 import { NotificationRequest } from './hub.ts';
 import { QuestionAnswer } from './questions.ts';
@@ -122,6 +123,8 @@ export const FeedHealth = v.object({
   incarnation: v.string(),
   idleMs: v.number(),
   isRestartDue: v.optional(v.boolean()),
+  /** Milliseconds until the next report at the latest. Agent servers up to 0.1.0 omit it, and report every `supervise.healthEventMs`. */
+  nextMs: v.optional(v.number(), defaults.supervise.healthEventMs),
 });
 export type FeedHealth = v.InferOutput<typeof FeedHealth>;
 
@@ -141,7 +144,7 @@ export const inboxFeed = {
   state: v.object({ open: v.array(ApprovalRequest), resolved: v.array(ResolvedRequest) }),
   added: ApprovalRequest,
   resolved: ResolvedRequest,
-  /** When the feed begins, and every `supervise.healthEventMs` after that. The one connection of a Hub thereby shows that the server lives. */
+  /** When the feed begins, when a turn begins, and within `nextMs` of each. The one connection of a Hub thereby shows that the server lives. */
   health: FeedHealth,
   /** When the feed begins, and whenever the report changes. Agent servers up to 0.1.0 post it instead. */
   report: HealthReport,

@@ -1,7 +1,7 @@
 /** The stream of approvals and of the server's health, without sockets. */
 import t from 'tap';
 import { Inbox } from '../../src/appserver/inbox.ts';
-import type { HealthReport } from '../../src/protocol/index.ts';
+import { defaults, type HealthReport } from '../../src/protocol/index.ts';
 import { says, service } from '../agent/helpers.ts';
 
 t.test('regression: a server that cannot examine itself stays silent, and reports once it can', async (t) => {
@@ -32,6 +32,27 @@ t.test('regression: a server that cannot examine itself stays silent, and report
   await new Promise((resolve) => setImmediate(resolve));
   t.equal(second.length, 1);
   t.match(second[0], /event: health\n.*"incarnation":"i-1"/s);
+});
+
+t.test('an idle server announces a later report, and reports at once when it is in use again', async (t) => {
+  const { runtime } = service(says('Hello.'));
+  let idleMs = 60_000;
+  const inbox = new Inbox(runtime, { examine: async () => ({ status: 'ok', incarnation: 'i-1', idleMs }) });
+  t.teardown(() => inbox.close());
+  const announced: number[] = [];
+  const next = () => new Promise((resolve) => setImmediate(resolve));
+  inbox.subscribe(
+    (bytes) => announced.push(Number(/"nextMs":(\d+)/.exec(Buffer.from(bytes).toString())?.[1])),
+    () => {},
+  );
+  await next();
+  idleMs = 0;
+  inbox.hasten();
+  await next();
+  inbox.hasten();
+  await next();
+  const { healthEventMs, idleHealthEventMs } = defaults.supervise;
+  t.same(announced, [idleHealthEventMs, healthEventMs], 'a server in use is not hastened again');
 });
 
 t.test('a reader gets the report when the feed opens, and each different one', (t) => {

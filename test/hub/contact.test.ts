@@ -157,7 +157,7 @@ function probing(t: Test, answer: { error: string } | { idleMs: number }) {
   return { connection, reports, stop, nextProbe: () => new Promise<void>((resolve) => asked.push(resolve)) };
 }
 
-const health = (status: string, idleMs = 0) => ({ status, incarnation: 'a', idleMs });
+const health = (status: string, idleMs = 0) => ({ status, incarnation: 'a', idleMs, nextMs: 5_000 });
 
 t.test('health that a server reports by itself counts as a probe', async (t) => {
   const { connection, reports, nextProbe } = probing(t, { error: 'lockLost' });
@@ -187,4 +187,15 @@ t.test('the end of the connection calls for a probe at once, once it was open', 
   connection.reported(health('ok'));
   connection.ended();
   t.ok(reports.length <= 1, 'nothing is reported after the end');
+});
+
+t.test('a server that announces a later report may be silent for longer, until its connection ends', (t) => {
+  const connection = new FeedConnection();
+  connection.heard();
+  const usual = connection.toleratedMs;
+  connection.reported({ ...health('ok'), nextMs: 25_000 });
+  t.ok(connection.toleratedMs > usual);
+  connection.ended();
+  t.equal(connection.toleratedMs, usual);
+  t.end();
 });

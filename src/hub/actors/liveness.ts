@@ -97,7 +97,7 @@ export interface Probing {
   readonly contact?: { readonly connection: FeedConnection; readonly judge: (health: FeedHealth) => ProbeResult };
 }
 
-const { probeRetryMs, contactSilenceMs, probeKeepMs } = defaults.supervise;
+const { probeRetryMs, probeKeepMs } = defaults.supervise;
 
 /**
  * Probes every interval, from a random point of it, so that the probes of many workspaces spread over time; sooner after a failure, and
@@ -132,7 +132,8 @@ export function probeRegularly({ facts, idleStopMs = 0, incarnation, ask, report
   /** Milliseconds until the contact has been silent for too long. An answer to a probe ends the silence. */
   function toleratedMs(): number {
     if (!contact) return Number.POSITIVE_INFINITY;
-    return contactSilenceMs - Math.min(contact.connection.silentMs, monotonicMs() - askedAt);
+    const { toleratedMs, silentMs } = contact.connection;
+    return toleratedMs - Math.min(silentMs, monotonicMs() - askedAt);
   }
 
   function schedule(): void {
