@@ -128,12 +128,15 @@ interface Idle {
   readonly serverPssMiB: number;
 }
 
-/** A Hub that does nothing but supervise `count` running agent servers. */
+/** V8 collects the garbage of a start in an idle process, some ten seconds later. */
+const settleMs = 20_000;
+
+/** A Hub that does nothing but supervise `count` running agent servers, for longer than the pause between two reports of their health. */
 function idle(count: number, seconds: number): Promise<Idle> {
   return withHub(async (hub, place) => {
     const crowd = await ensureMany(hub, place, count);
     if (crowd.failures.length > 0) throw new Error(crowd.failures[0]);
-    await wait(5_000);
+    await wait(settleMs);
     const servers = children(hub.pid).slice(0, 20);
     const before = cpuMs(hub.pid);
     const elapsed = await timed(() => wait(seconds * 1000));
@@ -264,7 +267,7 @@ async function run(context: Context): Promise<Result> {
   const started = await starts(context);
   const colds = await coldEnsure(quick ? 5 : 15);
   const ratio = median(colds.map(({ ensure, bare }) => ensure / bare));
-  const resting = await idle(quick ? 20 : 100, quick ? 3 : 10);
+  const resting = await idle(quick ? 20 : 100, quick ? 3 : 30);
   const crowd = await withHub((hub, place) => ensureMany(hub, place, quick ? 20 : 200));
   const [sleeping, awake] = quick ? [18, 2] : [450, 50];
   const slept = await sleepers(sleeping, awake);
@@ -296,6 +299,7 @@ async function run(context: Context): Promise<Result> {
       ['chat that wakes a workspace, to the end of its answer, ms', median(slept.wakingMs)],
       ['chat that wakes a workspace, the slowest of a hundred, ms', quantile(slept.wakingMs, 0.99)],
       ['of it: added by the waking, ms', median(wakingMs)],
+      ['requests lost while each workspace was woken', slept.lost],
     ],
   };
   return {
