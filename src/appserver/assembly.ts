@@ -111,7 +111,7 @@ export function assemble(options: AssemblyOptions): Assembly {
   );
   const model = openModel(options, env, protect);
   const { sandbox, library, paths } = tools;
-  if (config.Tools.Shell.Sandbox === 'off') void sandbox.try().catch(onBug);
+  if (config.Tools.Shell.Sandbox === 'off') sandbox.try();
   const spending = spendingOf(ledger, logger);
   const checkpoints = checkpointsOf(options, env, () => runtime);
   const threadServers: ThreadServers = new ThreadServers({
@@ -237,7 +237,7 @@ function runtimeOptionsOf(
       library,
       home: homeDirectory(env),
       read: tools.readText,
-      commands: async () => describeCommands(await sandbox.try(), config.Tools.Shell.Network),
+      commands: () => describeCommands({ available: sandbox.isExpected }, config.Tools.Shell.Network),
     },
     tools: () => selectTools([...tools.tools, ...mcp.tools()], config.EnabledTools),
     toolServers: () => mcp.settled(),
@@ -252,7 +252,10 @@ function runtimeOptionsOf(
       observe(actor, { id: `${threadId}/${turnId}`, machine: 'turn', title: title || turnId, ...(past && { past }) });
     },
     stepsOf: (threadId, turnId, after) => options.stepsOf(`${threadId}/${turnId}`, after),
-    onTurnEnd,
+    onTurnEnd(thread, turn) {
+      sandbox.turnEnded();
+      onTurnEnd(thread, turn);
+    },
     onDeleted(threadId) {
       tools.forget(threadId);
       agents.forget(threadId);

@@ -5,6 +5,7 @@ import {
   createSkillTool,
   endKeptCalls,
   imageReader,
+  isSandboxInstalled,
   type KeepSettings,
   keptOfCall,
   Library,
@@ -84,10 +85,13 @@ export function openTools(
       observe(actor, { id: `${threadId}/${id}`, machine: 'background-process', title: id }),
   });
   const sandboxes = new Sandboxes(env, options.sandboxes);
-  // A start waits for no trial, and has no process besides the server.
-  const sandbox: SandboxReport = new SandboxReport(() =>
-    options.isContained ? Promise.resolve(contained) : trySandbox(settings, workspacePath),
-  );
+  const { Sandbox: mode } = config.Tools.Shell;
+  const sandbox: SandboxReport = new SandboxReport({
+    mode,
+    isInstalled: () => options.isContained || isSandboxInstalled(mode, env),
+    trial: async () => (options.isContained ? contained : trySandbox(settings, workspacePath)),
+    onBug: (error) => logger.bug(error),
+  });
   const ownSettings = {
     ...pathSettings,
     tools: config.Tools,
@@ -159,6 +163,7 @@ export function openTools(
       for (const each of directories) each.forget(threadId);
     },
     async close() {
+      sandbox.close();
       if (isHandedOver) processes.handOver();
       await processes.close();
       await sandboxes.close();

@@ -15,7 +15,7 @@ export interface Surroundings {
   readonly home: string;
   readonly read: ReadText;
   /** Description of the sandbox of commands, in sentences. */
-  readonly commands: () => Promise<string>;
+  readonly commands: () => string;
   /** Skills of a workspace. Absent: none. */
   readonly library?: Library | undefined;
 }

@@ -40,7 +40,13 @@ export { DelegateCommandError, type DelegateCommands } from './exec/delegate-com
 export { commandEnvironment, type EnvironmentSettings, newMarker } from './exec/environment.ts';
 export { HandOverError, type KeepSettings } from './exec/kept-command.ts';
 export { endKeptCalls, keptOfCall } from './exec/kept-exec.ts';
-export { type SandboxMode, type SandboxStatus, sandboxStateOf, sandboxStatus } from './exec/sandbox.ts';
+export {
+  isSandboxInstalled,
+  type SandboxMode,
+  type SandboxStatus,
+  sandboxStateOf,
+  sandboxStatus,
+} from './exec/sandbox.ts';
 export { Sandboxes } from './exec/sandboxes.ts';
 export { ShellEnvironment } from './exec/shell-environment.ts';
 export { type RunUserCommand, type UserCommandEnd, userCommands } from './exec/user-command.ts';

@@ -48,7 +48,7 @@ export async function run(context: CommandContext): Promise<number> {
     config.EnabledTools,
   );
   const commands = describeCommands(await sandboxStatus(Sandbox, env, Network), Network);
-  const surroundings = { home, read, library, commands: async () => commands };
+  const surroundings = { home, read, library, commands: () => commands };
   const parts = promptParts({
     workspacePath: workspace,
     briefing: await brief(surroundings, workspace, true),

@@ -15,7 +15,7 @@ function place(t: Test, files: Readonly<Record<string, string>> = {}, blockedPat
     writeFileSync(file, text);
   }
   const read = textReader({ blockedPaths, home });
-  const surroundings = { home, read, commands: async () => '' };
+  const surroundings = { home, read, commands: () => '' };
   return {
     ...{ workspacePath, home },
     brief: (hasProject = true) => brief(surroundings, workspacePath, hasProject),

@@ -33,7 +33,7 @@ function place(t: Test, files: Readonly<Record<string, string>>) {
   const options: Partial<RuntimeOptions> = {
     workspacePath,
     tools: () => tools,
-    surroundings: { home, read: textReader({ blockedPaths: [], home }), commands: async () => 'Commands run.' },
+    surroundings: { home, read: textReader({ blockedPaths: [], home }), commands: () => 'Commands run.' },
   };
   return { write, home, options };
 }

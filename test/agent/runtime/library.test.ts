@@ -17,7 +17,7 @@ function place(t: Test) {
     '---\nname: deploy\ndescription: Deploys it.\n---\nRun it.\n',
   );
   const library = new Library(home);
-  const surroundings = { home, library, read: textReader({ blockedPaths: [], home }), commands: async () => '' };
+  const surroundings = { home, library, read: textReader({ blockedPaths: [], home }), commands: () => '' };
   return { workspacePath, options: { workspacePath, library, surroundings, tools: () => [createSkillTool(library)] } };
 }
 

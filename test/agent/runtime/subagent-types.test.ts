@@ -35,7 +35,7 @@ function stage(
   const provider = answers(...rounds);
   const { runtime, bugs } = service(provider, {
     ...{ workspacePath, library, tools: () => tools },
-    surroundings: { home, read: textReader({ blockedPaths: [], home }), library, commands: async () => '' },
+    surroundings: { home, read: textReader({ blockedPaths: [], home }), library, commands: () => '' },
     settings: {
       ...settings,
       approvalPolicy: 'autoApprove',

@@ -378,7 +378,7 @@ export class TurnConversation {
       briefing,
       tools: this.tools.serverNames,
       policy,
-      commands: (await surroundings?.commands()) ?? '',
+      commands: surroundings?.commands() ?? '',
       additions: [settings.systemPrompt, config.agentInstructions ?? '', ...instructions],
     });
     if (history) {

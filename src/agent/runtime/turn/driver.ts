@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { type Failure, noTokens, type SavedTurn, type TurnEvent, type TurnState } from '../../../../machines/index.ts';
 import { isMissingPart, replacedProgramAdvice } from '../../../lib/index.ts';
 import { DelegateError } from '../../delegate.ts';
@@ -15,6 +15,9 @@ let startTurnActor: typeof StartTurnActor | undefined;
 
 const loadTurnMachine = async (): Promise<typeof StartTurnActor> => (await import('./actor.ts')).startTurnActor;
 
+/** Pause before parts that few turns need: the first request to a server that has just started does not wait for them. */
+const restMs = 1_000;
+
 /**
  * Loads the parts that turns otherwise load on first use, one in each turn of the event loop, so that an upgrade in place does not
  * take them away from a running server. The next use reports a part that cannot be loaded.
@@ -22,8 +25,13 @@ const loadTurnMachine = async (): Promise<typeof StartTurnActor> => (await impor
  * @param settings of the providers that turns use; undefined: an external agent does the turns
  */
 export async function preloadTurnParts(settings: ModelSettings | undefined): Promise<void> {
-  const providers = settings ? preloadProviders(settings) : [];
-  for (const load of [loadTurnMachine, () => import('web-tree-sitter'), ...toolParts, ...providers]) {
+  await loadAll([loadTurnMachine, ...(settings ? preloadProviders(settings) : [])]);
+  await sleep(restMs, undefined, { ref: false });
+  await loadAll([() => import('web-tree-sitter'), ...toolParts]);
+}
+
+async function loadAll(parts: readonly (() => Promise<unknown>)[]): Promise<void> {
+  for (const load of parts) {
     await nextTurn();
     await load().catch(() => undefined);
   }

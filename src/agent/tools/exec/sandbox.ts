@@ -69,6 +69,12 @@ export async function sandboxStatus(
     : { mode, available: false, reason: problem, isRefused: true };
 }
 
+/** Whether the program of the sandbox is installed, if `mode` asks for one. Starts no process: a trial may still fail. */
+export function isSandboxInstalled(mode: SandboxMode, environment: Environment): boolean {
+  if (mode === 'off') return false;
+  return isMac || (process.platform === 'linux' && findProgram('bwrap', environment['PATH']) !== undefined);
+}
+
 /** Why no sandbox can be made for these places. */
 async function problemOf(places: SandboxPlaces, environment: Environment): Promise<string | undefined> {
   const opened = await openSandbox('required', { ...places, cwd: places.workspacePath }, environment);
