@@ -52,5 +52,5 @@ export async function createServer(
   const uws = await chosenUws(prefer, onFallback);
   if (uws !== undefined) return new (await import('./uws.ts')).UwsServer(uws, options);
   const { NodeServer } = await import('./node.ts');
-  return new NodeServer(options);
+  return NodeServer.create(options);
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket as NetSocket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import type { WebSocket, WebSocketServer } from 'ws';
 import { acceptQueued, type ListenAddress, plainHost } from '../lib/index.ts';
 import { Core } from './core.ts';
 import { headerBytes } from './framing.ts';
@@ -49,7 +49,7 @@ class NodePeer extends Peer {
   }
 }
 
-/** The server on `node:http` and `ws`. */
+/** The server on `node:http`, and on `ws` if it has WebSockets. */
 export class NodeServer implements HttpServer {
   readonly adapter = 'node';
   readonly library = 'node:http';
@@ -63,7 +63,7 @@ export class NodeServer implements HttpServer {
   #accepted = 0;
   #closing: Promise<void> | undefined;
 
-  constructor(options: ServerOptions) {
+  private constructor(options: ServerOptions) {
     this.#core = new Core(options);
     // Host is judged by us, in our words; the time-outs are those of uWebSockets.js, which has them compiled in.
     this.#server = createServer({
@@ -89,7 +89,18 @@ export class NodeServer implements HttpServer {
     this.#server.on('request', (req, res) => this.#serve(req, res));
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => this.#refuseUnparsed(error, socket));
     this.#server.on('upgrade', (req, socket, head) => this.#upgrade(req, socket as NetSocket, head));
-    for (const route of options.webSockets ?? []) {
+  }
+
+  static async create(options: ServerOptions): Promise<NodeServer> {
+    const server = new NodeServer(options);
+    if (options.webSockets?.length) await server.#open(options.webSockets);
+    return server;
+  }
+
+  /** Loads `ws`: 15 ms of a start, which a server without WebSockets need not wait for. */
+  async #open(routes: readonly AnyWebSocketRoute[]): Promise<void> {
+    const { WebSocketServer } = await import('ws');
+    for (const route of routes) {
       const settings = {
         noServer: true,
         clientTracking: false,

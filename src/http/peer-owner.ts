@@ -30,8 +30,11 @@ interface Waiting {
   uid: Uid;
 }
 
-/** Passes each row of the kernel's tables to `visit`. Resolves with the milliseconds that it kept the event loop busy. */
-export type ReadTables = (visit: (row: TcpRow) => void) => Promise<number>;
+/**
+ * Passes rows of the kernel's tables to `visit`, until there are no more or `isDone`. Resolves with the milliseconds that it kept the
+ * event loop busy.
+ */
+export type ReadTables = (visit: (row: TcpRow) => void, isDone: () => boolean) => Promise<number>;
 
 /**
  * Finds the users at the other ends of loopback connections. One read of the kernel's tables serves all sockets that wait; at most
@@ -94,13 +97,16 @@ export class PeerLookUp {
     // A failed read costs a full rest.
     let workMs = Number.POSITIVE_INFINITY;
     try {
-      workMs = await this.#read(({ local, remote, uid, inode }) => {
-        const of = byRow.get(local + remote);
-        if (of === undefined) return;
-        if (of.theirs === local) of.uid = inode === '0' ? of.uid : uid;
-        // Our row has the inode of this very socket. Otherwise the sender has gone, and another process can have its port.
-        else if (inode === of.inode) of.isOurs = true;
-      });
+      workMs = await this.#read(
+        ({ local, remote, uid, inode }) => {
+          const of = byRow.get(local + remote);
+          if (of === undefined) return;
+          if (of.theirs === local) of.uid = inode === '0' ? of.uid : uid;
+          // Our row has the inode of this very socket. Otherwise the sender has gone, and another process can have its port.
+          else if (inode === of.inode) of.isOurs = true;
+        },
+        () => sockets.every(({ isOurs, uid }) => isOurs && uid !== undefined),
+      );
     } catch {
       // Rows that were read count; the others are missing, and their sockets stay unknown.
     }
@@ -171,29 +177,34 @@ export function parseTcpTable(text: string): TcpRow[] {
   return rows;
 }
 
-async function readTables(visit: (row: TcpRow) => void): Promise<number> {
+/** Reads both tables at once: the kernel takes milliseconds for each, even for an empty one. */
+async function readTables(...reader: Parameters<ReadTables>): Promise<number> {
+  const tables = ['/proc/self/net/tcp', '/proc/self/net/tcp6'];
+  const [first = 0, second = 0] = await Promise.all(tables.map((table) => readTable(table, ...reader)));
+  return first + second;
+}
+
+async function readTable(table: string, ...[visit, isDone]: Parameters<ReadTables>): Promise<number> {
   let workMs = 0;
-  for (const table of ['/proc/self/net/tcp', '/proc/self/net/tcp6']) {
-    // A kernel without IPv6 has no second table.
-    const file = await open(table, 'r').catch(() => undefined);
-    if (file === undefined) continue;
-    try {
-      const buffer = Buffer.allocUnsafe(65_536);
-      let rest = '';
-      // A thread of libuv reads; the kernel gives a page at a time, so that other work of the event loop comes between.
-      for (;;) {
-        const { bytesRead } = await file.read(buffer, 0, buffer.length);
-        if (bytesRead === 0) break;
-        const begun = performance.now();
-        const text = rest + buffer.toString('latin1', 0, bytesRead);
-        const end = text.lastIndexOf('\n') + 1;
-        for (const row of parseTcpTable(text.slice(0, end))) visit(row);
-        rest = text.slice(end);
-        workMs += performance.now() - begun;
-      }
-    } finally {
-      await file.close();
+  // A kernel without IPv6 has no second table.
+  const file = await open(table, 'r').catch(() => undefined);
+  if (file === undefined) return workMs;
+  try {
+    const buffer = Buffer.allocUnsafe(65_536);
+    let rest = '';
+    // A thread of libuv reads; the kernel gives a page at a time, so that other work of the event loop comes between.
+    while (!isDone()) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length);
+      if (bytesRead === 0) break;
+      const begun = performance.now();
+      const text = rest + buffer.toString('latin1', 0, bytesRead);
+      const end = text.lastIndexOf('\n') + 1;
+      for (const row of parseTcpTable(text.slice(0, end))) visit(row);
+      rest = text.slice(end);
+      workMs += performance.now() - begun;
     }
+  } finally {
+    await file.close();
   }
   return workMs;
 }
