@@ -3,7 +3,11 @@ import type { LogLevel, LogOrStringHandler, RolldownLog } from 'rolldown';
 import { root } from './toolchain.mjs';
 
 /** Forms of packages that can be bundled: the form that Node loads hides its `require` from a bundler. */
-export const bundledForms = { 'jsonc-parser': join(root, 'node_modules/jsonc-parser/lib/esm/main.js') };
+export const bundledForms = {
+  'jsonc-parser': join(root, 'node_modules/jsonc-parser/lib/esm/main.js'),
+  // Seventy files that all run at a start, where its CommonJS form is bundled; as ES modules they are a part of ours.
+  yaml: join(root, 'node_modules/yaml/browser/index.js'),
+};
 
 const evaluatesCode = /[\\/]node_modules[\\/]web-tree-sitter[\\/]/;
 
