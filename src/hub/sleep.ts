@@ -1,6 +1,13 @@
 /** The sleep of a workspace: its ports stay open, and the first request starts its agent server. */
 import type { Socket } from 'node:net';
-import { type AgentServerSnapshot, isAsleep, isFallingAsleep, isServing, isWakeable } from '../../machines/index.ts';
+import {
+  type AgentServerSnapshot,
+  isAsleep,
+  isFallingAsleep,
+  isServing,
+  isStarting,
+  isWakeable,
+} from '../../machines/index.ts';
 import { type ServiceName, serviceNames } from '../protocol/index.ts';
 import { type DoorPorts, Doors } from './doors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
@@ -47,7 +54,9 @@ export function followSleep(hub: HubServices, facts: WorkspaceFacts, wake: () =>
       if (now === 'falling') openDoors();
       if (now === 'asleep') fallAsleep();
       if (now === 'awake') facts.stored.asleep = null;
-      hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
+      // A start saves its intention itself, and does not wait for two writes.
+      if (!isStarting(snapshot))
+        hub.save().catch((error: unknown) => hub.logger.error('the state file could not be written', { error }));
     }
     before = now;
     if (isWakeable(snapshot)) return;

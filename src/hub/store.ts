@@ -136,8 +136,9 @@ function moveDamagedAside(file: string): string | null {
 }
 
 /** Removes the part of a workspace's state that changes within a turn: no save follows it. */
-function lastingPart({ report, ...rest }: StoredWorkspace): v.InferInput<typeof StoredWorkspace> {
-  if (!report) return { ...rest, report };
+function lastingPart(workspace: StoredWorkspace): v.InferInput<typeof StoredWorkspace> {
+  const { report, ...rest } = workspace;
+  if (!report) return workspace;
   const { pendingApprovals: _, turnsResumed: __, agent, ...lasting } = report;
   return { ...rest, report: { ...lasting, agent: agent?.state === 'busy' ? { ...agent, state: 'ready' } : agent } };
 }
@@ -155,11 +156,13 @@ export function createStore(statePath: string, collect: () => readonly StoredWor
 
   async function write(): Promise<void> {
     next = null;
-    const appServers = collect().map(lastingPart);
-    const state = JSON.stringify(appServers);
+    // A line for each workspace: a start waits for this write, and there may be thousands.
+    const state = collect()
+      .map((workspace) => JSON.stringify(lastingPart(workspace)))
+      .join(',\n');
     if (state === written && existsSync(file)) return;
-    const content: v.InferInput<typeof StoredHub> = { version: 1, updatedAt: new Date().toISOString(), appServers };
-    await writeFileAtomicAsync(file, `${JSON.stringify(content, null, 2)}\n`);
+    const head = JSON.stringify({ version: 1, updatedAt: new Date().toISOString(), appServers: [] });
+    await writeFileAtomicAsync(file, `${head.slice(0, -2)}\n${state}\n]}\n`);
     written = state;
   }
 

@@ -22,7 +22,8 @@ const fileOf = (home: string, workspacePath: string): string =>
 /** @throws Error when the file cannot be written */
 export function orderHandOver(home: string, workspacePath: string, order: HandOver): void {
   ensureStateDirectory(home, workspacePath);
-  writeFileAtomic(fileOf(home, workspacePath), JSON.stringify(order));
+  // The order ends with the agent server, which a power cut ends, too.
+  writeFileAtomic(fileOf(home, workspacePath), JSON.stringify(order), { isFlushed: false });
 }
 
 /** Takes the order for the agent server of this incarnation; undefined: SIGTERM did not come from a Hub. */

@@ -42,7 +42,7 @@ const stateFile = join(hubStatePath(home), 'appservers.json');
 // A start is answered before its process is in the file.
 await eventually(() => {
   const stored = existsSync(stateFile) ? readFileSync(stateFile, 'utf8') : '';
-  return Object.values(records).every(({ pid }) => stored.includes(`"pid": ${pid},`));
+  return Object.values(records).every(({ pid }) => stored.includes(`"pid":${pid},`));
 }, 'all servers are stored');
 await first.kill('SIGKILL');
 const gone = Object.values(records).filter(({ pid }) => !isAlive(pid ?? 0));
@@ -53,7 +53,7 @@ for (const name of ['dead', 'recycled'] as const) {
 const bystander = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', detached: true });
 t.teardown(() => bystander.kill('SIGKILL'));
 const state = readFileSync(stateFile, 'utf8');
-writeFileSync(stateFile, state.replace(`"pid": ${pidOf('recycled')},`, `"pid": ${bystander.pid},`));
+writeFileSync(stateFile, state.replace(`"pid":${pidOf('recycled')},`, `"pid":${bystander.pid},`));
 // While the holder of the lock publishes no address, the next Hub waits for it.
 const early = ['toStopEarly', 'toRestartEarly'] as const;
 const aside = early.flatMap((name) => {
@@ -107,7 +107,7 @@ t.test('after kill -9 of Hub and server the next Hub reports the exit, and ensur
 });
 
 t.test('a process with a recycled pid of the state file is not killed', async (t) => {
-  t.match(state, `"pid": ${pidOf('recycled')},`, 'the file named the pid');
+  t.match(state, `"pid":${pidOf('recycled')},`, 'the file named the pid');
   await second.ensure(workspaces.recycled);
   await second.call('POST', '/v1/appservers/stop', { workspacePath: workspaces.recycled });
   t.ok(isAlive(bystander.pid ?? 0));
