@@ -566,6 +566,28 @@ export const batches: fc.Arbitrary<Batch> = fc.record({
   repositories: fc.array(repository, { minLength: 10, maxLength: 10 }),
 });
 
+const shuffled = <T>(all: readonly T[]): fc.Arbitrary<T[]> => fc.shuffledSubarray([...all], { minLength: all.length });
+const layoutNames = Object.keys(layouts);
+const ways = { minLength: layoutNames.length, maxLength: layoutNames.length };
+
+/**
+ * A repository of each layout with twenty attacks: those that work on this layout alone, and others, of which each attack
+ * takes its turn. In batches of ten.
+ */
+export const everyLayout: fc.Arbitrary<readonly Batch[]> = fc
+  .tuple(shuffled(layoutNames), shuffled([...attacks.keys()]), fc.array(repository, ways))
+  .map(([order, deck, drawn]) => {
+    const repositories = drawn.map(({ name, isCollected }, at) => {
+      const layout = order[at] ?? 'plain';
+      const own = [...attacks.keys()].filter((position) => attacks[position]?.control === layout);
+      const others = Array.from({ length: 20 - own.length }, (_, n) => deck[(at * 20 + n) % deck.length] ?? 0);
+      return { layout, name, attacks: [...own, ...others], isCollected };
+    });
+    return Array.from({ length: Math.ceil(repositories.length / 10) }, (_, batch) => ({
+      repositories: repositories.slice(batch * 10, batch * 10 + 10),
+    }));
+  });
+
 /**
  * Makes the repositories, runs the attacks in one command, then works in each of them.
  *
