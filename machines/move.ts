@@ -61,8 +61,6 @@ export interface MoveContext extends MoveMachineInput {
   /** Consecutive attempts without an answer. */
   readonly failures: number;
   readonly delayMs: number;
-  /** The source is released although the target may have the conversation. */
-  readonly isUnconfirmed: boolean;
 }
 
 /** The user no longer wants the move. */
@@ -106,7 +104,7 @@ export const moveMachine = setup({
     isOffered: ({ context }) => context.isOffered,
     isRefused: ({ event }) => isRefusal(event),
     mayRelease: ({ context, event }) => isRefusal(event) && (!context.isCommitting || context.isRequested),
-    isUnconfirmed: ({ context }) => context.isUnconfirmed,
+    isCommitting: ({ context }) => context.isCommitting,
   },
   actions: {
     recordOffer: assign({ isOffered: true }),
@@ -114,9 +112,7 @@ export const moveMachine = setup({
     recordRequest: assign({ isCancelled: true, isRequested: true, reason: 'The user cancelled the move.' }),
     recordFailure: assign(({ context, event }) => ({ reason: context.isCancelled ? context.reason : reasonIn(event) })),
     recordCancel: assign({ isCancelled: true }),
-    recordUnconfirmed: assign(({ context, event }) =>
-      context.isCommitting ? { isUnconfirmed: true, reason: reasonIn(event) } : {},
-    ),
+    recordAbsence: assign({ isCommitting: false }),
     resetFailures: assign(({ context }) => ({ failures: 0, reason: context.isCancelled ? context.reason : null })),
     planAttempt: assign(({ context }) => {
       const { random, seed } = nextRandom(context.seed);
@@ -128,7 +124,7 @@ export const moveMachine = setup({
 }).createMachine({
   id: 'move',
   description: 'Moves a conversation with its files from one place to another.',
-  context: ({ input }) => ({ ...input, failures: 0, delayMs: 0, isUnconfirmed: false }),
+  context: ({ input }) => ({ ...input, failures: 0, delayMs: 0 }),
   initial: 'cancellable',
   on: {
     'xstate.error.actor.*': [
@@ -181,8 +177,7 @@ export const moveMachine = setup({
           invoke: { id: 'send', src: 'send', input: inputOf, onDone: { target: '#move.committing' } },
         },
         waiting: {
-          description:
-            'A place does not answer. The source stays locked, because the target may have the conversation.',
+          description: 'A place does not answer. The source stays locked.',
           meta: { kind: 'pauses', lane: 'exception', order: 1 },
           entry: 'planAttempt',
           after: { movePause: { target: 'asking' } },
@@ -224,12 +219,9 @@ export const moveMachine = setup({
             input: inputOf,
             onDone: [
               { guard: { type: 'hasArrived', params: factsIn }, target: '#move.finishing' },
-              { target: 'releasing' },
+              { target: 'releasing', actions: 'recordAbsence' },
             ],
-            onError: [
-              { guard: 'mayRelease', target: 'releasing', actions: 'recordUnconfirmed' },
-              { target: '#move.cancellable.waiting' },
-            ],
+            onError: [{ guard: 'mayRelease', target: 'releasing' }, { target: '#move.cancellable.waiting' }],
           },
         },
         releasing: {
@@ -239,7 +231,7 @@ export const moveMachine = setup({
             id: 'release',
             src: 'release',
             input: inputOf,
-            onDone: [{ guard: 'isUnconfirmed', target: '#move.unconfirmed' }, { target: '#move.cancelled' }],
+            onDone: [{ guard: 'isCommitting', target: '#move.unconfirmed' }, { target: '#move.cancelled' }],
             onError: { guard: 'isRefused', target: '#move.cancelled' },
           },
         },

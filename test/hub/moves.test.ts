@@ -288,7 +288,7 @@ t.test(
     await when(moveId, 'waiting');
     t.notOk(steps.includes('home cancel'), 'the source stays locked');
     await moves.cancel(moveId);
-    t.match(await when(moveId, 'unconfirmed'), { reason: /no host away/ });
+    t.match(await when(moveId, 'unconfirmed'), { reason: /user cancelled/ });
     t.equal(steps.at(-1), 'home cancel');
   },
 );
