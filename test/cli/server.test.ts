@@ -61,7 +61,7 @@ t.test('files with secrets are readable by their owner only', async (t) => {
 });
 
 t.test('status exits with 9 while the backend does not answer, and with 0 once it accepts the token', async (t) => {
-  t.match(await on('status'), { code: 9, stdout: /It does not answer/ });
+  t.match(await on('status'), { code: 9, stdout: /backend does not answer/ });
   const answer: BackendStatus = {
     version: '9.9.9',
     node: process.version,
