@@ -28,7 +28,8 @@ export const move: MachineWords = {
     isCancelled: 'the move goes back',
     isOffered: 'the target may have the parts',
     isRefused: 'the place refuses it',
-    isRefusedEarly: 'the target refuses it and was not asked for its commit',
+    mayRelease: 'the target refuses it, and either was not asked for its commit or the user cancelled it',
+    isCommitting: 'the target may have the conversation',
   },
   actions: {
     recordOffer: 'note that the target may have the parts',
@@ -36,6 +37,7 @@ export const move: MachineWords = {
     recordRequest: 'note that the user cancelled it',
     recordFailure: 'note the reason',
     recordCancel: 'note that it goes back',
+    recordAbsence: 'note that the target does not have the conversation',
     resetFailures: 'forget earlier failures',
     planAttempt: 'choose the pause before the next try',
   },
