@@ -116,7 +116,7 @@ export function provideMachine(hub: HubServices, factsOf: FactsOf) {
       readyPlace: readyPlace(hub, factsOf),
       process: serverProcess(hub, factsOf),
       readiness: readiness(hub, factsOf),
-      askToSleep: askToSleep(factsOf),
+      askToSleep: askToSleep(hub, factsOf),
       liveness: liveness(factsOf, (facts) => silenceReason(hub, facts)),
       sidecarSlot: sidecarSlotMachine.provide({ actors: { apiProxy: sidecarMachine(hub, factsOf) } }),
     },

@@ -3,16 +3,25 @@ import { fromPromise } from 'xstate';
 import type { OfWorkspace, SleepAnswer, SupervisionPolicy } from '../../../machines/index.ts';
 import { askLocal } from '../../lib/index.ts';
 import { Sleep, type SleepRequest, sleepPath } from '../../protocol/index.ts';
-import type { FactsOf } from '../facts.ts';
+import type { FactsOf, HubServices } from '../facts.ts';
 import { addressOf } from '../inbox/index.ts';
 
 const answerBytes = 4_096;
 
-/** The `askToSleep` actor: the agent server decides, once the doors are open. Rejects when it does not answer. */
-export function askToSleep(factsOf: FactsOf) {
+/**
+ * The `askToSleep` actor: the agent server decides, once its ports are open and stored for the next Hub. It stays awake when they
+ * cannot be stored. Rejects when it does not answer.
+ */
+export function askToSleep(hub: Pick<HubServices, 'save'>, factsOf: FactsOf) {
   return fromPromise<SleepAnswer, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(async ({ input, signal }) => {
     const { doors, endpoints, probe } = factsOf(input.workspacePath);
     await doors?.ports();
+    // `followSleep` logs a failure.
+    const isStored = await hub.save().then(
+      () => true,
+      () => false,
+    );
+    if (!isStored) return { sleeps: false };
     const { origin, token } = addressOf(endpoints['appServerWebSocket'] ?? '');
     const answer = await askLocal(new URL(sleepPath, origin), {
       method: 'POST',
