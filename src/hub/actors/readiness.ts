@@ -1,6 +1,9 @@
+import { type FSWatcher, watch } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fromPromise } from 'xstate';
 import type { OfWorkspace, Ownership, Readiness } from '../../../machines/index.ts';
+import { ensureStateDirectory } from '../../config/index.ts';
 import { type AppServerLock, defaults, serviceNames } from '../../protocol/index.ts';
 import { monotonicMs, probeLock, readAppServer, type WorkspaceFiles, workspaceFiles } from '../../supervise/index.ts';
 import { boundLock } from '../container.ts';
@@ -61,16 +64,53 @@ async function attempt(
   return { serverVersion: version, at: monotonicMs(), ports };
 }
 
+/** File in which an agent server publishes its address. Where the system watches nothing, its changes are found by polling. */
+class PublishedFile {
+  #watcher: FSWatcher | undefined;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(home: string, workspacePath: string) {
+    try {
+      ensureStateDirectory(home, workspacePath);
+      const path = workspaceFiles(home, workspacePath).serverPath;
+      this.#watcher = watch(dirname(path), { persistent: false }, (_event, name) => {
+        if (name === basename(path)) this.#changed.resolve();
+      }).on('error', () => this.close());
+    } catch {
+      // The agent server reports a directory that cannot be used; no watch may be left.
+    }
+  }
+
+  /** Resolves after the next change, or a change since the last call; after `pauseMs` at the latest. Rejects when `signal` aborts. */
+  async changed(pauseMs: number, signal: AbortSignal): Promise<void> {
+    const pause = new AbortController();
+    const ending = AbortSignal.any([signal, pause.signal]);
+    await Promise.race([this.#changed.promise, sleep(pauseMs, undefined, { signal: ending })]).finally(() =>
+      pause.abort(),
+    );
+    this.#changed = Promise.withResolvers();
+  }
+
+  close(): void {
+    this.#watcher?.close();
+  }
+}
+
 /** The `readiness` actor: tries until the server is ready or it is stopped; the deadline is the machine's. */
 export function readiness(hub: HubServices, factsOf: FactsOf) {
   return fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(async ({ input, signal }) => {
     const facts = factsOf(input.workspacePath);
-    for (let pause: number = readinessPollMs; ; pause = Math.min(pause * 1.05, readinessPollMaxMs)) {
-      signal.throwIfAborted();
-      // Until the server is ready every attempt fails; the machine's deadline ends a start that takes too long.
-      const ready = await attempt(hub, facts, input.ownership, signal).catch(() => null);
-      if (ready) return ready;
-      await sleep(pause, undefined, { signal });
+    const published = new PublishedFile(hub.home, facts.stored.canonicalWorkspacePath);
+    try {
+      for (let pause: number = readinessPollMs; ; pause = Math.min(pause * 1.05, readinessPollMaxMs)) {
+        signal.throwIfAborted();
+        // Until the server is ready every attempt fails; the machine's deadline ends a start that takes too long.
+        const ready = await attempt(hub, facts, input.ownership, signal).catch(() => null);
+        if (ready) return ready;
+        await published.changed(pause, signal);
+      }
+    } finally {
+      published.close();
     }
   });
 }

@@ -15,8 +15,8 @@ let startTurnActor: typeof StartTurnActor | undefined;
 
 const loadTurnMachine = async (): Promise<typeof StartTurnActor> => (await import('./actor.ts')).startTurnActor;
 
-/** Pause before parts that few turns need: the first request to a server that has just started does not wait for them. */
-const restMs = 1_000;
+/** Pauses before parts that each turn needs, and before the others: the Hub introduces itself to a server that has just started. */
+const [firstRestMs, furtherRestMs] = [20, 1_000];
 
 /**
  * Loads the parts that turns otherwise load on first use, one in each turn of the event loop, so that an upgrade in place does not
@@ -25,8 +25,9 @@ const restMs = 1_000;
  * @param settings of the providers that turns use; undefined: an external agent does the turns
  */
 export async function preloadTurnParts(settings: ModelSettings | undefined): Promise<void> {
+  await sleep(firstRestMs, undefined, { ref: false });
   await loadAll([loadTurnMachine, ...(settings ? preloadProviders(settings) : [])]);
-  await sleep(restMs, undefined, { ref: false });
+  await sleep(furtherRestMs, undefined, { ref: false });
   await loadAll([() => import('web-tree-sitter'), ...toolParts]);
 }
 
