@@ -212,6 +212,14 @@ t.test('the whole value of a fact has a higher limit', async (t) => {
   t.match(factsOf({ list })['list'], /more\]$|…$/);
   t.match(whole({ list }, 'list'), /, 1999\]$/);
   t.ok((whole({ text: 'x'.repeat(10_000_000) }, 'text')?.length ?? 0) <= limits.wholeChars);
+  let reads = 0;
+  const interrupted = createFactReader(maskByName, () => (reads++ < 600 ? 0 : 200));
+  t.match(
+    interrupted.whole({ list }, 'list'),
+    /, 1999\]$/,
+    'regression: complete, although the machine paused the read',
+  );
+  t.ok(reads > 600);
   t.equal(whole({ list }, 'other'), null);
   t.equal(whole(undefined, 'context'), null, 'the actor has ended');
 });
