@@ -1,36 +1,24 @@
-import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServerFacts } from '../../machines/index.ts';
-import { changedFiles, filesOfServer, type NamedFiles, startedFileRemedy } from '../config/index.ts';
-import { plainText, visible } from '../lib/index.ts';
-import {
-  defaults,
-  type McpServerSettings,
-  type QuestionAnswer,
-  type QuestionForm,
-  version,
-} from '../protocol/index.ts';
-import { childEnvironment, markerVariable } from '../supervise/index.ts';
+import { plainText } from '../lib/index.ts';
+import { defaults, type QuestionAnswer, type QuestionForm, version } from '../protocol/index.ts';
 import { type CallLimit, Elicitations, longestMs } from './elicitations.ts';
 import { type FailureCode, failureOf, isBrokenPipe, McpFailure } from './failure.ts';
-import { openHttpLink } from './http-link.ts';
 import {
   type CallToolResult,
   type Client,
   type GetPromptResult,
+  type Library,
   loadLibrary,
   type Prompt,
   type ReadResourceResult,
   type Tool,
+  tasksOf,
 } from './library.ts';
 import type { Link } from './link.ts';
-import { ListReview, type ToolProblem } from './list-review.ts';
-import type { LoginSession } from './oauth/index.ts';
-import { openStdioLink } from './stdio-link.ts';
+import { type LinkOptions, openLink } from './open-link.ts';
+import { ServerLists } from './server-lists.ts';
 import type { TaskCallOptions, TaskCalls } from './task-calls.ts';
-
-type Library = Awaited<ReturnType<typeof loadLibrary>>;
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** End of a connection. Its resources are released then. */
 export interface ConnectionEnd {
@@ -40,16 +28,9 @@ export interface ConnectionEnd {
   readonly isRetryable: boolean;
 }
 
-export interface ConnectionOptions {
+export interface ConnectionOptions extends LinkOptions {
   /** Name of the server in the settings. */
   readonly serverName: string;
-  readonly settings: McpServerSettings;
-  readonly workspacePath: string;
-  readonly env: Environment;
-  /** Files of the workspace that the server's command names, with their contents when its settings were read. */
-  readonly files: NamedFiles;
-  /** Log-in of the user; undefined for a server that has another credential or none. */
-  readonly session?: LoginSession | undefined;
   /** The era is known: do not probe, for this server dies of it. */
   readonly isOlderEra: boolean;
   readonly onSpawned: (pid: number) => void;
@@ -82,7 +63,7 @@ const capabilities = { elicitation: { form: {}, url: {} } };
 export class Connection {
   readonly #options: ConnectionOptions;
   #link: Link | undefined;
-  #lists: ListReview;
+  readonly #lists: ServerLists;
   #client: Client | undefined;
   readonly #elicitations: Elicitations;
   #isReady = false;
@@ -91,26 +72,25 @@ export class Connection {
   readonly #over = new AbortController();
   /** Requested end before a link existed; the strongest request wins. */
   #endRequest: 'close' | 'terminate' | 'kill' | undefined;
-  #tools: readonly Tool[] = [];
-  #toolProblems: readonly ToolProblem[] = [];
-  #prompts: Promise<readonly Prompt[]> | undefined;
   #tasks: TaskCalls | undefined;
   #tasksOf: ReturnType<typeof tasksOf>;
-  #listing: Promise<void> = Promise.resolve();
-  #isRelisting = false;
-  #counts = { resourceCount: 0, resourceTemplateCount: 0 };
 
   /** Connects at once; the callbacks report everything that happens. */
   constructor(options: ConnectionOptions) {
     this.#options = options;
-    this.#lists = this.#newReview();
+    this.#lists = new ServerLists({
+      startupTimeoutMs: options.settings.startupTimeoutSec * 1000,
+      isReady: () => this.#isReady,
+      onChange: () => this.#notifyChange(),
+      onTrouble: options.onTrouble,
+    });
     this.#elicitations = new Elicitations(options.serverName, options.settings.toolTimeoutSec * 1000);
     void this.#run().then(options.onEnd);
   }
 
   /** The tools that the server offers now. */
   get tools(): readonly Tool[] {
-    return this.#tools;
+    return this.#lists.tools;
   }
 
   /** @throws errors of the library: `failureOf` puts them into words */
@@ -132,16 +112,7 @@ export class Connection {
 
   /** The prompts that the server offers now. @throws errors of the library */
   prompts(): Promise<readonly Prompt[]> {
-    const client = this.#ready();
-    if (!client.getServerCapabilities()?.prompts) return Promise.resolve([]);
-    // One list at a time: their pages would mix.
-    this.#prompts ??= client
-      .listPrompts(undefined, { timeout: defaults.mcp.referenceMs })
-      .then(({ prompts }) => prompts)
-      .finally(() => {
-        this.#prompts = undefined;
-      });
-    return this.#prompts;
+    return this.#lists.prompts(this.#ready());
   }
 
   /** @throws errors of the library */
@@ -226,11 +197,11 @@ export class Connection {
   async #begin(library: Library): Promise<void> {
     if (this.#options.isOlderEra || !(await this.#survivesProbe(library))) await this.#connect(library, 'legacy');
     if (!this.#client) return;
-    await this.#listTools(this.#client);
+    await this.#lists.readTools(this.#client);
     this.#isReady = true;
     this.#wasReady = true;
     this.#options.onReady(this.#facts());
-    void this.#countResources(this.#client);
+    void this.#lists.countResources(this.#client);
     this.#watchSubscription(this.#client);
   }
 
@@ -255,7 +226,7 @@ export class Connection {
     const timeout = settings.startupTimeoutSec * 1000;
     // Silence of a server on pipes means that it is of the older era; of one on the network, that it is not there.
     const probeMs = settings.transport === 'stdio' ? Math.min(defaults.mcp.probeMs, timeout / 2) : timeout;
-    const link = await this.#openLink(library);
+    const link = await openLink(library, this.#lists.renew(), this.#options);
     this.#link = link;
     if (link.pid !== null) this.#options.onSpawned(link.pid);
     this.#fulfil(link);
@@ -268,7 +239,7 @@ export class Connection {
         jsonSchemaValidator: {
           getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
         },
-        listChanged: { tools: { autoRefresh: false, onChanged: () => void this.#relistTools(client) } },
+        listChanged: { tools: { autoRefresh: false, onChanged: () => void this.#lists.readChangedTools(client) } },
       },
     );
     client.setRequestHandler('elicitation/create', ({ params }, { mcpReq }) =>
@@ -292,99 +263,8 @@ export class Connection {
     if (!this.#endRequest) this.#options.onLost();
   }
 
-  async #openLink(library: Library): Promise<Link> {
-    const { settings, env, workspacePath } = this.#options;
-    const lists = this.#newReview();
-    this.#lists = lists;
-    if (settings.transport === 'streamableHttp') {
-      const makeTransport = (...args: ConstructorParameters<Library['StreamableHTTPClientTransport']>) =>
-        new library.StreamableHTTPClientTransport(...args);
-      return openHttpLink(settings, env, { makeTransport, lists, session: this.#options.session });
-    }
-    const { command, args, cwd, envVars } = settings;
-    const [changed] = changedFiles(this.#options.files, filesOfServer(settings, workspacePath));
-    if (changed !== undefined) {
-      const what = `${visible(changed)} of the workspace has changed since the agent server started`;
-      throw new McpFailure('notStarted', `It was not started, because ${what}. ${startedFileRemedy}`, {
-        isRetryable: false,
-      });
-    }
-    return openStdioLink(
-      {
-        command,
-        args,
-        cwd: resolve(workspacePath, cwd ?? '.'),
-        env: childEnvironment(env, { pass: envVars, add: settings.env }),
-        parentMarker: env[markerVariable],
-      },
-      { parser: new library.ReadBuffer({ maxBufferSize: 2 * defaults.mcp.messageBytes }), lists },
-    );
-  }
-
-  /** Lists are read one after the other: their pages would mix. */
-  #listTools(client: Client): Promise<void> {
-    const listed = this.#listing.then(() => this.#readTools(client));
-    this.#listing = listed.catch(() => {});
-    return listed;
-  }
-
-  async #readTools(client: Client): Promise<void> {
-    // Asked for a missing feature, the library would write to standard output.
-    if (!client.getServerCapabilities()?.tools) return;
-    const timeout = this.#options.settings.startupTimeoutSec * 1000;
-    const { tools } = await client.listTools(undefined, { timeout, cacheMode: 'refresh' });
-    this.#takeTools(tools);
-  }
-
-  #takeTools(tools: readonly Tool[]): void {
-    const { maxTools, maxToolProblems } = defaults.mcp;
-    const offered = [...new Map(tools.map((tool) => [tool.name, tool])).values()];
-    const more = offered.length - maxTools;
-    this.#tools = offered.slice(0, maxTools);
-    this.#toolProblems = [
-      ...this.#lists.toolProblems,
-      ...(more > 0
-        ? [{ tool: '', problem: `The list has ${more} tools beyond the first ${maxTools}.`, isOffered: true }]
-        : []),
-    ].slice(0, maxToolProblems);
-  }
-
-  #newReview(): ListReview {
-    return new ListReview((this.#options.settings.startupTimeoutSec * 1000) / 2);
-  }
-
-  async #relistTools(client: Client): Promise<void> {
-    if (this.#isRelisting) return;
-    this.#isRelisting = true;
-    // A change from here on is in no list that has begun.
-    void this.#listing.then(() => {
-      this.#isRelisting = false;
-    });
-    try {
-      await this.#listTools(client);
-      this.#notifyChange();
-    } catch (error) {
-      if (this.#isReady) this.#options.onTrouble('the changed tools could not be listed', error);
-    }
-  }
-
   #notifyChange(): void {
     if (this.#isReady) this.#options.onChanged(this.#facts());
-  }
-
-  /** For the status only, so nothing waits for it. */
-  async #countResources(client: Client): Promise<void> {
-    if (!client.getServerCapabilities()?.resources) return;
-    const unlisted = (error: unknown): number => {
-      if (this.#isReady) this.#options.onTrouble('the resources could not be counted', error);
-      return 0;
-    };
-    const [resourceCount, resourceTemplateCount] = await Promise.all([
-      client.listResources().then(({ resources }) => resources.length, unlisted),
-      client.listResourceTemplates().then(({ resourceTemplates }) => resourceTemplates.length, unlisted),
-    ]);
-    this.#counts = { resourceCount, resourceTemplateCount };
-    this.#notifyChange();
   }
 
   /** In the newer era changes are reported on a stream, which a server (or a proxy) may end whenever it likes. */
@@ -398,7 +278,7 @@ export class Connection {
       await sleep(defaults.mcp.resubscribeMs, undefined, { signal: this.#over.signal });
       const subscription = await client.listen({ toolsListChanged: true });
       void subscription.closed.then((next) => this.#resubscribe(client, next));
-      await this.#listTools(client);
+      await this.#lists.readTools(client);
       this.#notifyChange();
     } catch (error) {
       if (!this.#isReady || this.#endRequest) return;
@@ -410,21 +290,12 @@ export class Connection {
   #facts(): McpServerFacts {
     const server = this.#client?.getServerVersion();
     return {
-      toolCount: this.#tools.length,
-      toolProblems: this.#toolProblems,
-      ...this.#counts,
+      ...this.#lists.facts,
       serverName: named(server?.name),
       serverVersion: named(server?.version),
       protocolVersion: this.#client?.getNegotiatedProtocolVersion() ?? null,
     };
   }
-}
-
-/** Side that decides on tasks: the client (2025-11-25) or the server (2026-07-28). Undefined: no tasks. */
-function tasksOf(client: Client): 'asked' | 'decided' | undefined {
-  const { tasks, extensions } = client.getServerCapabilities() ?? {};
-  if (client.getProtocolEra() === 'modern') return extensions?.['io.modelcontextprotocol/tasks'] && 'decided';
-  return tasks?.requests?.tools?.call && 'asked';
 }
 
 /** Name that a server gives itself, short enough to show. */

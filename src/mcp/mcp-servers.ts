@@ -1,31 +1,28 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { AnyActorRef } from 'xstate';
-import type { McpServerPolicy, RestartPolicy } from '../../machines/index.ts';
+import type { RestartPolicy } from '../../machines/index.ts';
 import { AgentError, type Tool } from '../agent/index.ts';
 import type { Logger } from '../log/index.ts';
 import {
-  defaults,
   type InputPart,
   type McpServerConfig,
   McpServerSettings,
   type McpServerStatus,
   type McpTestResult,
-  mcpToolProblemWords,
   type PromptCommandInfo,
 } from '../protocol/index.ts';
-import type { Environment } from './connection.ts';
-import { McpFailure } from './failure.ts';
-import { beginLogin, endLogin, type Login, usesLogin } from './oauth/index.ts';
+import { type OfferedToolsOptions, offeredTools, stateText } from './offered-tools.ts';
+import type { Environment } from './open-link.ts';
 import { expandPrompt, hasReferences, promptCommands, type ReferredServer, resolveReferences } from './references.ts';
 import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
+import { policyOf } from './server-policy.ts';
 import { checkSettings, SettingsFiles } from './settings-files.ts';
-import { createTool, type ToolHost } from './tool.ts';
-import { ToolNames } from './tool-names.ts';
+import { StatusReports } from './status-reports.ts';
+import { UserLogins } from './user-logins.ts';
 
-export interface McpServersOptions {
+export interface McpServersOptions extends OfferedToolsOptions {
   /** `McpServers` of the configuration in force. */
   readonly servers: Readonly<Record<string, McpServerSettings>>;
   /** The user's home of Oratorio: servers of its configuration cannot be changed from here. */
@@ -37,10 +34,6 @@ export interface McpServersOptions {
   /** When a server that has ended by itself is started again; default: as for agent servers. */
   readonly restartPolicy?: RestartPolicy | undefined;
   readonly clock?: Clock | undefined;
-  /** See `ToolHost`. */
-  readonly traceparent?: ToolHost['traceparent'];
-  /** Server in lasting approvals; default: its name. */
-  readonly scopeOf?: ((name: string, settings: McpServerSettings) => string) | undefined;
   /** Called with the root actor of every server before it starts. */
   readonly observe?: ((actor: AnyActorRef, name: string) => void) | undefined;
 }
@@ -51,26 +44,14 @@ export interface McpSummary {
   readonly byState: Readonly<Partial<Record<McpServerStatus['startupState'], number>>>;
 }
 
-const { supervise } = defaults;
-const usualPolicy: RestartPolicy = {
-  restart: 'onFailure',
-  maxRestarts: supervise.maxRestarts,
-  withinMs: supervise.withinSeconds * 1000,
-  backoffBaseMs: supervise.backoffBaseMs,
-  backoffCapMs: supervise.backoffCapMs,
-  stableAfterMs: supervise.stableAfterMs,
-};
-
 /** The MCP servers of one workspace: started, revived and stopped; their tools; their settings. */
 export class McpServers {
   readonly #options: McpServersOptions;
   readonly #files: SettingsFiles;
   readonly #servers = new Map<string, McpServer>();
-  readonly #listeners = new Set<(status: McpServerStatus) => void>();
-  readonly #reported = new Map<string, McpServerStatus>();
+  readonly #reports: StatusReports;
   readonly #tests = new Set<McpServer>();
-  /** Log-ins in progress, by server. */
-  readonly #logins = new Map<string, UserLogin>();
+  readonly #logins: UserLogins;
   #tools: readonly Tool[] | undefined;
   #changes: Promise<unknown> = Promise.resolve();
   #isClosed = false;
@@ -79,6 +60,8 @@ export class McpServers {
   constructor(options: McpServersOptions) {
     this.#options = options;
     this.#files = new SettingsFiles(options);
+    this.#reports = new StatusReports(options.logger);
+    this.#logins = new UserLogins(options);
     for (const [name, settings] of Object.entries(options.servers)) {
       this.#servers.set(name, this.#create(name, settings, options.observe));
     }
@@ -91,7 +74,7 @@ export class McpServers {
 
   /** The tools of all servers that are ready. The same list until something changes. */
   tools(): readonly Tool[] {
-    this.#tools ??= this.#collectTools();
+    this.#tools ??= offeredTools(this.#servers, this.#options);
     return this.#tools;
   }
 
@@ -145,8 +128,7 @@ export class McpServers {
 
   /** Calls `listener` with every status that differs from the one before. @returns ends that */
   onStatus(listener: (status: McpServerStatus) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#reports.listen(listener);
   }
 
   /**
@@ -191,28 +173,12 @@ export class McpServers {
    */
   async login(name: string, redirect?: string): Promise<string> {
     const { settings } = this.#find(name);
-    const present = this.#logins.get(name);
-    if (redirect !== undefined) return completed(name, present, redirect);
-    present?.ending.abort();
-    const ending = new AbortController();
-    const begun: UserLogin = { ending };
-    this.#logins.set(name, begun);
-    try {
-      const login = await beginLogin({ home: this.#options.home, settings, signal: ending.signal });
-      begun.login = login;
-      begun.problem = this.#finish(name, login, begun);
-      return login.url;
-    } catch (error) {
-      if (!(error instanceof McpFailure)) throw error;
-      throw loginFailed(name, error.message);
-    }
+    return redirect === undefined ? this.#logins.begin(name, settings) : this.#logins.complete(name, redirect);
   }
 
   /** Ends the log-in at a server. @throws AgentError `mcpServerNotFound` */
   async logout(name: string): Promise<void> {
-    const { settings } = this.#find(name);
-    this.#logins.get(name)?.ending.abort();
-    await endLogin(this.#options.home, settings);
+    await this.#logins.logout(name, this.#find(name).settings);
   }
 
   /** Prompts of the servers that are ready, as commands `server:prompt`. */
@@ -271,101 +237,34 @@ export class McpServers {
   /** Stops everything. Resolves when nothing is left; changes that were under way are finished first. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const { ending } of this.#logins.values()) ending.abort();
+    this.#logins.close();
     await this.#changes;
     await Promise.all([...this.#servers.values(), ...this.#tests].map((server) => server.stop()));
-    this.#listeners.clear();
+    this.#reports.close();
   }
 
   #create(name: string, settings: McpServerSettings, observe: McpServersOptions['observe'], isTest = false): McpServer {
-    const { workspacePath, home, env, logger, clock, restartPolicy = usualPolicy } = this.#options;
-    const { closeGraceMs, gracefulStopMs } = defaults.mcp;
-    const policy: Omit<McpServerPolicy, 'startupTimeoutMs'> = {
-      ...restartPolicy,
-      ...(isTest && { restart: 'never' as const }),
-      closeGraceMs,
-      gracefulStopMs,
-      killVerifyMs: defaults.supervise.killVerifyMs,
-    };
-    const server: McpServer = new McpServer({
+    const { workspacePath, home, env, logger, clock, restartPolicy } = this.#options;
+    return new McpServer({
       name,
       settings,
       workspacePath,
       home,
       env,
       logger,
-      policy,
+      policy: policyOf(restartPolicy, isTest),
       clock,
       observe: observe && ((actor) => observe(actor, name)),
       onChange: () => {
         if (!isTest) this.#onChange(name);
       },
     });
-    return server;
-  }
-
-  /** @returns the problem of a failed log-in */
-  async #finish(name: string, login: Login, begun: UserLogin): Promise<string | undefined> {
-    const { logger } = this.#options;
-    try {
-      await login.finished();
-      logger.info('the user has logged in to an MCP server', { server: name });
-      return undefined;
-    } catch (error) {
-      if (!begun.ending.signal.aborted) logger.warn('a log-in at an MCP server has failed', { server: name, error });
-      return error instanceof McpFailure ? error.message : 'The log-in was ended.';
-    } finally {
-      if (this.#logins.get(name) === begun) this.#logins.delete(name);
-    }
   }
 
   #onChange(name: string): void {
     this.#tools = undefined;
     const server = this.#servers.get(name);
-    if (!server) return;
-    const status = server.status();
-    const before = this.#reported.get(name);
-    if (isDeepStrictEqual(before, status)) return;
-    this.#reported.set(name, status);
-    const isNew =
-      before?.startupState !== status.startupState ||
-      before.lastError !== status.lastError ||
-      !isDeepStrictEqual(before.toolProblems, status.toolProblems);
-    if (isNew) this.#log(status);
-    for (const listener of this.#listeners) listener(status);
-  }
-
-  #log({ name, startupState, toolCount, lastError, toolProblems = [] }: McpServerStatus): void {
-    const { logger } = this.#options;
-    for (const problem of toolProblems) {
-      logger.warn('a tool of an MCP server is odd', { server: name, problem: mcpToolProblemWords(problem) });
-    }
-    if (startupState === 'ready') logger.info('an MCP server is ready', { server: name, toolCount });
-    if (startupState === 'failed' || startupState === 'restarting' || startupState === 'needsLogin') {
-      logger.warn('an MCP server is down', { server: name, startupState, problem: lastError });
-    }
-  }
-
-  #collectTools(): Tool[] {
-    const names = new ToolNames();
-    const servers = [...this.#servers.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-    return servers.flatMap((server) =>
-      server.tools.map((tool) =>
-        createTool(names.nameOf(server.name, tool.name), tool, {
-          serverName: server.name,
-          scope: this.#options.scopeOf?.(server.name, server.settings),
-          isTrusted: server.settings.trusted,
-          toolTimeoutSec: server.settings.toolTimeoutSec,
-          login: usesLogin(server.settings) ? server.name : undefined,
-          traceparent: this.#options.traceparent,
-          // By name: a tool that a turn still holds finds the server that has taken the place of the one it came from.
-          connection: () => this.#servers.get(server.name)?.connection,
-          settled: async () => this.#servers.get(server.name)?.settled(),
-          stateText: () => stateText(this.#servers.get(server.name)),
-          ...server.secrets,
-        }),
-      ),
-    );
+    if (server) this.#reports.report(server.status());
   }
 
   #find(name: string): McpServer {
@@ -382,7 +281,7 @@ export class McpServers {
   async #apply(name: string, settings: McpServerSettings | undefined): Promise<void> {
     await this.#servers.get(name)?.stop();
     this.#servers.delete(name);
-    this.#reported.delete(name);
+    this.#reports.forget(name);
     this.#tools = undefined;
     if (!settings) return;
     const server = this.#create(name, settings, this.#options.observe);
@@ -397,30 +296,4 @@ export class McpServers {
     this.#changes = mine.catch(() => {});
     return mine;
   }
-}
-
-function stateText(server: McpServer | undefined): string {
-  if (!server) return 'it has been removed.';
-  const { state, lastError } = server;
-  return lastError === null ? `it is ${state}.` : `it is ${state} (${lastError.split('\n')[0]})`;
-}
-
-/** Log-in of the user that has not ended. */
-interface UserLogin {
-  readonly ending: AbortController;
-  /** Absent: the authorization server is being asked. */
-  login?: Login;
-  /** Resolves at the end, with the problem of a failed log-in. */
-  problem?: Promise<string | undefined>;
-}
-
-const loginFailed = (name: string, problem: string): AgentError =>
-  new AgentError('mcpLoginFailed', { name, problem }, problem);
-
-/** Completes a log-in with the last address of its browser. A wrong address changes nothing. @throws AgentError */
-async function completed(name: string, begun: UserLogin | undefined, redirect: string): Promise<string> {
-  if (!begun?.login) throw loginFailed(name, 'No log-in is in progress: start it again.');
-  const problem = begun.login.paste(redirect) ?? (await begun.problem);
-  if (problem !== undefined) throw loginFailed(name, problem);
-  return begun.login.url;
 }

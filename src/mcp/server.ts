@@ -11,10 +11,11 @@ import { plainText } from '../lib/index.ts';
 import type { Logger } from '../log/index.ts';
 import { defaults, type McpServerSettings, type McpServerStatus, mcpStartupStates } from '../protocol/index.ts';
 import { monotonicMs } from '../supervise/index.ts';
-import { Connection, type Environment } from './connection.ts';
+import { Connection } from './connection.ts';
 import type { FailureCode } from './failure.ts';
 import type { Tool as ServerTool } from './library.ts';
 import { LoginSession, serverAddress, usesLogin } from './oauth/index.ts';
+import type { Environment } from './open-link.ts';
 import { type ServerSecrets, secretsOf } from './secrets.ts';
 
 /** Time as XState wants it; a test may bring its own. */

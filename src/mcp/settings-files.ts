@@ -19,7 +19,7 @@ import {
 import { setMember } from '../lib/index.ts';
 import { McpServerName, McpServerSettings } from '../protocol/index.ts';
 import { writeFileAtomicAsync } from '../supervise/index.ts';
-import type { Environment } from './connection.ts';
+import type { Environment } from './open-link.ts';
 import { unmaskSettings } from './secrets.ts';
 
 export interface SettingsFilesOptions {
