@@ -124,7 +124,10 @@ export const FeedHealth = v.object({
   idleMs: v.number(),
   isRestartDue: v.optional(v.boolean()),
   /** Milliseconds until the next report at the latest. Agent servers up to 0.1.0 omit it, and report every `supervise.healthEventMs`. */
-  nextMs: v.optional(v.pipe(v.number(), v.minValue(defaults.supervise.healthEventMs)), defaults.supervise.healthEventMs),
+  nextMs: v.optional(
+    v.pipe(v.number(), v.minValue(defaults.supervise.healthEventMs)),
+    defaults.supervise.healthEventMs,
+  ),
 });
 export type FeedHealth = v.InferOutput<typeof FeedHealth>;
 
