@@ -351,13 +351,9 @@ export function runFileProgram(root: string, top: string, random: Random): reado
   return done;
 }
 
-/**
- * Runs a program of git itself in one shell; a command that cannot be done as things are does nothing.
- * @param first begins the program
- * @returns the commands
- */
-export function runGitProgram(root: string, random: Random, first: keyof typeof commands): readonly string[] {
-  const chosen = [first, ...Array.from({ length: random(4) }, () => pick(random, commandKinds))];
+/** Runs a program of git itself in one shell; a command that cannot be done as things are does nothing. @returns the commands */
+export function runGitProgram(root: string, random: Random): readonly string[] {
+  const chosen = Array.from({ length: 1 + random(4) }, () => pick(random, commandKinds));
   const script = chosen.map((kind) => commands[kind](random)).join('\n');
   const env = { ...environment, GIT_TEMPLATE_DIR: '' };
   spawnSync('sh', ['-c', script], { cwd: root, env, stdio: 'ignore' });
