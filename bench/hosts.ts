@@ -1,12 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import {
-  type BuiltHub,
-  type Place as Home,
-  oratorioJson,
-  runningHub,
-  startHub as startBuilt,
-} from '../test/e2e/harness.ts';
+import { type BuiltHub, oratorioJson, runningHub, startHub as startBuilt, type Teardown } from '../test/e2e/harness.ts';
 import { type Machines, makeMachines } from '../test/e2e/ssh-machine.ts';
 import { type Benchmark, type Context, median, type Result, type Table, timed, until } from './harness.ts';
 import { crowdOfHosts, type HostCrowd } from './host-crowd.ts';
@@ -21,7 +14,7 @@ const knownWorkspaces = 50;
 const cutMs = 20_000;
 
 /** Teardowns of the harness of the tests, run in reverse. */
-async function withTeardowns<T>(work: (t: { teardown(undo: () => unknown): void }) => Promise<T>): Promise<T> {
+async function withTeardowns<T>(work: (t: Teardown) => Promise<T>): Promise<T> {
   const teardowns: (() => unknown)[] = [];
   try {
     return await work({ teardown: (undo) => void teardowns.push(undo) });
@@ -30,19 +23,12 @@ async function withTeardowns<T>(work: (t: { teardown(undo: () => unknown): void 
   }
 }
 
-const quotedWords = (values: Readonly<Record<string, string>>): string =>
-  Object.entries(values)
-    .map(([name, value]) => `${name}='${value}'`)
-    .join(' ');
+/** Log level of a user: the tests log more. */
+const env = { ORATORIO_LOG: 'info' };
 
-/** The log level of a user: the tests log more. */
-function quiet({ here, there, ...machines }: Machines): Machines {
-  const env = ({ ORATORIO_LOG: _, ...rest }: Readonly<Record<string, string>>) => rest;
-  const command = join(import.meta.dirname, '..', 'bin', 'oratorio.js');
-  machines.install(
-    `exec env -i "SSH_CONNECTION=$SSH_CONNECTION" ${quotedWords(env(there.env))} '${process.execPath}' '${command}' "$@"`,
-  );
-  return { ...machines, here: { ...here, env: env(here.env) }, there: { ...there, env: env(there.env) } };
+async function makeQuietMachines(t: Teardown, { apart = false } = {}): Promise<Machines> {
+  const machines = await makeMachines(t, { apart, env });
+  return { ...machines, here: { ...machines.here, env: { ...machines.here.env, ...env } } };
 }
 
 const act = (hub: BuiltHub, action: string) => hub.call('POST', `/v1/hosts/${hostName}/${action}`, {});
@@ -99,7 +85,7 @@ interface Cut {
 /** A line that drops packets for 20 s, between two networks: time until it is noticed, and from its repair to the connection. */
 const cuts = (count: number): Promise<readonly Cut[]> =>
   withTeardowns(async (t) => {
-    const machines = quiet(await makeMachines(t, { apart: true }));
+    const machines = await makeQuietMachines(t, { apart: true });
     if (!machines.isApart) return [];
     const hub = await startBuilt(machines.here);
     await addHost(hub, machines, hostName);
@@ -130,20 +116,20 @@ interface Figures extends Attempts {
 
 const measure = ({ quick, rounds }: Context): Promise<Figures> =>
   withTeardowns(async (t) => {
-    const machines = quiet(await makeMachines(t));
+    const machines = await makeQuietMachines(t);
     const { here, there } = machines;
     leaveKnown(there, Array<object>(knownWorkspaces - 1).fill({}));
     mkdirSync(here.home, { recursive: true, mode: 0o700 });
     const hub = await startBuilt(here);
     await addHost(hub, machines, hostName);
-    await oratorioJson(here as Home, 'up', `${hostName}:${there.workspace('site')}`);
-    const ways = await waysOf(hub, runningHub(there), { rounds, measureMs: quick ? 500 : 1_500, host: hostName });
-    const events = await eventLatency(hub, runningHub(there), quick ? 50 : 500);
-    const tried = await attempts(hub, machines, quick ? 2 : rounds * 2);
+    await oratorioJson(here, 'up', `${hostName}:${there.workspace('site')}`);
+    const ways = await waysOf(hub, runningHub(there), { rounds, measureMs: quick ? 500 : 1_000, host: hostName });
+    const events = await eventLatency(hub, runningHub(there), quick ? 50 : 300);
+    const tried = await attempts(hub, machines, quick ? 2 : rounds);
     await act(hub, 'remove');
     const crowd = await crowdOfHosts(hub, machines, {
       hosts: quick ? 3 : 20,
-      idleMs: quick ? 5_000 : 30_000,
+      idleMs: quick ? 5_000 : 20_000,
       remote: () => runningHub(there),
     });
     await hub.shutdown();
@@ -203,7 +189,7 @@ function tablesOf(figures: Figures, cut: readonly Cut[], plain: readonly PlainHu
 
 async function run(context: Context): Promise<Result> {
   const figures = await measure(context);
-  const cut = await cuts(context.quick ? 1 : 3);
+  const cut = await cuts(context.quick ? 1 : 2);
   const plain = await plainHubs(context);
   const { crowd, ways, events, attachMs } = figures;
   const page = ways.find(({ name }) => name.includes('page'))?.addedMs ?? Number.NaN;

@@ -17,12 +17,12 @@ const { quick, rounds } = v.parse(
   JSON.parse(process.argv[2] ?? ''),
 );
 const kinds = ['local', 'container'] as const;
-const startsPerRound = quick ? 2 : 4;
+const startsPerRound = quick ? 2 : 3;
 const measureMs = quick ? 500 : 2_000;
 /** A turn of the demo model takes its time, as a model does. */
-const chatMs = quick ? 3_000 : 8_000;
+const chatMs = quick ? 2_000 : 4_000;
 const crowdSize = quick ? 3 : 10;
-const idleMs = quick ? 5_000 : 20_000;
+const idleMs = quick ? 5_000 : 10_000;
 
 const engineSocket = (): string => (process.env['DOCKER_HOST'] ?? '').replace('unix://', '');
 

@@ -27,12 +27,12 @@ async function round(root: string | undefined, quick: boolean): Promise<Round> {
     const hub = await startHub(place, { root });
     await ensure(hub, place.workspace('one'));
     await wait(settleMs);
-    const idleMs = quick ? 2_000 : 10_000;
+    const idleMs = quick ? 2_000 : 5_000;
     const before = cpuMs(hub.pid);
     await wait(idleMs);
     const idlePercent = ((cpuMs(hub.pid) - before) / idleMs) * 100;
     const residentMiB = rssKiB(hub.pid) / 1_024;
-    const measureMs = quick ? 500 : 2_000;
+    const measureMs = quick ? 500 : 1_000;
     const statusMs = await p50Of(hub, '/v1/status', measureMs);
     const listMs = await p50Of(hub, '/v1/appservers', measureMs);
     await hub.stop();

@@ -2,29 +2,22 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { eventually } from '../hub/harness.ts';
-import { command, oratorioJson } from './harness.ts';
+import { eventually, temporaryDirectory } from '../hub/harness.ts';
+import { oratorioJson } from './harness.ts';
 import { makeMachines } from './ssh-machine.ts';
 
 t.setTimeout(600_000);
 
 const lateMs = 3_600_000;
+const lateClock = `const Real = Date; globalThis.Date = class extends Real {
+  constructor(...args) { if (args.length === 0) super(Real.now() - ${lateMs}); else super(...args); }
+  static now() { return Real.now() - ${lateMs}; }
+};`;
 
 t.test('times of a machine with a wrong clock are shown in the time of this machine', async (t) => {
-  const machines = await makeMachines(t);
-  const { here, there, program } = machines;
-  const late = join(there.root, 'late.cjs');
-  writeFileSync(
-    late,
-    `const Real = Date; globalThis.Date = class extends Real {
-      constructor(...args) { if (args.length === 0) super(Real.now() - ${lateMs}); else super(...args); }
-      static now() { return Real.now() - ${lateMs}; }
-    };`,
-  );
-  const variables = Object.entries({ ...there.env, NODE_OPTIONS: `--require=${late}` });
-  machines.install(
-    `exec env -i "SSH_CONNECTION=$SSH_CONNECTION" ${variables.map(([name, value]) => `${name}='${value}'`).join(' ')} '${process.execPath}' '${command}' "$@"`,
-  );
+  const late = join(temporaryDirectory(t), 'late.cjs');
+  writeFileSync(late, lateClock);
+  const { here, there, program } = await makeMachines(t, { env: { NODE_OPTIONS: `--require=${late}` } });
   await oratorioJson(here, 'hosts', 'add', 'ssh://box', '--name', 'build', '--program', program);
   const began = Date.now();
   await oratorioJson(here, 'up', `build:${there.workspace('site')}`);

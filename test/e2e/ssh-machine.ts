@@ -79,10 +79,18 @@ function makeLine(t: Teardown) {
   };
 }
 
+export interface MachineOptions {
+  /** The second machine gets a network of its own, where this user may create one. */
+  readonly apart?: boolean;
+  /** Further variables of the programs on the second machine. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Creates both machines and waits until `sshd` listens. The teardown of the test removes them. */
-export async function makeMachines(t: Teardown, { apart = false } = {}): Promise<Machines> {
+export async function makeMachines(t: Teardown, { apart = false, env = {} }: MachineOptions = {}): Promise<Machines> {
   if (!sshd || !ssh) throw new Error('sshd or ssh is not installed: apt-get install openssh-server openssh-client');
-  const there = makePlace(t, 'oratorio-box-');
+  const second = makePlace(t, 'oratorio-box-');
+  const there: Place = { ...second, env: { ...second.env, ...env } };
   const place = makePlace(t, 'oratorio-me-');
   const { root } = there;
   const port = await unusedPort();
