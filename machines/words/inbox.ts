@@ -28,7 +28,7 @@ export const move: MachineWords = {
     isCancelled: 'the move goes back',
     isOffered: 'the target may have the parts',
     isRefused: 'the place refuses it',
-    mayRelease: 'the target refuses it, and either was not asked for its commit or the user cancelled it',
+    mayRelease: 'the target refuses it, early or after a request to cancel',
     isCommitting: 'the target may have the conversation',
   },
   actions: {
