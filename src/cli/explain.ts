@@ -97,6 +97,10 @@ function hintFor({ code, details, message }: HubRequestError): string | null {
       return 'The Hub is shutting down: run the command again in a moment.';
     case 'hostUnreachable':
       return typeof details?.['host'] === 'string' ? connectHint(details['host'], details['state']) : null;
+    case 'notFound':
+      return message === 'There is no such route.'
+        ? 'The Hub is of an earlier version. Replace it: oratorio hub stop --detach && oratorio up'
+        : null;
     case 'invalidConfig':
       return 'Correct the file that is named, then run the command again.';
     default:
