@@ -55,6 +55,7 @@ function fill(sessionKey: string, count: number): void {
 
 fill('long', Number(events));
 for (let index = 0; index < 50; index += 1) fill(`session_${index}`, 50);
+fill('tools', 2 * perTurn);
 fill('live', 1);
 
 const dashboard = createDashboard(
