@@ -107,9 +107,8 @@ const heapMib = (): number => {
   return process.memoryUsage().heapUsed / 2 ** 20;
 };
 
-/** Many workspaces at rest that are asked to start and stopped again; nothing is really started. */
+/** Many workspaces at rest that hear of their sidecars; nothing is started. */
 function crowd(workspaces: number, rounds: number) {
-  const at = Date.now();
   const actors = Array.from({ length: workspaces }, (_, index) =>
     createActor(agentServerMachine, {
       input: {
@@ -135,17 +134,10 @@ function crowd(workspaces: number, rounds: number) {
   let transitions = 0;
   for (let round = 0; round < rounds; round += 1) {
     for (const actor of actors) {
-      const slot = actor.getSnapshot().children['sidecarSlot'];
-      slot?.send({ type: 'PROXY.RUNNING', pid: round });
-      slot?.send({
-        type: 'PROXY.EXITED',
-        pid: round,
-        exitCode: 1,
-        signal: null,
-        error: 'it ended',
-        final: false,
-        at,
-      } as never);
+      const { slot } = actor.getSnapshot().context;
+      const emitted = { type: 'apiProxy.running', sidecar: 0, pid: round } as const;
+      actor.send({ type: 'SLOT.CHANGED', slot, emitted });
+      actor.send({ type: 'SLOT.CHANGED', slot, emitted });
       transitions += 2;
     }
   }
