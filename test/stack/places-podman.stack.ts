@@ -19,8 +19,6 @@ await t.test('a user without root runs workspaces in containers of a rootless en
   await movesThereAndBack(t, user, {
     ...{ engine, network: 'bridge', version: /podman 4.*, rootless/, uidInside: /\b0\b/ },
   });
-  for (const name of ['places', 'places-engine', 'places-faults', 'places-rounds'])
-    await user.runTests(t, engine, `${name}.stack.ts`);
 });
 
 const directory = join(variable('directory'), 'podman');
