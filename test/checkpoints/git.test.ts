@@ -208,7 +208,8 @@ t.test('an undo leaves pushed commits, programs that run, and owners of files', 
 t.test('a saved index that is damaged is not put back', async (t) => {
   const { git, turn, undo, at, write } = repository(t);
   const index = readFileSync(at('.git/index'));
-  writeFileSync(at('.git/index'), Buffer.concat([index.subarray(0, -1), Buffer.from('x')]));
+  const last = index.length - 1;
+  writeFileSync(at('.git/index'), Buffer.from(index).fill(index.readUInt8(last) ^ 1, last));
   await turn('turn_001', () => {
     writeFileSync(at('.git/index'), index);
     write('b.txt', 'new');

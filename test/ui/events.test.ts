@@ -358,8 +358,11 @@ scene(
     await rows(page).locator('.said.danger').getByText('Turns fail.').waitFor();
     t.equal(await page.locator('.said.warn').count(), 0, 'a completed turn is no warning');
     await page.setViewportSize({ width: 390, height: 844 });
-    const box = await rows(page).getByText('A turn of shop is done').boundingBox();
-    t.ok(box && box.width > 130 && box.x + box.width <= 390, 'a phone shows the sentence');
+    const isShown = async () => {
+      const box = await rows(page).getByText('A turn of shop is done').boundingBox();
+      return box && box.width > 130 && box.x + box.width <= 390;
+    };
+    await shows(t, 'ok', isShown, 'a phone shows the sentence');
     await page.setViewportSize({ width: 1280, height: 800 });
     const [file] = await Promise.all([page.waitForEvent('download'), page.keyboard.press('x')]);
     t.notMatch(await readFile(await file.path(), 'utf8'), 'secret-of-it', 'nor do saved lines');

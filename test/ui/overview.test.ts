@@ -392,8 +392,11 @@ scene(
 
     await page.setViewportSize({ width: 390, height: 844 });
     for (const text of [/refuses the key/, /oratorio login/, /Gave up after 6 failures/]) {
-      const box = await page.getByText(text).first().boundingBox();
-      t.ok(box && box.x >= 0 && box.x + box.width <= 391, `a phone shows ${text} in its width`);
+      const isShown = async () => {
+        const box = await page.getByText(text).first().boundingBox();
+        return box && box.x >= 0 && box.x + box.width <= 391;
+      };
+      await shows(t, 'ok', isShown, `a phone shows ${text} in its width`);
     }
     t.ok(await row(page, 'infra').getByRole('button', { name: 'Start' }).isVisible(), 'and the action');
     const isCut = (cell: Element) => cell.scrollWidth > cell.clientWidth;
