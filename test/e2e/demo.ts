@@ -1,10 +1,11 @@
 /** Starts the demo of the review backend like a new user. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
+import { eventually } from '../hub/harness.ts';
 import { command, type Place } from './harness.ts';
 
 /** Runs a command line that starts a demo, with a browser opener that only records addresses. Resolves when the opener is called. */
@@ -39,6 +40,7 @@ export async function startDemo(t: Test, place: Place, line: string) {
     void ended.then(() => reject(new Error(`the demo ended: ${stdout}${stderr}`)));
   });
   await isReady;
+  await eventually(() => existsSync(opened), 'the opener has its address');
   return { child, ended, opened, said: () => ({ stdout, stderr }) };
 }
 

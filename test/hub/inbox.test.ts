@@ -193,12 +193,13 @@ t.test('an approval changes the record and writes appservers.json once, at the e
   const client = await connect(t, record);
   const file = join(hub.home, 'hub', 'appservers.json');
   const shown = async () => hub.record(workspace);
-  const isStored = (endedAt = '?') => readFileSync(file, 'utf8').includes(endedAt);
+  const isStored = (text = '?') => readFileSync(file, 'utf8').includes(text);
   await eventually(async () => {
     const { threads } = v.parse(HubThreadList, (await hub.call('GET', '/v1/threads')).body);
     const ends = threads.map(({ lastTurn }) => lastTurn?.at ?? '').sort();
-    return (threads.every(({ activity }) => activity === 'idle') && isStored(ends.at(-1))) || undefined;
-  }, 'the turns of earlier tests have ended and are stored');
+    const isAtRest = threads.every(({ activity }) => activity === 'idle');
+    return (isAtRest && isStored(ends.at(-1)) && isStored('"sandbox":{')) || undefined;
+  }, 'the turns of earlier tests have ended, and they and the trial of the sandbox are stored');
   const { lastTurn: before } = await shown();
   let writes = 0;
   const watcher = watch(join(hub.home, 'hub'), (_, name) => {
