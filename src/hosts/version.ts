@@ -1,18 +1,13 @@
+import { compareVersions } from '../lib/index.ts';
 import { version as ownVersion } from '../protocol/index.ts';
 
-const numbersOf = (version: string): readonly number[] => version.split(/[.+-]/).slice(0, 2).map(Number);
+const withoutPatch = (version: string): string => version.replace(/^(\d+\.\d+).*/, '$1.0');
+const majorOf = (version: string): string | undefined => version.split('.', 1)[0];
 
 /** Whether this version can use a remote Hub: it has this major version, and this or an earlier minor version. */
-export function isUsableVersion(remote: string, own = ownVersion): boolean {
-  const [major = Number.NaN, minor = Number.NaN] = numbersOf(remote);
-  const [ownMajor = 0, ownMinor = 0] = numbersOf(own);
-  return major === ownMajor && minor <= ownMinor;
-}
+export const isUsableVersion = (remote: string, own = ownVersion): boolean =>
+  majorOf(remote) === majorOf(own) && compareVersions(withoutPatch(remote), withoutPatch(own)) <= 0;
 
 /** Whether a remote version is newer than the versions that this one can use. @param remote null: unknown */
-export function isNewerVersion(remote: string | null, own = ownVersion): boolean {
-  if (remote === null) return false;
-  const [major = 0, minor = 0] = numbersOf(remote);
-  const [ownMajor = 0, ownMinor = 0] = numbersOf(own);
-  return major > ownMajor || (major === ownMajor && minor > ownMinor);
-}
+export const isNewerVersion = (remote: string | null, own = ownVersion): boolean =>
+  remote !== null && compareVersions(withoutPatch(remote), withoutPatch(own)) > 0;

@@ -17,7 +17,7 @@ import type { Inspection } from './inspection.ts';
 import { Moves } from './moves/index.ts';
 import { Notices, sendToNtfy, showOnDesktop, WebPush } from './notices/index.ts';
 import { normaliseNotification } from './notifications.ts';
-import { policyOf } from './policy.ts';
+import { supervisionPolicyOf } from './policy.ts';
 import { portFile, rememberPort } from './port.ts';
 import type { Recovered } from './recovery.ts';
 import { Registry } from './registry.ts';
@@ -134,7 +134,7 @@ export function createClaimedHub(
   const registry = new Registry({
     hub: services,
     resolvePath: createPathResolver(home),
-    defaultPolicy: policyOf(options.config, policy),
+    defaultPolicy: supervisionPolicyOf(options.config, policy),
     seed,
     observe(actor, path) {
       inspection.observeWorkspace(actor, path);

@@ -5,9 +5,9 @@ import type { HubEventData, HubEventKind, ProcessIdentity, ServiceName, ServiceS
 import type { PortAllocator } from '../supervise/index.ts';
 import type { FeedConnection } from './contact.ts';
 import type { Credentials } from './credentials.ts';
-import type { Doors } from './doors.ts';
 import type { ExitHistory } from './exit-history.ts';
 import type { Sidecar, SidecarRequests } from './sidecar-request.ts';
+import type { SleepingPorts } from './sleeping-ports.ts';
 import type { StoredWorkspace } from './store.ts';
 
 /** Services that all workspaces of one Hub share. */
@@ -70,7 +70,7 @@ export interface WorkspaceFacts {
   /** When the restart is due that the last `appserver.exited` announced, as ISO 8601; null when none follows. */
   nextAttemptAt: string | null;
   /** Ports of the agent server while it sleeps, and connections that waited for its start; null: it has not slept. */
-  doors: Doors | null;
+  sleepingPorts: SleepingPorts | null;
   /** Times of the latest facts of unfinished turns, see `unfinishedTurns`; null: not read since the last server ended. */
   turnsLeft: readonly number[] | null;
   lockOwner: LockOwner | null;

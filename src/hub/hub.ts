@@ -18,7 +18,7 @@ import {
   ownedFiles,
 } from './claimed-hub.ts';
 import { createInspection } from './inspection.ts';
-import { policyOf } from './policy.ts';
+import { supervisionPolicyOf } from './policy.ts';
 import { restoreKnown, resumeWorkspaces } from './recovery.ts';
 import { openServer } from './server.ts';
 
@@ -106,7 +106,9 @@ export function startHub(options: HubOptions): Hub {
 
   const actor: ActorRefFrom<typeof hubMachine> = createActor(machine, {
     id: 'hub',
-    input: { drainDeadlineMs: defaults.supervise.drainDeadlineMs + policyOf(options.config, policy).handOverMs },
+    input: {
+      drainDeadlineMs: defaults.supervise.drainDeadlineMs + supervisionPolicyOf(options.config, policy).handOverMs,
+    },
   });
   actor.on('hub.started', ({ apiBaseUrl }) => {
     claimed().events.publish('hub.started', null, { apiBaseUrl, pid: process.pid });

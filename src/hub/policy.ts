@@ -7,7 +7,7 @@ import { defaults } from '../protocol/index.ts';
  *
  * @param overrides fields that the embedding program sets; they override the configuration
  */
-export function policyOf(config: Config, overrides: Partial<SupervisionPolicy>): SupervisionPolicy {
+export function supervisionPolicyOf(config: Config, overrides: Partial<SupervisionPolicy>): SupervisionPolicy {
   const { Supervision: settings } = config;
   return {
     ...restartPolicyOf(config),

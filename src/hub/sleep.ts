@@ -9,12 +9,12 @@ import {
   isWakeable,
 } from '../../machines/index.ts';
 import { type ServiceName, serviceNames } from '../protocol/index.ts';
-import { type DoorPorts, Doors } from './doors.ts';
 import type { HubServices, WorkspaceFacts } from './facts.ts';
+import { type ServicePorts, SleepingPorts } from './sleeping-ports.ts';
 import { unfinishedTurns } from './unfinished-turns.ts';
 
 /** Ports of the addresses that clients of the agent server have. */
-function portsOf(endpoints: WorkspaceFacts['endpoints']): DoorPorts {
+function portsOf(endpoints: WorkspaceFacts['endpoints']): ServicePorts {
   const own = serviceNames.flatMap((service): [ServiceName, number][] => {
     const url = service === 'apiProxy' ? undefined : endpoints[service];
     return url === undefined ? [] : [[service, Number(new URL(url).port)]];
@@ -23,7 +23,7 @@ function portsOf(endpoints: WorkspaceFacts['endpoints']): DoorPorts {
 }
 
 /**
- * Follows the state of a workspace: opens its doors before its agent server decides to sleep, and closes them when the server runs or
+ * Follows the state of a workspace: listens at its ports before its agent server decides to sleep, and stops when the server runs or
  * will not start. So a request always finds a listener.
  *
  * @param wake starts the agent server
@@ -32,15 +32,15 @@ export function followSleep(hub: HubServices, facts: WorkspaceFacts, wake: () =>
   const joined = new Set<Socket>();
   let before: 'awake' | 'falling' | 'asleep' = 'awake';
 
-  function openDoors(): void {
+  function listen(): void {
     const { stored } = facts;
     stored.asleep ??= portsOf(facts.endpoints);
-    facts.doors = new Doors(stored.asleep, wake, joined);
+    facts.sleepingPorts = new SleepingPorts(stored.asleep, wake, joined);
   }
 
   function fallAsleep(): void {
-    if (before === 'falling') facts.doors?.open();
-    else openDoors();
+    if (before === 'falling') facts.sleepingPorts?.open();
+    else listen();
     const path = facts.stored.canonicalWorkspacePath;
     hub.logger.info('a workspace without work is asleep', { workspacePath: path });
     // A turn that began during the stop continues at once.
@@ -51,7 +51,7 @@ export function followSleep(hub: HubServices, facts: WorkspaceFacts, wake: () =>
   return (snapshot: AgentServerSnapshot): void => {
     const now = isAsleep(snapshot) ? 'asleep' : isFallingAsleep(snapshot) ? 'falling' : 'awake';
     if (now !== before) {
-      if (now === 'falling') openDoors();
+      if (now === 'falling') listen();
       if (now === 'asleep') fallAsleep();
       if (now === 'awake') facts.stored.asleep = null;
       // A start saves its intention itself, and does not wait for two writes.
@@ -60,7 +60,7 @@ export function followSleep(hub: HubServices, facts: WorkspaceFacts, wake: () =>
     }
     before = now;
     if (isWakeable(snapshot)) return;
-    if (isServing(snapshot)) void facts.doors?.passOn(facts.endpoints);
-    else facts.doors?.refuse(snapshot.context.lastError ?? 'it was stopped.');
+    if (isServing(snapshot)) void facts.sleepingPorts?.passOn(facts.endpoints);
+    else facts.sleepingPorts?.refuse(snapshot.context.lastError ?? 'it was stopped.');
   };
 }

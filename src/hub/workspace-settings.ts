@@ -17,7 +17,7 @@ import {
 import type { Problem, SettingPlaces } from '../protocol/index.ts';
 import { lostHistory } from '../supervise/index.ts';
 import type { HubServices } from './facts.ts';
-import { policyOf } from './policy.ts';
+import { supervisionPolicyOf } from './policy.ts';
 
 /** Trust and settings of one workspace as its next start will find them. */
 export interface WorkspaceSettings extends WorkspaceTrust {
@@ -117,7 +117,7 @@ function readSettings(
     const { Resume, ResumeWithinHours } = loaded.config.Turns;
     return {
       hash: configHash(loaded.config),
-      policy: policyOf(loaded.config, policy),
+      policy: supervisionPolicyOf(loaded.config, policy),
       places: settingPlaces(loaded, home),
       problem: null,
       resumeWithinHours: Resume === 'never' ? 0 : ResumeWithinHours,

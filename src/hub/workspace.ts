@@ -89,7 +89,7 @@ export function createFacts({ statePath, credentials, logger }: HubServices, sto
     sidecars: new SidecarRequests(),
     sidecar: null,
     nextAttemptAt: null,
-    doors: null,
+    sleepingPorts: null,
     turnsLeft: null,
     lockOwner: null,
     external: null,
@@ -249,7 +249,7 @@ export function createWorkspace(hub: HubServices, options: WorkspaceOptions): Wo
     settled: (until = () => true) => reached(actor, (snapshot) => snapshot.hasTag('settled') && until(snapshot)),
     over: (before) => reached(actor, (snapshot) => snapshot.hasTag('settled') || isSuperseded(snapshot, before)),
     release() {
-      facts.doors?.close();
+      facts.sleepingPorts?.close();
       actor.stop();
     },
   };

@@ -75,6 +75,7 @@ export { plainText, TextTail } from './text-tail.ts';
 export { isHttpUrl, maskedAddress, passwordIn, withoutUserInfo } from './urls.ts';
 export { userHome } from './user-home.ts';
 export { describeUser } from './users.ts';
+export { compareVersions, isVersion } from './version-order.ts';
 export { codePointName, type VisibleOptions, VisibleStream, visible } from './visible.ts';
 export { strictJson, strictValue, WellFormedStream, wellFormed, wellFormedJson } from './well-formed.ts';
 export { withoutTokens } from './without-tokens.ts';

@@ -17,7 +17,7 @@ import type { Environment } from './open-link.ts';
 import { expandPrompt, hasReferences, promptCommands, type ReferredServer, resolveReferences } from './references.ts';
 import { maskSettings } from './secrets.ts';
 import { type Clock, McpServer } from './server.ts';
-import { policyOf } from './server-policy.ts';
+import { mcpServerPolicyOf } from './server-policy.ts';
 import { checkSettings, SettingsFiles } from './settings-files.ts';
 import { StatusReports } from './status-reports.ts';
 import { UserLogins } from './user-logins.ts';
@@ -252,7 +252,7 @@ export class McpServers {
       home,
       env,
       logger,
-      policy: policyOf(restartPolicy, isTest),
+      policy: mcpServerPolicyOf(restartPolicy, isTest),
       clock,
       observe: observe && ((actor) => observe(actor, name)),
       onChange: () => {

@@ -14,7 +14,7 @@ const usualPolicy: RestartPolicy = {
 };
 
 /** @param isTest the server is started once, aside */
-export const policyOf = (
+export const mcpServerPolicyOf = (
   restartPolicy: RestartPolicy = usualPolicy,
   isTest: boolean,
 ): Omit<McpServerPolicy, 'startupTimeoutMs'> => ({

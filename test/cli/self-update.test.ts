@@ -26,13 +26,13 @@ import { releaseKey } from '../../scripts/release/minisign.ts';
 import type { CommandContext } from '../../src/cli/command.ts';
 import { Output } from '../../src/cli/output.ts';
 import {
-  compareVersions,
   findRelease,
   installationAt,
   installRelease,
   type OwnInstallation,
   releaseAddress,
 } from '../../src/cli/update/index.ts';
+import { compareVersions } from '../../src/lib/index.ts';
 import { acquireLock } from '../../src/supervise/index.ts';
 import { programEnvironment } from '../programs.ts';
 

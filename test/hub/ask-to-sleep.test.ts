@@ -17,7 +17,7 @@ t.test('regression: an agent server is asked to sleep after its ports are stored
   const { port } = server.address() as AddressInfo;
   const facts = {
     endpoints: { appServerWebSocket: `ws://127.0.0.1:${port}/?token=x` },
-    ...{ doors: { ports: async () => order.push('listening') }, probe: { timeoutMs: 60_000 } },
+    ...{ sleepingPorts: { ports: async () => order.push('listening') }, probe: { timeoutMs: 60_000 } },
   } as unknown as WorkspaceFacts;
   const save = async () => {
     order.push('saving');

@@ -1,12 +1,11 @@
 import { realpathSync } from 'node:fs';
-import { packageRoot } from '../../lib/index.ts';
+import { compareVersions, packageRoot } from '../../lib/index.ts';
 import { version } from '../../protocol/index.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, quoted } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';
 import {
   addressOption,
-  compareVersions,
   findRelease,
   type Installation,
   installationAt,

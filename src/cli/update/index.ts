@@ -15,4 +15,3 @@ export { hubCommandAt } from './hub-command.ts';
 export { installRelease, tarballBytes } from './install-release.ts';
 export { type Installation, installationAt, type OwnInstallation } from './installation.ts';
 export { checksumIn } from './release.ts';
-export { compareVersions } from './version-order.ts';

@@ -1,7 +1,7 @@
 /** Parses the checksum list of a release, and verifies its signature. */
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { isVersion } from '../../lib/index.ts';
 import { CliError } from '../errors.ts';
-import { isVersion } from './version-order.ts';
 
 /** Tarball of a release for one platform. */
 export interface ReleaseFile {

@@ -14,8 +14,8 @@ const answerBytes = 4_096;
  */
 export function askToSleep(hub: Pick<HubServices, 'save'>, factsOf: FactsOf) {
   return fromPromise<SleepAnswer, OfWorkspace & Pick<SupervisionPolicy, 'idleStopMs'>>(async ({ input, signal }) => {
-    const { doors, endpoints, probe } = factsOf(input.workspacePath);
-    await doors?.ports();
+    const { sleepingPorts, endpoints, probe } = factsOf(input.workspacePath);
+    await sleepingPorts?.ports();
     // `followSleep` logs a failure.
     const isStored = await hub.save().then(
       () => true,

@@ -12,10 +12,10 @@ import {
   plannedContainer,
   withEngine,
 } from '../container.ts';
-import { canOpenDoors, type DoorPorts } from '../doors.ts';
 import type { HubServices, WorkspaceFacts } from '../facts.ts';
 import { StartError } from '../failure.ts';
-import { policyOf } from '../policy.ts';
+import { supervisionPolicyOf } from '../policy.ts';
+import { canSharePorts, type ServicePorts } from '../sleeping-ports.ts';
 import type { StoredContainer } from '../store.ts';
 import { configHash } from '../workspace-settings.ts';
 
@@ -79,9 +79,9 @@ function rememberedHealth({ stored, sidecar }: WorkspaceFacts, hash: string): Pi
  * A server that wakes gets the ports at which the Hub listens for it. The dashboard always gets the port it had: a page that is open
  * finds the server again after a restart. Another program may have the port by now; the server then takes another, as with every port.
  */
-function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts, doors: DoorPorts): number | undefined {
+function keptPort(service: OptionalService, { endpoints }: WorkspaceFacts, kept: ServicePorts): number | undefined {
   const last = service === 'dashboard' ? endpoints[service] : undefined;
-  return doors[service] ?? (last === undefined ? undefined : Number(new URL(last).port) || undefined);
+  return kept[service] ?? (last === undefined ? undefined : Number(new URL(last).port) || undefined);
 }
 
 /**
@@ -99,11 +99,11 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   // A Hub that ended during a start may have left a container that was created but never started.
   if (container) await endContainers(hub, addressOf(container), workspacePath);
   const hash = configHash(config);
-  const doors: DoorPorts = facts.doors && !container ? await facts.doors.ports() : {};
+  const kept: ServicePorts = facts.sleepingPorts && !container ? await facts.sleepingPorts.ports() : {};
   // A server that wakes at its address has the token of that address, also under the next Hub.
-  const seed = doors.appServerWebSocket === undefined ? marker : (facts.stored.tokenSeed ?? marker);
+  const seed = kept.appServerWebSocket === undefined ? marker : (facts.stored.tokenSeed ?? marker);
   const token = hub.credentials.socketToken(workspacePath, seed);
-  const port = doors.appServerWebSocket ?? (await allocatePort(hub));
+  const port = kept.appServerWebSocket ?? (await allocatePort(hub));
   const ports: { service: ServiceName; port: number }[] = [{ service: 'appServerWebSocket', port }];
   const endpoints: Record<string, string> = {
     appServerWebSocket: `ws://${hostAndPort({ host, port })}/ws?token=${token}`,
@@ -121,7 +121,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
     services: { appServerWebSocket: { host, port, token } },
     ...(facts.sidecar && { upstream: { endpoint: facts.sidecar.endpoint, apiKey: facts.sidecar.apiKey } }),
     ...rememberedHealth(facts, hash),
-    ...(canOpenDoors && !container && { sharesPorts: Object.keys(doors).length > 0 || ('later' as const) }),
+    ...(canSharePorts && !container && { sharesPorts: Object.keys(kept).length > 0 || ('later' as const) }),
     ...(container && carriedParts(loaded, passed, hub, container)),
   };
   for (const [service, { enabled, off, path }] of Object.entries(wantedServices(config))) {
@@ -130,7 +130,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
       services[name] = { state: 'disabled', url: null, reason: off };
       continue;
     }
-    const servicePort = keptPort(name, facts, doors) ?? (await allocatePort(hub));
+    const servicePort = keptPort(name, facts, kept) ?? (await allocatePort(hub));
     const url = `${httpBase({ host, port: servicePort })}${path}`;
     ports.push({ service: name, port: servicePort });
     endpoints[name] = url;
@@ -153,7 +153,7 @@ export async function planLaunch(hub: HubServices, facts: WorkspaceFacts, marker
   facts.passEnvironment = passed;
   return {
     ports,
-    policy: policyOf(config, hub.policy),
+    policy: supervisionPolicyOf(config, hub.policy),
     ...(container && { container: plannedContainer(container, marker, document.services) }),
   };
 }

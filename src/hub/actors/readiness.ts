@@ -56,7 +56,7 @@ async function attempt(
   const url = lock?.endpoints.appServerWebSocket ?? facts.endpoints['appServerWebSocket'];
   if (!url || (ownership === 'managed' && !lock)) return null;
   // The server listens: while the Hub listens there too, the introduction could reach the Hub itself.
-  if (lock) await facts.doors?.passOn(lock.endpoints);
+  if (lock) await facts.sleepingPorts?.passOn(lock.endpoints);
   const { version } = await introduce(url, 'oratorio-hub', probeTimeoutMs, signal);
   if (probeLock(files.mutexPath) !== 'held') return null;
   if (lock?.report) facts.stored.report = lock.report;

@@ -49,22 +49,22 @@ function groupOf(word: string, tone: keyof typeof ranks): FleetGroup | null {
   return atRest.has(word) ? 'stopped' : null;
 }
 
-interface Judgement {
+interface Attention {
   readonly tone: keyof typeof ranks;
   readonly group: FleetGroup | null;
 }
 
 /** Tone and group of each record. A record never changes: a new state is a new record. */
-const judgements = new WeakMap<ListedRecord, Judgement>();
+const attentions = new WeakMap<ListedRecord, Attention>();
 
-function judge(record: ListedRecord): Judgement {
-  const known = judgements.get(record);
+function attentionOf(record: ListedRecord): Attention {
+  const known = attentions.get(record);
   if (known) return known;
   const word = stateWordOf(record);
   const tone = toneOfState(word);
-  const judgement = { tone, group: groupOf(word, tone) };
-  judgements.set(record, judgement);
-  return judgement;
+  const attention = { tone, group: groupOf(word, tone) };
+  attentions.set(record, attention);
+  return attention;
 }
 
 /** Empty sum of a machine. @param host null: this machine */
@@ -91,7 +91,7 @@ export function fleetPage<T extends FleetRow>(
   for (const row of rows) {
     const { host, record } = row;
     const { canonicalWorkspacePath, pendingApprovals } = record;
-    const { tone, group: own } = judge(record);
+    const { tone, group: own } = attentionOf(record);
     const sum = byHost.get(host);
     if (sum) {
       sum.workspaces += 1;

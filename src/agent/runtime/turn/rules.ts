@@ -25,7 +25,8 @@ const isStricter = (a: ApprovalPolicy, b: ApprovalPolicy): boolean => strictness
 const stricter = (a: ApprovalPolicy, b: ApprovalPolicy): ApprovalPolicy => (isStricter(a, b) ? a : b);
 
 /** Policy of a turn that does not set one. */
-const policyOf = ({ threadPolicy, settingsPolicy }: PresentRules): ApprovalPolicy => threadPolicy ?? settingsPolicy;
+const approvalPolicyOf = ({ threadPolicy, settingsPolicy }: PresentRules): ApprovalPolicy =>
+  threadPolicy ?? settingsPolicy;
 
 function presentRules(
   { settings, isTrusted = true }: RuntimeServices,
@@ -77,7 +78,7 @@ export function resumedOptions(
     return `trust in the workspace was withdrawn, and the turn could run its settings. To trust it again: oratorio trust ${path}; then send the prompt again`;
   }
   let approvalPolicy = stricter(began.policy, parent ?? began.policy);
-  const [policyThen, policyNow] = [policyOf(began), policyOf(now)];
+  const [policyThen, policyNow] = [approvalPolicyOf(began), approvalPolicyOf(now)];
   if (isStricter(policyNow, policyThen)) approvalPolicy = stricter(approvalPolicy, policyNow);
   if (isStricter(now.settingsPolicy, began.settingsPolicy))
     approvalPolicy = stricter(approvalPolicy, now.settingsPolicy);

@@ -1,9 +1,12 @@
-/** Order of versions by Semantic Versioning, without build metadata. */
 const form = /^(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:-([0-9A-Za-z.-]{1,64}))?$/;
 
 export const isVersion = (text: string): boolean => form.test(text);
 
-/** @returns a negative number when `one` is older than `other`, 0 when they are equal */
+/**
+ * Order of versions by Semantic Versioning, without build metadata.
+ *
+ * @returns a negative number when `one` is older than `other`, 0 when they are equal, NaN when one of them is not a version
+ */
 export function compareVersions(one: string, other: string): number {
   const [, ...first] = form.exec(one) ?? [];
   const [, ...second] = form.exec(other) ?? [];

@@ -6,32 +6,32 @@ import { defaults, hubErrors, type ServiceName } from '../protocol/index.ts';
 
 const host = '127.0.0.1';
 /**
- * Address of the doors, which accepts the same connections as `host`. The kernel prefers the listener of an agent server at `host`
- * (inet_lhash2_lookup: AF_INET before AF_INET6). So both can listen, and the doors get the connections that no agent server accepts.
+ * Address of the Hub's listeners, which accepts the same connections as `host`. The kernel prefers the listener of an agent server at `host`
+ * (inet_lhash2_lookup: AF_INET before AF_INET6). So both can listen, and the Hub gets the connections that no agent server accepts.
  */
-const doorHost = `::ffff:${host}`;
+const sharedHost = `::ffff:${host}`;
 /** Settings may have disabled the service, or moved the agent server to another place. */
 const notServed = 'The agent server no longer serves this address.';
 const { wakeWaiting, wakeSilenceMs } = defaults.hub;
 
 /** False outside of Linux: the user at the other end is unknown there, and two processes cannot share a port. */
-export const canOpenDoors = process.platform === 'linux';
+export const canSharePorts = process.platform === 'linux';
 
 /** Ports of a sleeping agent server, by service. */
-export type DoorPorts = Readonly<Partial<Record<ServiceName, number>>>;
+export type ServicePorts = Readonly<Partial<Record<ServiceName, number>>>;
 
 /**
  * Listens at the ports of an agent server that sleeps or falls asleep. The first bytes of a connection of this user wake the workspace;
  * the connection waits, and is passed on when the server listens at the same ports. Linux only.
  */
-export class Doors {
+export class SleepingPorts {
   readonly #wanted: readonly [ServiceName, number][];
   readonly #open = new Map<ServiceName, Server>();
   readonly #waiting = new Map<Socket, number>();
   /** Waiting connections that have sent nothing, the oldest first. */
   readonly #silent = new Set<Socket>();
   readonly #joined: Set<Socket>;
-  readonly #onKnock: () => void;
+  readonly #onRequest: () => void;
   /** Treatment of connections. */
   #state: 'waiting' | 'passing' | 'refusing' = 'waiting';
   #opening: Promise<unknown> = Promise.resolve();
@@ -41,13 +41,13 @@ export class Doors {
   #served: ReadonlySet<number> = new Set();
 
   /**
-   * @param onKnock called for each connection that has sent something
-   * @param joined both ends of the connections that these or earlier doors of the workspace have passed on
+   * @param onRequest called for each connection that has sent something
+   * @param joined both ends of the connections that this or an earlier object of the workspace has passed on
    */
-  constructor(ports: DoorPorts, onKnock: () => void, joined = new Set<Socket>()) {
-    this.#onKnock = onKnock;
+  constructor(ports: ServicePorts, onRequest: () => void, joined = new Set<Socket>()) {
+    this.#onRequest = onRequest;
     this.#joined = joined;
-    this.#wanted = canOpenDoors ? (Object.entries(ports) as [ServiceName, number][]) : [];
+    this.#wanted = canSharePorts ? (Object.entries(ports) as [ServiceName, number][]) : [];
     this.open();
   }
 
@@ -59,7 +59,7 @@ export class Doors {
   }
 
   /** Ports at which it listens: not those that another program has taken. */
-  async ports(): Promise<DoorPorts> {
+  async ports(): Promise<ServicePorts> {
     await this.#opening;
     const open = [...this.#open].flatMap(([service, server]) => {
       const address = server.address();
@@ -108,7 +108,7 @@ export class Doors {
     this.#waiting.clear();
   }
 
-  async #listen(service: ServiceName, port: number, at = doorHost): Promise<void> {
+  async #listen(service: ServiceName, port: number, at = sharedHost): Promise<void> {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (socket) => {
       this.#accepted += 1;
       void this.#accept(socket, port);
@@ -123,7 +123,7 @@ export class Doors {
     });
     server.on('error', () => {}).unref();
     // After EADDRINUSE, another program has the port, and the next start takes another one. Other failures mean a kernel without IPv6.
-    if (failure !== undefined && failure !== 'EADDRINUSE' && at === doorHost) await this.#listen(service, port, host);
+    if (failure !== undefined && failure !== 'EADDRINUSE' && at === sharedHost) await this.#listen(service, port, host);
   }
 
   async #accept(socket: Socket, port: number): Promise<void> {
@@ -147,7 +147,7 @@ export class Doors {
     socket.once('close', stopWaiting).once('readable', () => {
       stopWaiting();
       if (socket.readableLength === 0) socket.destroy();
-      else if (this.#state === 'waiting') this.#onKnock();
+      else if (this.#state === 'waiting') this.#onRequest();
     });
   }
 
