@@ -58,6 +58,8 @@ export interface Place {
   readonly home: string;
   /** The command line tool that is run here; default: that of this checkout. */
   readonly command?: string;
+  /** Words that start each program, e.g. without a right of this user. */
+  readonly launcher?: readonly string[];
   /** Environment as a user's shell would pass it on, without variables of this test process. */
   readonly env: Readonly<Record<string, string>>;
   /** Makes a workspace with this configuration. */
@@ -108,6 +110,12 @@ async function endAll(root: string): Promise<void> {
   }, 'every process of the test is dead');
 }
 
+/** Program and arguments that run a script of the product. */
+function launched({ launcher = [] }: Place, ...words: string[]): [string, string[]] {
+  const [program = process.execPath, ...rest] = [...launcher, process.execPath];
+  return [program, [...rest, ...words]];
+}
+
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -125,7 +133,7 @@ export async function oratorio(
   argv: readonly string[],
   onStdout: (text: string) => void = () => undefined,
 ): Promise<Ended> {
-  const child = spawn(process.execPath, [place.command ?? command, ...argv], {
+  const child = spawn(...launched(place, place.command ?? command, ...argv), {
     cwd: place.root,
     env: place.env,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -168,7 +176,7 @@ export async function startHub(place: Place): Promise<BuiltHub> {
   mkdirSync(join(place.home, 'hub'), { recursive: true, mode: 0o700 });
   const { openSync, closeSync } = process.getBuiltinModule('node:fs');
   const log = openSync(join(place.home, 'hub', 'hub.log'), 'a', 0o600);
-  const child = spawn(process.execPath, [command, 'hub'], {
+  const child = spawn(...launched(place, command, 'hub'), {
     cwd: place.home,
     env: place.env,
     stdio: ['ignore', log, log],
