@@ -8,7 +8,7 @@ import {
 } from '../client/index.ts';
 import { DeployError, deployErrors } from '../deploy/index.ts';
 import { messageOf } from '../lib/index.ts';
-import { type HubErrorBody, rpcErrors } from '../protocol/index.ts';
+import { type HubErrorBody, missingRoute, rpcErrors } from '../protocol/index.ts';
 import { CliError, quoted } from './errors.ts';
 import { type ExitName, exitCodes } from './exit-codes.ts';
 import { connectHint } from './remote.ts';
@@ -98,7 +98,7 @@ function hintFor({ code, details, message }: HubRequestError): string | null {
     case 'hostUnreachable':
       return typeof details?.['host'] === 'string' ? connectHint(details['host'], details['state']) : null;
     case 'notFound':
-      return message === 'There is no such route.'
+      return message === missingRoute
         ? 'The Hub is of an earlier version. Replace it: oratorio hub stop --detach && oratorio up'
         : null;
     case 'invalidConfig':

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { type HubAddress, HubClient, HubRequestError, proveServer, ServerNotProvenError } from '../client/index.ts';
 import { messageOf } from '../lib/index.ts';
-import { version as ownVersion, RemoteAddress } from '../protocol/index.ts';
+import { missingRoute, version as ownVersion, RemoteAddress } from '../protocol/index.ts';
 import { clockOffset } from './clock.ts';
 import { HostFailure, lastLine, problemIn, sshFailure } from './failure.ts';
 import { addressCommand, type RemoteEnd, type SshConnection } from './ssh.ts';
@@ -84,5 +84,7 @@ export function failureOf(error: unknown): HostFailure {
   if (error instanceof HostFailure) return error;
   if (error instanceof HubRequestError && error.code === 'tokenRevoked')
     return new HostFailure('notProven', 'The remote Hub has revoked the token of this machine.');
+  if (error instanceof HubRequestError && error.message === missingRoute)
+    return new HostFailure('version', 'The remote version does not have the list and inbox that a host needs.');
   return new HostFailure(null, lastLine(messageOf(error)));
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { isMissingPart } from '../lib/index.ts';
+import { missingRoute } from '../protocol/index.ts';
 import { type Exchange, tooLarge } from './exchange.ts';
 import { isForeign } from './hosts.ts';
 import { type Header, HttpError } from './http-error.ts';
@@ -73,7 +74,7 @@ export class Core {
 
   #serveGuarded(x: Exchange, host: string, resource: Resource | undefined): void {
     const found = resource === undefined ? this.router.find(x.path) : { resource, params: noParams };
-    if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
+    if (found === undefined) throw new HttpError(404, 'notFound', missingRoute);
     x.params = found.params;
     const route = this.#routeFor(x.method, found.resource);
     this.#after(x, route.auth?.(x), (principal) => {
@@ -109,7 +110,7 @@ export class Core {
       this.#checkHost(x);
       this.#after(x, this.options.guard?.(x), () => {
         const found = this.router.find(x.path);
-        if (found === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
+        if (found === undefined) throw new HttpError(404, 'notFound', missingRoute);
         throw methodNotAllowed(found.resource);
       });
     } catch (error) {

@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AnyRoute, type Handler, HttpError, staticFiles } from '../http/index.ts';
 import { packageRoot } from '../lib/index.ts';
+import { missingRoute } from '../protocol/index.ts';
 
 const builtPage = (): string => join(packageRoot(), 'dist', 'ui');
 
@@ -35,7 +36,7 @@ export function pageRoutes(onMissing: (directory: string) => void): AnyRoute[] {
   const files = pageFiles();
   const serve = (path: string, context: Parameters<Handler>[0]) => {
     const handler = files().get(path);
-    if (handler === undefined) throw new HttpError(404, 'notFound', 'There is no such route.');
+    if (handler === undefined) throw new HttpError(404, 'notFound', missingRoute);
     return handler(context);
   };
   const entries = readdirSync(directory, { withFileTypes: true });

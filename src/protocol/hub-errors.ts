@@ -71,3 +71,6 @@ export const hubErrors = {
 } as const satisfies Record<string, { status: number; when: string }>;
 
 export type HubErrorCode = keyof typeof hubErrors;
+
+/** Message of `notFound` for a route that the Hub does not have: an earlier version lacks later routes. */
+export const missingRoute = 'There is no such route.';

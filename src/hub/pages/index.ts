@@ -18,7 +18,7 @@ import {
   type RequestContext,
   securityHeaders,
 } from '../../http/index.ts';
-import { defaults } from '../../protocol/index.ts';
+import { defaults, missingRoute } from '../../protocol/index.ts';
 import type { HubCaller } from '../auth.ts';
 import { hubError } from '../errors.ts';
 import { pageDocument } from './document.ts';
@@ -75,7 +75,7 @@ export function workspacePages(options: PagesOptions): Pages {
     if (caller === 'host' && asked.host !== null)
       throw new HttpError(401, 'unauthorized', 'This route needs the token of the Hub or of its pages.');
     const inner = innerPathOf(asked.rest);
-    if (inner === undefined) throw hubError('notFound', 'There is no such route.');
+    if (inner === undefined) throw hubError('notFound', missingRoute);
     return pass(context, asked, inner);
   }
 

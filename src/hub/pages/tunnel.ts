@@ -10,7 +10,7 @@ import {
   type WebSocketRoute,
 } from '../../http/index.ts';
 import { messageOf } from '../../lib/index.ts';
-import { defaults, pageSubprotocol } from '../../protocol/index.ts';
+import { defaults, missingRoute, pageSubprotocol } from '../../protocol/index.ts';
 import { hubError } from '../errors.ts';
 import { innerPathOf, type PagePath, pagePathOf } from './inner-path.ts';
 import type { Target } from './target.ts';
@@ -108,7 +108,7 @@ export function tunnelRoute({ path, isToken, onRevoked, targetOf }: TunnelOption
   async function prepare(request: Handshake, token: string): Promise<{ principal: Tunnel; close(): void }> {
     const asked = pagePathOf(request.path);
     const inner = asked && innerPathOf(asked.rest);
-    if (asked === undefined || inner === undefined) throw hubError('notFound', 'There is no such route.');
+    if (asked === undefined || inner === undefined) throw hubError('notFound', missingRoute);
     let tunnel: Tunnel | undefined;
     const leave = onRevoked(token, () => tunnel?.revoke());
     try {
@@ -193,6 +193,6 @@ async function dial(target: Target, path: string, { signal, leave }: DialOptions
 }
 
 function refusal(status: number): HttpError {
-  if (status === 404 || status === 405 || status === 426) return hubError('notFound', 'There is no such route.');
+  if (status === 404 || status === 405 || status === 426) return hubError('notFound', missingRoute);
   return hubError('badGateway', `The agent server refused the WebSocket (${status}).`);
 }
