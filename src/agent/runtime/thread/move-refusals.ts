@@ -44,6 +44,7 @@ export function requireRest(
     ],
     [parentThreadId !== undefined, 'it belongs to a sub-agent. Move the conversation that started it'],
     [status !== 'active', 'it is archived. Restore it on the page first'],
+    [turns.runtimeOf(id).waitingOnApproval, 'its turn waits for your answer. Answer first: oratorio inbox'],
     [turns.of(id) !== undefined, 'a turn is running. Wait until the turn ends, or interrupt it'],
     [
       last !== undefined && last.completedAt === undefined,
