@@ -157,9 +157,9 @@ t.test('regression: a Hub that releases a container whose engine went away in it
 
 t.test('an engine that does not read standard input is reported, and the start ends', async (t) => {
   const engine = await fakeEngine(t, { readsInput: false });
-  await t.rejects(new EngineApi(engine.socket, 100).write('x', 'x'.repeat(4_000_000)), {
+  await t.rejects(new EngineApi(engine.socket, 1_000).write('x', 'x'.repeat(4_000_000)), {
     name: 'EngineUnreachableError',
-    message: /no input was read within 100 ms/,
+    message: /no input was read within 1000 ms/,
   });
 });
 

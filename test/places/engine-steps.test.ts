@@ -26,9 +26,11 @@ const steps: ReadonlyMap<string, string> = new Map([
   [`GET /containers/${name}/json`, details(labels, true)],
 ]);
 
+const hang = () => {};
+
 const faults: Readonly<Record<string, { readonly fail: (response: ServerResponse) => void; readonly words: RegExp }>> =
   {
-    hangs: { fail: () => {}, words: /does not answer: .*Start the engine, then try again/ },
+    hangs: { fail: hang, words: /does not answer: .*Start the engine, then try again/ },
     dies: { fail: (response) => response.destroy(), words: /does not answer: .*Start the engine, then try again/ },
     'has a full disk': {
       fail: (response) => response.writeHead(500).end('{"message":"no space left on device"}'),
@@ -45,7 +47,9 @@ async function start(t: Test, failing: string, fail: (response: ServerResponse) 
   };
   const home = temporaryDirectory(t);
   const port = await unusedPort();
-  const place = new ContainerPlace(new EngineApi(engine.socket, 200), 'home');
+  // Only a request that hangs reaches this limit.
+  const answerMs = fail === hang ? 500 : 60_000;
+  const place = new ContainerPlace(new EngineApi(engine.socket, answerMs), 'home');
   const starting = place.start({
     ...{ home, workspacePath: join(home, 'site'), workspaceKey: 'key', logDirectory: home, marker, settings },
     ...{ command: ['node'], program: [], environment: {}, skeleton: join(home, 'skeleton'), stdin: 'document\n' },
