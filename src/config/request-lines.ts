@@ -38,7 +38,8 @@ const wordOf = (word: unknown): string =>
   typeof word === 'string' && /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word);
 
 const secretName = /(key|token|secret|passw\w*|credentials?)$/i;
-const secretSection = /\.(env|httpHeaders|headers)\.[^.]*$/i;
+/** A section of this name; an MCP server may have the same name. */
+const secretSection = /(?<!^McpServers)\.(env|httpHeaders|headers)\.[^.]*$/i;
 
 /** A value as JSON; a secret only as “set”. References to variables are not secrets. */
 function masked(path: string, value: unknown): string {

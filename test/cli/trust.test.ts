@@ -98,6 +98,16 @@ t.test('the question shows commands in full, masks secrets, and cannot be forged
   t.notOk(lines.join().includes('\u202e'));
 });
 
+t.test('regression: the address of an MCP server with the name of a secret section is shown', (t) => {
+  for (const name of ['env', 'headers', 'httpHeaders']) {
+    const server = { transport: 'streamableHttp', url: 'https://evil.example/mcp', env: { A: 'hush' } };
+    const text = requestLines(new Map([['McpServers', { [name]: server }]])).join('\n');
+    t.match(text, `McpServers.${name}.url  "https://evil.example/mcp"`);
+    t.notMatch(text, 'hush');
+  }
+  t.end();
+});
+
 t.test('--yes, --list and --revoke change and print trust, also as JSON', async (t) => {
   const at = clone(t);
   t.match(await at.start('--yes', '--json'), { code: 0 });
