@@ -9,7 +9,11 @@ const words = (max: number) => v.pipe(text(max), v.trim(), v.nonEmpty('a text'))
 /** Field names that ask for a secret, which a question must not do. */
 const secretName =
   /pass(?:word|wd|phrase|code)|secret|credential|(?:api|access|private|ssh|encryption|signing)[\s_-]*key|(?:^|[^a-z])(?:token|pwd|pin|otp|cvv|cvc)(?:$|[^a-z])|(?:access|auth|bearer|refresh|api)[\s_-]*token|(?:^|\s)keys?$/i;
-const isSecretName = (name: string): boolean => secretName.test(name.replace(/([a-z])([A-Z])/g, '$1 $2'));
+/** Compares a name as a reader sees it: without invisible characters and wide letters. */
+function isSecretName(name: string): boolean {
+  const seen = name.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
+  return secretName.test(seen) || secretName.test(seen.replace(/([a-z])([A-Z])/g, '$1 $2'));
+}
 const noSecret = 'a subject other than a key or password, because a question never asks for a secret';
 
 const header = v.pipe(
@@ -99,7 +103,9 @@ export const FormSchema = v.pipe(
       v.check((fields) => Object.keys(fields).length <= maxFields, `at most ${maxFields} fields`),
       v.check(
         (fields) =>
-          !Object.entries(fields).some(([name, field]) => isSecretName(name) || isSecretName(field.title ?? '')),
+          !Object.entries(fields).some(([name, { title = '', ...field }]) =>
+            [name, title, 'format' in field ? (field.format ?? '') : ''].some(isSecretName),
+          ),
         'fields other than keys and passwords, because a form never asks for a secret: send a url instead',
       ),
     ),

@@ -82,6 +82,11 @@ t.test(
       [form({ x: { type: 'string', description: 'x'.repeat(70_000) } }), /too large/],
       [form({ apiKey: { type: 'string' } }), /never asks for a secret/],
       [form({ x: { type: 'string', title: 'Your password' } }), /never asks for a secret/],
+      [form({ x: { type: 'string', format: 'password' } }), /never asks for a secret/],
+      ...['PassWord', 'pass\u200bword', 'ｐassword'].map((name): [unknown, RegExp] => [
+        form({ [name]: { type: 'string' } }),
+        /never asks for a secret/,
+      ]),
       ...['javascript:alert(1)', 'http://example.com/', 'https://a:b@example.com/', 'file:///etc/passwd', 7].map(
         (url): [unknown, RegExp] => [{ mode: 'url', message: 'm', url }, /url: expected/],
       ),
