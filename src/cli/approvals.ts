@@ -24,13 +24,15 @@ export type Approver = NonNullable<AppServerClientOptions['onRequest']> & {
   readonly asked?: (request: QuestionRequest) => Promise<QuestionAnswer | undefined>;
   /** Withdraws a question that another client, the policy or a deadline has decided. */
   readonly resolved?: (requestId: string, decision: string, client?: string) => void;
+  /** Withdraws all questions after the loss of the connection: the next connection asks them again. */
+  readonly withdraw?: () => void;
 };
 
 type Question = Pick<
   ApprovalRequest,
   'tool' | 'operation' | 'target' | 'workingDirectory' | 'covers' | 'reason' | 'diff' | 'scopeKey' | 'proposedRule'
 > &
-  Partial<Pick<ApprovalRequest, 'approvalType'>>;
+  Partial<Pick<ApprovalRequest, 'approvalType' | 'until'>>;
 type Painted = Pick<Output, 'colors' | 'question' | 'note'>;
 
 const declined = { decision: 'decline' satisfies ApprovalDecision, unattended: true };
@@ -140,7 +142,10 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
     withdrawing.abort();
     output.note(output.colors.dim(resolvedWords(requestId, decision, client)));
   };
-  return Object.assign(onRequest, { resolved, asked });
+  const withdraw = () => {
+    for (const withdrawing of open.values()) withdrawing.abort();
+  };
+  return Object.assign(onRequest, { resolved, asked, withdraw });
 }
 
 /**
@@ -149,12 +154,13 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
  * Foreign text stands on lines that begin with the gutter or a label, so that it cannot imitate a question.
  */
 export function questionOf(question: Question, { colors }: Pick<Output, 'colors'>): string {
-  const { tool, operation, target, workingDirectory, reason, diff } = question;
+  const { tool, operation, target, workingDirectory, reason, diff, until } = question;
   const { yellow, bold, dim } = colors;
   const gutter = dim('  │ ');
+  const words = until === undefined ? `May the agent ${bold(inLine(operation))} this?` : quotaWords(operation);
   return [
     '',
-    `${yellow('?')} May the agent ${bold(inLine(operation))} this? ${dim(`(${inLine(tool)})`)}`,
+    `${yellow('?')} ${words} ${dim(`(${inLine(tool)})`)}`,
     ...foldBlankLines(target)
       .split('\n')
       .map((line) => `${gutter}${bold(inLine(foldBlanks(line)))}`),
@@ -169,6 +175,9 @@ export function questionOf(question: Question, { colors }: Pick<Output, 'colors'
     '  › ',
   ].join('\n');
 }
+
+const quotaWords = (operation: string): string =>
+  operation === 'continue' ? 'The turn waits for a quota. Continue now?' : 'A quota is used up. May the turn wait?';
 
 /** Dangers of a request, as the page shows them. */
 const hazardsIn = ({ approvalType, ...request }: Question): readonly string[] =>

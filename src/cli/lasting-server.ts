@@ -150,6 +150,7 @@ export async function reachServer(
         passOnResolved(notification, onRequest);
         void passOnQuestion(server, notification, context, onRequest);
       });
+      void server.closed.then(() => onRequest.withdraw?.());
       return { record, server };
     } catch (error) {
       if (!(error instanceof AppServerConnectionError) || performance.now() > deadline) throw error;

@@ -22,6 +22,12 @@ const form: QuestionForm = {
   },
 };
 
+const request: QuestionRequest = {
+  ...{ threadId: 't', turnId: 'u', itemId: 'i', requestId: 'question_1', callId: 'c', tool: 'AskUser' },
+  ...{ approvalType: 'remoteResource', operation: 'ask', target: 'x', scopeKey: 'k', createdAt: '', expiresAt: '' },
+  question: form,
+};
+
 t.test('each field is asked, again after an answer that does not fit; an empty line skips or declines', async (t) => {
   const shown: string[] = [];
   const lines = ['many', '0', '3', '2', '1,2', 'y', ''];
@@ -48,14 +54,25 @@ t.test('a question that is answered elsewhere is withdrawn from the terminal', a
     (_, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     output,
   );
-  const request: QuestionRequest = {
-    ...{ threadId: 't', turnId: 'u', itemId: 'i', requestId: 'question_1', callId: 'c', tool: 'AskUser' },
-    ...{ approvalType: 'remoteResource', operation: 'ask', target: 'x', scopeKey: 'k', createdAt: '', expiresAt: '' },
-    question: form,
-  };
   const asked = person.asked?.(request);
   t.equal(await person.asked?.(request), undefined, 'it is asked once');
   await new Promise(setImmediate);
   person.resolved?.('question_1', 'accept', 'oratorio-page');
   t.equal(await asked, undefined);
+});
+
+t.test('regression: a question that was open when its connection was lost is asked again', async (t) => {
+  const line = Promise.withResolvers<string>();
+  let asks = 0;
+  const person = askPerson((_, signal) => {
+    asks += 1;
+    signal.addEventListener('abort', () => line.reject(signal.reason));
+    return asks === 1 ? line.promise : Promise.resolve('y');
+  }, output);
+  const link = { source: 'mcp', from: 'x', url: 'https://example.com/a' } as const;
+  const first = person.asked?.({ ...request, question: link });
+  await new Promise(setImmediate);
+  person.withdraw?.();
+  t.equal(await first, undefined, 'no answer is sent');
+  t.same(await person.asked?.({ ...request, question: link }), { action: 'accept' });
 });

@@ -126,6 +126,25 @@ t.test(
   },
 );
 
+t.test(
+  'regression: a question whose agent server is killed is asked again, and answered, at the same terminal',
+  async (t) => {
+    const terminal = chat(t);
+    const options = ['zod', 'valibot'].map((label) => ({ label }));
+    const questions = [{ header: 'Library', question: 'Which one?', options }];
+    await terminal.answer('› ', `call AskUser ${JSON.stringify({ questions })}${keys.enter}`);
+    await terminal.shows('an empty line declines');
+    const { pid } = await runningHub(place).client.ensure({ workspacePath: workspace });
+    process.kill(Number(pid), 'SIGKILL');
+    await terminal.shows('an empty line declines');
+    await terminal.answer('  › ', `2${keys.enter}`);
+    await terminal.shows('Library: valibot');
+    await terminal.shows(' tokens · ');
+    terminal.type('\u0004');
+    t.equal((await terminal.ended).code, 0);
+  },
+);
+
 t.test('regression: SIGTERM ends exec with 143, and SIGINT with 130', async (t) => {
   const started = join(workspace, 'started');
   for (const [signal, code] of [

@@ -97,7 +97,7 @@ function linesOf(item: ListedItem, { output }: Pick<CommandContext, 'output'>): 
   const { request } = item;
   const displayName = placeOfItem(item);
   const { bold, dim } = output.colors;
-  const { requestId, tool, operation, target, workingDirectory, covers, reason, diff, proposedRule, expiresAt } =
+  const { requestId, tool, operation, target, workingDirectory, covers, reason, diff, proposedRule, expiresAt, until } =
     request;
   if (request.question) {
     const { question } = request;
@@ -110,10 +110,11 @@ function linesOf(item: ListedItem, { output }: Pick<CommandContext, 'output'>): 
   }
   const facts = [
     ...(workingDirectory === undefined ? [] : [`in ${inLine(workingDirectory)}`]),
-    ...(covers === undefined ? [] : [`--for session: ${inLine(covers)}`]),
+    ...(covers === undefined || until !== undefined ? [] : [`--for session: ${inLine(covers)}`]),
     ...(proposedRule ? [`--for always: commands that begin with ${inLine(proposedRule.prefix.join(' '))}`] : []),
     ...(reason === undefined ? [] : [inLine(reason)]),
-    `declined at ${expiresAt}`,
+    // The target has the time at which a turn that waits for a quota continues.
+    ...(until !== undefined && operation === 'continue' ? [] : [`declined at ${expiresAt}`]),
     ...(typeof item.asOf === 'string' ? [`${item.host} is not connected, as of ${inLine(item.asOf)}`] : []),
   ];
   // Every line of a target is indented, so that none passes for a line of ours.
