@@ -97,6 +97,11 @@ t.test('agents lists agents of the registry as not tried, and up --agent writes 
   t.match(await cli('up', workspace, '--init', '--agent', 'kimi'), { stderr: /not installed.\n.*Install kimi/ });
   writeFileSync(join(bin, 'kimi'), '#!/bin/sh\n', { mode: 0o755 });
   writeFileSync(join(bin, 'npx'), '#!/bin/sh\n', { mode: 0o755 });
+  t.match(
+    (await cli('agents')).stdout,
+    /auggie +no: npx fetches \d\S+ +not tried +log in: /,
+    'regression: an agent that npx fetches is not listed as installed',
+  );
   const file = join(workspace, '.oratorio', 'config.json');
   const agent = () => JSON.parse(readFileSync(file, 'utf8')).Agent;
   await cli('up', workspace, '--init', '--agent', 'kimi', '--no-start');

@@ -369,6 +369,12 @@ t.test('model list has the models of the provider with their facts; model test s
   t.match(await cli('model', 'test', '--json'), { code: 0, stdout: /"firstTokenMs":/ });
 });
 
+t.test('regression: the test of the demo model does not warn that it cannot call tools', async (t) => {
+  const { stdout, stderr } = await place(t).cli('model', 'test');
+  t.match(stdout, '✔ demo calls tools');
+  t.equal(stderr, '');
+});
+
 t.test('model list --refresh reads windows and prices; a list that cannot be read changes nothing', async (t) => {
   const { cli, home } = place(t);
   let body: unknown = {};

@@ -143,7 +143,7 @@ t.test('without a manager of the session the command fails with what to do, and 
     return { code, stdout: stdout.text, stderr: stderr.text };
   };
   if (process.platform !== 'linux') return;
-  t.match(await run('service', 'install'), { code: 7, stderr: /cannot be started at log-in here/ });
+  t.match(await run('service', 'install'), { code: 7, stderr: /[^.]\. The Hub cannot be started at log-in here/ });
   fake('systemctl', 'case "$*" in *is-enabled*) echo enabled;; *is-active*) echo inactive;; esac');
   t.match(await run('service', 'install'), {
     code: 0,

@@ -32,7 +32,7 @@ export async function withModels<T>(
   }
 }
 
-const question = 'Call the tool report_ready with the argument ready set to true. If you have no tools, reply: ready';
+const question = 'Call the tool report_ready with {"ready": true}\nIf you have no tools, reply: ready';
 
 /** Tool of the test request: a model that cannot call tools is of no use to an agent. */
 const readyTool = {

@@ -41,6 +41,7 @@ export async function run({ output, env }: CommandContext): Promise<number> {
       isInstalled: path !== null,
       path,
       version: agent.how === 'program' ? null : agent.version,
+      fetchedBy: agent.how === 'program' ? null : agent.how,
       testedVersion: null,
       isTried: false,
       approvals: 'none',
@@ -65,9 +66,9 @@ export async function run({ output, env }: CommandContext): Promise<number> {
   output.line(
     `From the registry of agents, as of ${registryDate}. Not tested with Oratorio; they may act without asking:`,
   );
-  const others = listed.map(({ name, isInstalled, version, login, install }) => [
+  const others = listed.map(({ name, isInstalled, version, fetchedBy, login, install }) => [
     name,
-    isInstalled ? (version ?? 'yes') : 'no',
+    isInstalled ? (fetchedBy === null ? 'yes' : `no: ${fetchedBy} fetches ${version}`) : 'no',
     'not tried',
     isInstalled ? `log in: ${login}` : install,
   ]);

@@ -94,7 +94,8 @@ function refusal({ reason, message }: ServerNotProvenError, url: string): CliErr
   }
 }
 
-const tokenHint = 'Name its state directory with --state, or set ORATORIO_SERVICE_TOKEN.';
+const tokenHint =
+  'Start the backend with oratorio backend. If it runs, name its state directory with --state, or set ORATORIO_SERVICE_TOKEN.';
 
 function addressOf({ options }: CommandContext, command: string): string {
   const given = options['url'];

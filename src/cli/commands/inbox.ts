@@ -179,7 +179,7 @@ type Given = Omit<InboxAnswer, 'client'>;
 
 async function send(context: CommandContext, given: (item: InboxItemAnswer) => Promise<Given>): Promise<number> {
   const { argument, output, signal } = context;
-  if (argument === undefined) throw usageError('It needs the id of a request; see: oratorio inbox', 'inbox');
+  if (argument === undefined) throw usageError('The id of a request is missing. List them: oratorio inbox', 'inbox');
   return withHub(context, async ({ hub }) => {
     const item: ListedItem = one(await itemsOf(hub, signal), argument) ?? (await refuseDecided(context, hub, argument));
     const { workspaceId, request } = item;

@@ -27,7 +27,8 @@ function lineOf(token: ScopedTokenAnswer, { bold, dim }: CommandContext['output'
 /** `oratorio tokens revoke` */
 export async function revoke(context: CommandContext): Promise<number> {
   const { argument, output, signal } = context;
-  if (argument === undefined) throw usageError('It needs the id of a token; see: oratorio tokens', 'tokens');
+  if (argument === undefined)
+    throw usageError('tokens revoke needs the id of a token. List them: oratorio tokens', 'tokens revoke');
   return withHub(context, async ({ hub }) => {
     const { tokenId } = one(await hub.scopedTokens({ signal }), argument);
     const revoked = await hub.revokeToken(tokenId, { signal });

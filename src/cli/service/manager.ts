@@ -56,7 +56,7 @@ export class ManagerProgram {
       const { code, stderr } = error as NodeJS.ErrnoException & { readonly stderr?: string };
       if (code === 'ENOENT') throw noManager(`${this.#name} is not installed.`);
       const reason = (stderr ?? '').trim().split('\n')[0] || `it ended with ${code}`;
-      throw noManager(`${this.#name} ${args.join(' ')} failed: ${reason}`);
+      throw noManager(`${this.#name} ${args.join(' ')} failed: ${reason.replace(/\.$/, '')}.`);
     }
   }
 
