@@ -398,9 +398,9 @@ scene(
       };
       await shows(t, 'ok', isShown, `a phone shows ${text} in its width`);
     }
-    t.ok(await row(page, 'infra').getByRole('button', { name: 'Start' }).isVisible(), 'and the action');
+    await shows(t, 'ok', () => row(page, 'infra').getByRole('button', { name: 'Start' }).isVisible(), 'and the action');
     const isCut = (cell: Element) => cell.scrollWidth > cell.clientWidth;
-    t.notOk(await row(page, 'infra').locator('.c-state').evaluate(isCut), 'and the whole state');
+    await shows(t, 'equal', () => row(page, 'infra').locator('.c-state').evaluate(isCut), false, 'and the whole state');
     t.notOk(await overflowsAt(page, 390));
     await page.setViewportSize({ width: 1280, height: 800 });
 
@@ -409,15 +409,25 @@ scene(
     const crashes = facts.getByRole('table', { name: 'Crashes' });
     await crashes.getByText('SIGKILL').waitFor();
     for (const cell of ['.c-model', '.c-turn', '.c-trouble'])
-      t.ok(await row(page, 'shop').locator(cell).isVisible(), `regression: the facts leave ${cell} in the list`);
-    t.match(await crashes.textContent(), /1\.6 sSIGKILLlistening/);
-    t.equal(await crashes.getByRole('row').count(), 2, 'a stop on request is no crash');
+      await shows(
+        t,
+        'ok',
+        () => row(page, 'shop').locator(cell).isVisible(),
+        `regression: the facts leave ${cell} in the list`,
+      );
+    await shows(t, 'match', () => crashes.textContent(), /1\.6 sSIGKILLlistening/);
+    await shows(t, 'equal', () => crashes.getByRole('row').count(), 2, 'a stop on request is no crash');
     const text = (await facts.textContent()) ?? '';
     t.equal(text.split('Gave up after 6 failures').length, 2, 'the reason once');
     t.notMatch(text, 'by hand');
     t.match(text, /Process–/, 'no pid of a process that has ended');
     t.notOk(await facts.locator('.scroll').evaluate(isCut), 'nothing runs out of it');
-    t.match(await facts.getByRole('link', { name: 'Show its log' }).getAttribute('href'), 'logs?path=%2Fw%2Finfra');
+    await shows(
+      t,
+      'match',
+      () => facts.getByRole('link', { name: 'Show its log' }).getAttribute('href'),
+      'logs?path=%2Fw%2Finfra',
+    );
   },
 );
 
@@ -453,9 +463,9 @@ scene(
     const banner = page.locator('.banner.danger');
     await shows(t, 'match', () => banner.textContent(), /refuses the key/);
     await shows(t, 'equal', () => banner.locator('code').textContent(), 'oratorio login');
-    const modules = await part(page, 'Modules').textContent();
-    t.match(modules, /Next Sun.*2026.*\(Europe\/Berlin\)/, 'regression: a time is written once');
-    t.notMatch(modules, '09.783Z');
+    const modules = () => part(page, 'Modules').textContent();
+    await shows(t, 'match', modules, /Next Sun.*2026.*\(Europe\/Berlin\)/, 'regression: a time is written once');
+    t.notMatch(await modules(), '09.783Z');
     t.notMatch(await part(page, 'All time').textContent(), /Compactions/, 'a counter at zero tells nothing');
     t.same(await axe(page), []);
     t.notOk(await overflowsAt(page, 390));

@@ -1,10 +1,11 @@
 /** Page of the built UI over a fake backend, in a real browser. Tests fail for a script error or a request to another origin. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import t from 'tap';
+import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import t, { type Test } from 'tap';
 import { builtPage } from './built-page.ts';
 import { keptPage, type Plays, playAll } from './kept-page.ts';
+import { remaining, shows } from './shows.ts';
 import { type BackendOptions, startWorkspaceBackend, token, type WorkspaceBackend } from './workspace-backend.ts';
 
 export interface Scene {
@@ -77,17 +78,19 @@ export async function axe(page: Page, part?: string): Promise<string[]> {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axeSource);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    const violations = await page.evaluate(
-      ({ runOnly, part }) =>
-        (globalThis as unknown as { axe: Axe }).axe
-          // No rule of these reads style sheets or media in advance, and no selectors are printed.
-          .run(part ?? document, { runOnly, resultTypes: ['violations'], preload: false, selectors: false })
-          .then(({ violations }) =>
-            violations.flatMap(({ id, nodes }) =>
-              nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} — ${failureSummary}`),
+    const violations = await remaining(() =>
+      page.evaluate(
+        ({ runOnly, part }) =>
+          (globalThis as unknown as { axe: Axe }).axe
+            // No rule of these reads style sheets or media in advance, and no selectors are printed.
+            .run(part ?? document, { runOnly, resultTypes: ['violations'], preload: false, selectors: false })
+            .then(({ violations }) =>
+              violations.flatMap(({ id, nodes }) =>
+                nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} — ${failureSummary}`),
+              ),
             ),
-          ),
-      { runOnly: rulesOf[colorScheme], part },
+        { runOnly: rulesOf[colorScheme], part },
+      ),
     );
     found.push(...violations.map((violation) => `${colorScheme}: ${violation}`));
   }
@@ -98,7 +101,22 @@ export async function axe(page: Page, part?: string): Promise<string[]> {
 export async function overflowsAt(page: Page, width: number): Promise<boolean> {
   await page.setViewportSize({ width, height: 700 });
   await page.waitForFunction((width) => innerWidth === width, width);
-  return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+  const overflow = await remaining(() =>
+    page.evaluate(() => {
+      const { scrollWidth, clientWidth } = document.documentElement;
+      return scrollWidth > clientWidth ? [scrollWidth] : [];
+    }),
+  );
+  return overflow.length > 0;
+}
+
+/** Scrolls to the end of each part of a request, as often as its layout changes, until it can be allowed. */
+export async function readToEnd(t: Test, request: Locator): Promise<void> {
+  const isAllowable = async () => {
+    for (const end of await request.locator('.end-mark').all()) await end.scrollIntoViewIfNeeded();
+    return request.getByRole('button', { name: 'Allow once' }).isEnabled();
+  };
+  await shows(t, 'ok', isAllowable, 'the end of the request was in view');
 }
 
 const controls = 'button, select, input, textarea, nav a, a.button';
@@ -109,24 +127,26 @@ export const pressable = `${controls}, summary, a[href], :is([role=option], [rol
  * Visible targets smaller than `least` by `least` CSS pixels; 24 is the limit of WCAG 2.5.8. The label of a control belongs to
  * it. Links within sentences are exempt.
  */
-export function smallTargets(page: Page, least = 24, targets = controls): Promise<string[]> {
-  return page.evaluate(
-    ({ least, targets }) => {
-      const isInSentence = (element: Element) =>
-        element.matches('a') &&
-        getComputedStyle(element).display === 'inline' &&
-        [...(element.parentElement?.childNodes ?? [])].some((node) => node.nodeType === 3 && node.nodeValue?.trim());
-      return [...document.querySelectorAll(targets)]
-        .filter((element) => (element as HTMLElement).checkVisibility({ visibilityProperty: true }))
-        .filter((element) => {
-          const own = element.getBoundingClientRect();
-          const label = element.closest('label') ?? (element as HTMLInputElement).labels?.[0];
-          const box = label?.getBoundingClientRect() ?? own;
-          const [width, height] = [Math.max(own.width, box.width), Math.max(own.height, box.height)];
-          return own.width > 0 && (width < least - 0.5 || height < least - 0.5) && !isInSentence(element);
-        })
-        .map((element) => element.outerHTML.slice(0, 120));
-    },
-    { least, targets },
-  );
+export function smallTargets(page: Page, least = 24, targets = controls): Promise<readonly string[]> {
+  const read = () =>
+    page.evaluate(
+      ({ least, targets }) => {
+        const isInSentence = (element: Element) =>
+          element.matches('a') &&
+          getComputedStyle(element).display === 'inline' &&
+          [...(element.parentElement?.childNodes ?? [])].some((node) => node.nodeType === 3 && node.nodeValue?.trim());
+        return [...document.querySelectorAll(targets)]
+          .filter((element) => (element as HTMLElement).checkVisibility({ visibilityProperty: true }))
+          .filter((element) => {
+            const own = element.getBoundingClientRect();
+            const label = element.closest('label') ?? (element as HTMLInputElement).labels?.[0];
+            const box = label?.getBoundingClientRect() ?? own;
+            const [width, height] = [Math.max(own.width, box.width), Math.max(own.height, box.height)];
+            return own.width > 0 && (width < least - 0.5 || height < least - 0.5) && !isInSentence(element);
+          })
+          .map((element) => element.outerHTML.slice(0, 120));
+      },
+      { least, targets },
+    );
+  return remaining(read);
 }

@@ -3,6 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Test } from 'tap';
 
 const deadlineMs = 120_000;
+/** Time after which a finding about the layout is a defect. */
+const layoutMs = 20_000;
 const pauseMs = 20;
 
 const holds = {
@@ -34,4 +36,18 @@ export async function shows(
   if (assertion === 'ok') t.ok(found, typeof expected === 'string' ? expected : message);
   else if (assertion === 'match') t.match(found, expected as RegExp, message);
   else t[assertion](found, expected, message);
+}
+
+/**
+ * Findings that remain: elements that follow the size of their box are drawn some frames after it has changed. `read` must change
+ * nothing.
+ */
+export async function remaining<Finding>(read: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> {
+  const deadline = Date.now() + layoutMs;
+  let findings = await read();
+  while (findings.length > 0 && Date.now() < deadline) {
+    await sleep(pauseMs);
+    findings = await read();
+  }
+  return findings;
 }
