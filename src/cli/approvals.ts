@@ -17,13 +17,21 @@ import type { Output } from './output.ts';
 import { askFields } from './questions.ts';
 import { inLine } from './render.ts';
 
+export interface ResolvedRequest {
+  readonly requestId: string;
+  readonly decision: string;
+  readonly decidedBy?: string | undefined;
+  /** Program through which a user decided. */
+  readonly client?: string | undefined;
+}
+
 export type Approver = NonNullable<AppServerClientOptions['onRequest']> & {
   /** No user is there: the agent cannot ask questions. */
   readonly isUnattended?: boolean;
   /** Asks a person a question; undefined: it was answered elsewhere. Absent: this client answers none. */
   readonly asked?: (request: QuestionRequest) => Promise<QuestionAnswer | undefined>;
   /** Withdraws a question that another client, the policy or a deadline has decided. */
-  readonly resolved?: (requestId: string, decision: string, client?: string) => void;
+  readonly resolved?: (request: ResolvedRequest) => void;
   /** Withdraws all questions after the loss of the connection: the next connection asks them again. */
   readonly withdraw?: () => void;
 };
@@ -79,9 +87,11 @@ export function decisionWord(decision: string, requestId: string): string {
 }
 
 /** `Allowed in an editor, until this conversation ends.` */
-function resolvedWords(requestId: string, decision: string, client: string | undefined): string {
+function resolvedWords({ requestId, decision, decidedBy, client }: ResolvedRequest): string {
   if (decision === 'cancel') return 'No longer needed: the turn has ended.';
-  const where = client === undefined ? 'elsewhere' : inLine(placeInWords(placeOf(client)));
+  const isUnanswered = decidedBy === 'policy' || decidedBy === 'timeout';
+  const place = client === undefined ? 'elsewhere' : inLine(placeInWords(placeOf(client)));
+  const where = isUnanswered ? 'without an answer' : place;
   const scopes: Readonly<Record<string, string>> = {
     acceptForSession: ', until this conversation ends',
     acceptAlways: ', in every conversation of this workspace',
@@ -136,11 +146,11 @@ export function askPerson(ask: (words: string, signal: AbortSignal) => Promise<s
       open.delete(requestId);
     }
   };
-  const resolved = (requestId: string, decision: string, client?: string) => {
-    const withdrawing = open.get(requestId);
+  const resolved = (request: ResolvedRequest) => {
+    const withdrawing = open.get(request.requestId);
     if (!withdrawing || withdrawing.signal.aborted) return;
     withdrawing.abort();
-    output.note(output.colors.dim(resolvedWords(requestId, decision, client)));
+    output.note(output.colors.dim(resolvedWords(request)));
   };
   const withdraw = () => {
     for (const withdrawing of open.values()) withdrawing.abort();

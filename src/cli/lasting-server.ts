@@ -165,13 +165,15 @@ const Suspended = v.looseObject({ kind: v.literal('turnSuspended'), reason: v.li
 export const isStop = ({ method, params }: Pick<RpcNotification, 'method' | 'params'>): boolean =>
   method === 'system/event' && v.is(Suspended, params);
 
-const Resolved = v.looseObject({ requestId: v.string(), decision: v.string(), client: v.optional(v.string()) });
+const Resolved = v.looseObject({
+  ...{ requestId: v.string(), decision: v.string() },
+  ...{ decidedBy: v.optional(v.string()), client: v.optional(v.string()) },
+});
 
 /** Withdraws a question that is decided. */
 function passOnResolved({ method, params }: RpcNotification, { resolved }: Approver): void {
   if ((method !== 'item/approval/resolved' && method !== 'question/resolved') || !resolved) return;
-  const { requestId, decision, client } = v.parse(Resolved, params);
-  resolved(requestId, decision, client);
+  resolved(v.parse(Resolved, params));
 }
 
 /** Asks a question of the agent, and sends the answer. */

@@ -1,6 +1,7 @@
 /** Questions of agents at a terminal. */
+import { once } from 'node:events';
 import t from 'tap';
-import { askPerson } from '../../src/cli/approvals.ts';
+import { askPerson, questionOf } from '../../src/cli/approvals.ts';
 import { askFields } from '../../src/cli/questions.ts';
 import type { QuestionForm, QuestionRequest } from '../../src/protocol/index.ts';
 
@@ -57,8 +58,27 @@ t.test('a question that is answered elsewhere is withdrawn from the terminal', a
   const asked = person.asked?.(request);
   t.equal(await person.asked?.(request), undefined, 'it is asked once');
   await new Promise(setImmediate);
-  person.resolved?.('question_1', 'accept', 'oratorio-page');
+  person.resolved?.({ requestId: 'question_1', decision: 'accept', decidedBy: 'user', client: 'oratorio-page' });
   t.equal(await asked, undefined);
+});
+
+t.test('regression: a request that ends without an answer is not reported as answered elsewhere', async (t) => {
+  const notes: string[] = [];
+  const person = askPerson((_, signal) => once(signal, 'abort').then(() => ''), {
+    ...output,
+    note: (text) => notes.push(text),
+  });
+  const { question: _, ...approval } = request;
+  for (const [requestId, decision, decidedBy] of [
+    ['approval_1', 'accept', 'policy'],
+    ['approval_2', 'decline', 'timeout'],
+  ] as const) {
+    const answered = person('item/approval/request', { ...approval, requestId });
+    await new Promise(setImmediate);
+    person.resolved?.({ requestId, decision, decidedBy });
+    await answered;
+  }
+  t.same(notes, ['Allowed without an answer.', 'Declined without an answer.']);
 });
 
 t.test('regression: a question that was open when its connection was lost is asked again', async (t) => {
@@ -75,4 +95,12 @@ t.test('regression: a question that was open when its connection was lost is ask
   person.withdraw?.();
   t.equal(await first, undefined, 'no answer is sent');
   t.same(await person.asked?.({ ...request, question: link }), { action: 'accept' });
+});
+
+t.test('regression: a request about a quota asks whether the turn may wait, or continues', (t) => {
+  const wait = { tool: 'Quota', operation: 'wait and continue', target: 'at 18:40', scopeKey: 'quota:u', until: null };
+  t.match(questionOf(wait, output), '? A quota is used up. May the turn wait? (Quota)');
+  const scheduled = questionOf({ ...wait, operation: 'continue' }, output);
+  t.match(scheduled, '? The turn waits for a quota. Continue now? (Quota)');
+  t.end();
 });
