@@ -107,7 +107,7 @@ const heapMib = (): number => {
   return process.memoryUsage().heapUsed / 2 ** 20;
 };
 
-/** Many workspaces at rest that hear of their sidecars; nothing is started. */
+/** Many workspaces at rest, each notified of its sidecar; nothing is started. */
 function crowd(workspaces: number, rounds: number) {
   const actors = Array.from({ length: workspaces }, (_, index) =>
     createActor(agentServerMachine, {

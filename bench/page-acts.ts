@@ -44,7 +44,7 @@ async function seenAt(page: Page, selector: string): Promise<number> {
 }
 
 /** A real Hub whose eight workspaces run. */
-export async function startEight() {
+export async function startNowRows() {
   const place = makePlace();
   const hub = await startHub(place);
   const records: Ensured[] = [];
@@ -67,7 +67,7 @@ export async function startEight() {
     },
   };
 }
-type Eight = Awaited<ReturnType<typeof startEight>>;
+type NowRows = Awaited<ReturnType<typeof startNowRows>>;
 
 /** Eight rows of *Now*. */
 const allRows = '.now .band li:nth-of-type(8)';
@@ -76,27 +76,27 @@ const chatOf = (name: string) =>
 const request = '.frame:has(.tiles .badge) .request-card';
 
 /** Opens *Now*, goes from one workspace to another, and lets an agent ask there. */
-export async function act(browser: Browser, eight: Eight): Promise<Acts> {
+export async function act(browser: Browser, rows: NowRows): Promise<Acts> {
   const page = await openTab(browser, [allRows, chatOf('two'), request]);
-  await page.goto(eight.address('/', '/now'));
+  await page.goto(rows.address('/', '/now'));
   const nowMs = await seenAt(page, allRows);
-  await page.goto(eight.address(eight.records[0]?.page ?? '', '/chat'));
+  await page.goto(rows.address(rows.records[0]?.page ?? '', '/chat'));
   await seenAt(page, chatOf('one'));
   await page.evaluate(() => probes.frames(30));
   const pressed = await page.evaluate(() => {
     document.querySelector<HTMLElement>('.tiles [aria-label^="two,"]')?.click();
     return performance.timeOrigin + performance.now();
   });
-  await page.waitForURL(({ pathname }) => pathname === eight.records[1]?.page);
+  await page.waitForURL(({ pathname }) => pathname === rows.records[1]?.page);
   const there = await seenAt(page, chatOf('two'));
   const switchMs = (await page.evaluate(() => performance.timeOrigin)) + there - pressed;
-  const requestMs = await askFor(page, eight);
+  const requestMs = await askFor(page, rows);
   await page.context().close();
   return { nowMs, switchMs, requestMs };
 }
 
 /** From the start of a turn of the demo model until its question has a card, a badge and a number in the title. */
-async function askFor(page: Page, { records }: Eight): Promise<number> {
+async function askFor(page: Page, { records }: NowRows): Promise<number> {
   const client = await AppServerClient.connect(records[1]?.endpoints['appServerWebSocket'] ?? '', {
     clientInfo: { name: 'bench', version: '1' },
   });

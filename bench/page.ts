@@ -9,7 +9,7 @@ import { launchBrowser } from '../test/browser.ts';
 import { recordOf } from '../test/ui/records.ts';
 import { token as hubToken, startBackend } from '../test/ui/sessions-backend.ts';
 import { type Benchmark, type Context, firstLine, type Peer, type Result, startPeer } from './harness.ts';
-import { act, look, startEight } from './page-acts.ts';
+import { act, look, startNowRows } from './page-acts.ts';
 import { browserProbes } from './page-probes.ts';
 import { type HubFigures, type LiveFigures, type Opening, type Paint, report } from './page-report.ts';
 import { nodePeer } from './servers.ts';
@@ -210,8 +210,8 @@ async function run({ quick, rounds, long }: Context): Promise<Result> {
     const live = await watchLive(browser, peer, quick ? 8 : long ? 600 : 60);
     await peer.stop();
     const looks = await times(rounds, () => look(browser, pageDirectory));
-    const eight = await startEight();
-    const acts = await times(rounds, () => act(browser, eight)).finally(() => eight.stop());
+    const rows = await startNowRows();
+    const acts = await times(rounds, () => act(browser, rows)).finally(() => rows.stop());
     if (live.shown !== live.events) throw new Error(`${live.events} events happened, ${live.shown} are shown`);
     return report({ weight, normal, slowed, openings, lists, hubs, live, trees, looks, acts });
   } finally {

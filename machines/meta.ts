@@ -12,7 +12,7 @@ export type StateKind =
   | 'serves'
   /** Serves, or ends, worse than it should. */
   | 'unwell'
-  /** Nothing is to be done. */
+  /** No action is needed. */
   | 'rests'
   | 'ended';
 

@@ -57,12 +57,12 @@ async function askForever(client: AppServerClient, threadId: string): Promise<vo
 }
 
 const patient = { BackoffBaseMs: 600_000, BackoffCapMs: 600_000, UnhealthyGraceMs: 600_000 };
-const nervous = { ...patient, ProbeIntervalMs: 100, ProbeTimeoutMs: 100 };
+const quickProbes = { ...patient, ProbeIntervalMs: 100, ProbeTimeoutMs: 100 };
 const persistent = { BackoffBaseMs: 50, BackoffCapMs: 50, MaxRestarts: 2, WithinSeconds: 3_600 };
 
 /** Workspaces in several states: running, silent, given up, stopped. */
 async function furnishHub(place: Place, hub: HubClient): Promise<void> {
-  const settings = { gazette: nervous, lighthouse: persistent, weather: patient };
+  const settings = { gazette: quickProbes, lighthouse: persistent, weather: patient };
   const started = Object.entries(settings).map(async ([name, Supervision]) => {
     const workspacePath = place.workspace(name, { Supervision });
     const { pid } = await hub.ensure({ workspacePath });

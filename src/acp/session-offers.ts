@@ -115,7 +115,7 @@ export class SessionOffers {
     return modesOf({ mode, approvalPolicy: own ?? approvalPolicy }, !this.isOfAgent);
   }
 
-  /** Options that the editor knows from now on. */
+  /** Current options. Records them as known to the editor. */
   #configOptions(modes: SessionModeState): SessionConfigOption[] {
     const configOptions = configOptionsOf(modes, this.config, this.#offered, this.#options.hasSwitches);
     this.#knownOptions = JSON.stringify(configOptions);

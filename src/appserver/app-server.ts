@@ -61,7 +61,7 @@ export interface AppServer {
    */
   handOver(): TurnsEnd;
   /**
-   * Ends or suspends turns (their clients hear of it), withdraws the address, closes every connection, lets the workspace go.
+   * Ends or suspends turns (their clients are notified), withdraws the address, closes every connection, releases the workspace.
    *
    * @param turns default: turns are cancelled
    */

@@ -16,7 +16,7 @@ const { loginTtlMs, logins, loginFailures, loginPauseMs, loginPauseMaxMs } = def
 const loginBackoff: Backoff = { firstMs: loginPauseMs, capMs: loginPauseMaxMs, jitter: jitters.none };
 
 /** The way a user got in; for the log. */
-export type Caller = 'nobody' | 'token' | 'login';
+export type Caller = 'anonymous' | 'token' | 'login';
 
 export interface AccessOptions {
   /** The current tokens of the workspace's dashboards. */
@@ -82,7 +82,7 @@ export class Access {
     const given = bearerToken(request.header('authorization'));
     const caller = this.#callerWith(given);
     if (caller !== undefined) return caller;
-    if (this.#options.auth === 'none') return 'nobody';
+    if (this.#options.auth === 'none') return 'anonymous';
     throw unauthorized('The dashboard token is missing or wrong.', given !== undefined);
   };
 

@@ -62,7 +62,7 @@ export class SessionOffers {
     return valuesOf(option).includes(value) ? { configId: id, value } : undefined;
   }
 
-  /** @returns the option to set; `current`: nothing is to be done; undefined: it is not offered */
+  /** @returns the option to set; `current`: the agent has this value; undefined: it is not offered */
   change(
     category: 'model' | 'mode' | 'thought_level',
     value: string,
@@ -73,7 +73,7 @@ export class SessionOffers {
     return { configId: option.id };
   }
 
-  /** @returns the request that sets it; `current`: nothing is to be done; undefined: it is not offered */
+  /** @returns the request that sets it; `current`: the agent has this value; undefined: it is not offered */
   changeMode(id: string): { readonly method: string; readonly params: object } | 'current' | undefined {
     if (this.#option('mode')) {
       const change = this.change('mode', id);

@@ -97,7 +97,7 @@ class InspectionRecorder implements Recorder {
       this.#known.set(actor, null);
     };
     this.#watches.add(end);
-    // A root that fails announces no last snapshot; only its observers hear of it. The inspection of one that has ended
+    // A root that fails announces no last snapshot; only its observers are notified. The inspection of one that has ended
     // continues: only it notices an event that comes too late.
     const subscription = this.#options.foreign
       ? undefined

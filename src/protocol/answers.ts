@@ -31,11 +31,11 @@ export const outsideScope = 'exec-outside:';
 const leaving = /(?:^|[\s;&|(`/])(?:git push|npm publish|curl|wget|ssh|scp|sftp|rsync|gh|docker push)(?:\s|$)/;
 const deleting = /(?:^|[\s;&|(`/])(?:rm|rmdir|unlink|shred|git clean|git reset --hard)(?:\s|$)/;
 
-type Judged = Pick<ApprovalRequest, 'approvalType' | 'operation' | 'target' | 'scopeKey'>;
+type RatedRequest = Pick<ApprovalRequest, 'approvalType' | 'operation' | 'target' | 'scopeKey'>;
 
 const hazards: readonly (readonly [
   words: string,
-  holds: (request: Judged, workspace: string | undefined) => boolean,
+  holds: (request: RatedRequest, workspace: string | undefined) => boolean,
 ])[] = [
   [
     'reaches the network',
@@ -58,7 +58,7 @@ const hazards: readonly (readonly [
 const isBelow = (path: string, directory: string): boolean => path.startsWith(`${directory.replace(/[/\\]$/, '')}/`);
 
 /** Dangers of a request, in words. Only a hint, because a command may hide them. @param workspace canonical path, if known */
-export const hazardsOf = (request: Judged, workspace?: string): readonly string[] =>
+export const hazardsOf = (request: RatedRequest, workspace?: string): readonly string[] =>
   hazards.filter(([, holds]) => holds(request, workspace)).map(([words]) => words);
 
 /** Answers for a turn that waits for a quota. Once it waits, an answer is optional. */

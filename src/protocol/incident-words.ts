@@ -107,7 +107,7 @@ const isDownBy = ({ code }: Pick<Problem, 'code'>): boolean =>
 export function incidentOf(facts: IncidentFacts): Incident | null {
   const { name, state, phase, problems, rest, failures, exits, places } = facts;
   if (state !== 'stopped' && state !== 'exited') return null;
-  // The next request starts it: unless it cannot, nothing is to be done.
+  // The next request starts the workspace. Only a problem that prevents this start needs a report.
   if (phase === 'asleep' && !problems.some(isDownBy)) return null;
   if (phase === 'exited.backingOff') {
     const crashes = latestCrashes(exits, failures);

@@ -22,7 +22,7 @@ export interface Telemetry {
 
 /**
  * Counts the events of turns from now on and, if configured, exports them as OpenTelemetry traces. Neither can disturb
- * a turn: both hear of it when its trace is stored. The SDK is loaded only for an export.
+ * a turn: both get it when its trace is stored. The SDK is loaded only for an export.
  */
 export function startTelemetry({ traces, ...options }: TelemetryOptions): Telemetry {
   const numbers = new TurnNumbers();

@@ -65,7 +65,7 @@ async function attempt(
 }
 
 /** File in which an agent server publishes its address. Where the system watches nothing, its changes are found by polling. */
-class PublishedFile {
+class ServerFileWatch {
   #watcher: FSWatcher | undefined;
   #changed = Promise.withResolvers<void>();
 
@@ -100,7 +100,7 @@ class PublishedFile {
 export function readiness(hub: HubServices, factsOf: FactsOf) {
   return fromPromise<Readiness, OfWorkspace & { readonly ownership: Ownership }>(async ({ input, signal }) => {
     const facts = factsOf(input.workspacePath);
-    const published = new PublishedFile(hub.home, facts.stored.canonicalWorkspacePath);
+    const published = new ServerFileWatch(hub.home, facts.stored.canonicalWorkspacePath);
     try {
       for (let pause: number = readinessPollMs; ; pause = Math.min(pause * 1.05, readinessPollMaxMs)) {
         signal.throwIfAborted();

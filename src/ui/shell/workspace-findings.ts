@@ -10,8 +10,8 @@ const most = 12;
 
 type Named = Pick<FleetRecord, 'canonicalWorkspacePath' | 'displayName' | 'state' | 'phase' | 'page' | 'host'>;
 
-/** Act on a workspace in the palette. */
-interface Doing {
+/** Entry of the palette for one workspace. */
+interface PaletteAction {
   readonly id: string;
   readonly title: string;
   /** Further search words. */
@@ -32,7 +32,7 @@ const furtherWords: Readonly<Record<Action, string>> = {
 };
 const done = { ensure: 'started', restart: 'restarted' } as const;
 
-function doingsOf(app: App, workspace: Named): readonly Doing[] {
+function paletteActions(app: App, workspace: Named): readonly PaletteAction[] {
   const { canonicalWorkspacePath: path, displayName, state, phase, page, host } = workspace;
   const name = hostedName(host, displayName);
   // The charts of a host are on its page.
@@ -80,7 +80,7 @@ export function workspaceFindings(app: App, workspaces: readonly Named[], query:
   return workspaces
     .flatMap((workspace) => {
       const path = hostedName(workspace.host, workspace.canonicalWorkspacePath);
-      return doingsOf(app, workspace).flatMap(({ id, title, words, run }) => {
+      return paletteActions(app, workspace).flatMap(({ id, title, words, run }) => {
         const all = `${title} ${words} ${path}`.toLowerCase();
         if (!wanted.every((word) => all.includes(word))) return [];
         const rank = title.toLowerCase().startsWith(wanted[0] ?? '') ? 0 : 1;

@@ -363,24 +363,27 @@ const spawns = tool({
 });
 
 for (const kind of ['isEphemeral', 'isTransient'] as const) {
-  t.test(`clients hear of no thread that ${kind}; its deletion deletes the threads of its sub-agents`, async (t) => {
-    const provider = answers([call('1', 'SpawnSubagent')], [say('child')], [say('parent')]);
-    const deleted: string[] = [];
-    const store = new MemoryStore();
-    const { runtime } = service(provider, { tools: () => [spawns], store, onDeleted: (id) => deleted.push(id) });
-    const methods: string[] = [];
-    runtime.feed.join(({ method }) => methods.push(method));
-    const { thread, announce } = runtime.threads.start({ [kind]: true });
-    announce();
-    const { turn } = await talk(runtime, thread.id, 'x');
-    t.equal(turn.status, 'completed');
-    t.same(runtime.threads.list({}), []);
-    t.notOk('isTransient' in runtime.threads.read(thread.id, { includeTurns: false }));
-    (await runtime.threads.delete(thread.id))();
-    t.equal(deleted.length, 2);
-    t.same(store.threads(), []);
-    t.same(methods, []);
-  });
+  t.test(
+    `clients are not notified of a thread that ${kind}; its deletion deletes the threads of its sub-agents`,
+    async (t) => {
+      const provider = answers([call('1', 'SpawnSubagent')], [say('child')], [say('parent')]);
+      const deleted: string[] = [];
+      const store = new MemoryStore();
+      const { runtime } = service(provider, { tools: () => [spawns], store, onDeleted: (id) => deleted.push(id) });
+      const methods: string[] = [];
+      runtime.feed.join(({ method }) => methods.push(method));
+      const { thread, announce } = runtime.threads.start({ [kind]: true });
+      announce();
+      const { turn } = await talk(runtime, thread.id, 'x');
+      t.equal(turn.status, 'completed');
+      t.same(runtime.threads.list({}), []);
+      t.notOk('isTransient' in runtime.threads.read(thread.id, { includeTurns: false }));
+      (await runtime.threads.delete(thread.id))();
+      t.equal(deleted.length, 2);
+      t.same(store.threads(), []);
+      t.same(methods, []);
+    },
+  );
 }
 
 t.test('a sweep deletes transient threads without a turn, and their sub-agents', async (t) => {

@@ -4,13 +4,13 @@ import { type Walk, walkEvery } from '../harness.ts';
 import { policy, Workspace } from '../worlds.ts';
 import { commands, isClean, sidecarCommands, sources, to, withPolicy } from './steps.ts';
 
-const sleepy = withPolicy({ idleStopMs: 60_000 });
+const withIdleStop = withPolicy({ idleStopMs: 60_000 });
 
 const walks: Walk<Workspace>[] = [
   {
     takes: 'stopping.agreeing done(askToSleep) [staysAwake] → running',
     proves: 'A server that has a client or work stays awake, and emits nothing.',
-    world: sleepy,
+    world: withIdleStop,
     given: to.agreeing,
     when: (world) => world.decided(false),
     shows: (t, world) => {
@@ -23,7 +23,7 @@ const walks: Walk<Workspace>[] = [
   {
     takes: 'stopping.agreeing done(askToSleep) [staysAwake] → running',
     proves: 'A request while the server decides is applied when it stays awake.',
-    world: sleepy,
+    world: withIdleStop,
     given: async (world) => {
       await to.agreeing(world);
       await world.ensure();
@@ -38,7 +38,7 @@ const walks: Walk<Workspace>[] = [
   {
     takes: 'stopping.agreeing done(askToSleep) → stopping.terminating',
     proves: 'A server that agrees to sleep is ended, and a request before its end starts it again.',
-    world: sleepy,
+    world: withIdleStop,
     given: async (world) => {
       await to.agreeing(world);
       await world.ensure();
@@ -56,7 +56,7 @@ const walks: Walk<Workspace>[] = [
   {
     takes: 'stopping.agreeing done(askToSleep) → stopping.terminating',
     proves: 'A stop by the user ends a server that would stay awake.',
-    world: sleepy,
+    world: withIdleStop,
     given: async (world) => {
       await to.agreeing(world);
       await world.stop();
@@ -71,7 +71,7 @@ const walks: Walk<Workspace>[] = [
   {
     takes: 'stopping.agreeing error(askToSleep) → stopping.terminating',
     proves: 'An idle server that does not answer is stopped.',
-    world: sleepy,
+    world: withIdleStop,
     given: to.agreeing,
     when: (world) => world.undecided(),
     shows: (t, world) => t.equal(world.state, 'stopping.terminating'),
@@ -79,7 +79,7 @@ const walks: Walk<Workspace>[] = [
   {
     takes: 'stopping ENSURE [isIdleStop] → ∅',
     proves: 'A request while the server falls asleep waits for its end.',
-    world: sleepy,
+    world: withIdleStop,
     given: to.fallingAsleep,
     when: (world) => world.ensure(),
     shows: (t, world) => {

@@ -40,7 +40,7 @@ export class ThreadRegistry {
     return this.#ephemeral.store.thread(threadId) !== undefined;
   }
 
-  /** Whether clients never hear of the thread: it is ephemeral or transient. */
+  /** Whether clients are never notified of the thread, because it is ephemeral or transient. */
   isUnlisted(threadId: string): boolean {
     return this.isEphemeral(threadId) || this.#transient.has(threadId);
   }

@@ -11,10 +11,10 @@ import { useCommands } from './use-commands.ts';
 export function ExportMenu({ store }: { readonly store: Store }) {
   const input = useRef<HTMLInputElement>(null);
   const menu = useRef<HTMLDetailsElement>(null);
-  const doings = doingsOf(store, () => input.current?.click());
+  const actions = exportActions(store, () => input.current?.click());
   useCommands(
     store.app,
-    doings.map(({ id, title, run, isEnabled }) => ({
+    actions.map(({ id, title, run, isEnabled }) => ({
       id: `actors.${id}`,
       title,
       group: 'Actors',
@@ -40,7 +40,7 @@ export function ExportMenu({ store }: { readonly store: Store }) {
     >
       <summary class="button">Export</summary>
       <ul>
-        {doings.map(({ id, title, run, isEnabled }) => (
+        {actions.map(({ id, title, run, isEnabled }) => (
           <li key={id}>
             <button
               type="button"
@@ -71,18 +71,18 @@ export function ExportMenu({ store }: { readonly store: Store }) {
   );
 }
 
-interface Doing {
+interface ExportAction {
   readonly id: string;
   readonly title: string;
   readonly isEnabled: boolean;
   readonly run: () => void;
 }
 
-function doingsOf(store: Store, chooseFile: () => void): readonly Doing[] {
+function exportActions(store: Store, chooseFile: () => void): readonly ExportAction[] {
   const { app } = store;
   const chart = store.chart.value;
   const active = store.selected.value?.states ?? [];
-  const ofChart = (id: string, title: string, work: (chart: Chart) => void): Doing => ({
+  const ofChart = (id: string, title: string, work: (chart: Chart) => void): ExportAction => ({
     id,
     title,
     isEnabled: chart !== undefined,

@@ -91,7 +91,7 @@ export function Scrubber({ store }: { readonly store: Store }) {
   );
 }
 
-const doings: Readonly<Record<Stop['what'], string>> = {
+const stopWords: Readonly<Record<Stop['what'], string>> = {
   made: 'was made',
   moved: '',
   ended: 'ended',
@@ -102,7 +102,7 @@ const doings: Readonly<Record<Stop['what'], string>> = {
 function describe(store: Store, { at, actorId, what, event }: Stop): string {
   const ofAll = store.travel.scope.value === 'all';
   const title = ofAll ? (store.travel.base.value.byId.get(actorId)?.title ?? actorId).replace(/^.*[/\\](?=.)/, '') : '';
-  return [timeOfDay(new Date(at)), title, doings[what], event].filter(Boolean).join(' ');
+  return [timeOfDay(new Date(at)), title, stopWords[what], event].filter(Boolean).join(' ');
 }
 
 function useTravelCommands(store: Store): void {

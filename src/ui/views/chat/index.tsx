@@ -39,8 +39,8 @@ export default function ChatView({ app }: { readonly app: App }) {
       {threadId !== null && part === 'race' ? (
         <Race conversation={conversation} threads={chat.threads.value} agents={chat.agents.value} threadId={threadId} />
       ) : (
-        // A thread that was begun here keeps its desk: focus, text and pictures go along.
-        <Desk key={chat.deskOf(threadId)} app={app} chat={chat} conversation={conversation} lens={lens} />
+        // A thread that was begun here keeps its pane: focus, text and pictures go along.
+        <ConversationPane key={chat.paneKey(threadId)} app={app} chat={chat} conversation={conversation} lens={lens} />
       )}
     </div>
   );
@@ -52,7 +52,7 @@ function useConversation(chat: ChatWorkspace, threadId: string | null): Conversa
   return conversation;
 }
 
-interface DeskProps {
+interface ConversationPaneProps {
   readonly app: App;
   readonly chat: ChatWorkspace;
   readonly conversation: Conversation;
@@ -86,7 +86,7 @@ function useCursor(app: App, conversation: Conversation): string | undefined {
   return call === undefined ? turn : undefined;
 }
 
-function Desk({ app, chat, conversation, lens }: DeskProps) {
+function ConversationPane({ app, chat, conversation, lens }: ConversationPaneProps) {
   const thread = conversation.thread.value;
   const title = thread ? nameOf(thread) : conversation.threadId === null ? 'New conversation' : 'Conversation';
   useEffect(() => {
@@ -108,7 +108,7 @@ function Desk({ app, chat, conversation, lens }: DeskProps) {
         )}
         <h1 class="cut">{title}</h1>
         <AgentChip agent={agentOfThread(chat.agent.value, thread?.config ?? {}).agent} />
-        <Doing conversation={conversation} />
+        <ActivityLine conversation={conversation} />
         {thread && <Search app={app} conversation={conversation} />}
         {thread && <CopyButton label="Copy as Markdown" text={() => conversation.markdown()} />}
         {threadId !== null && conversation.canUndo.value && (
@@ -229,7 +229,7 @@ function RestoredFiles({ app, conversation }: { readonly app: App; readonly conv
 }
 
 /** Activity of the agent, read out when it changes. */
-function Doing({ conversation }: { readonly conversation: Conversation }) {
+function ActivityLine({ conversation }: { readonly conversation: Conversation }) {
   const { state } = conversation;
   const words = () => {
     if (conversation.approvals.value.length > 0) return 'Waiting for your decision';

@@ -12,7 +12,7 @@ import {
   transitionIds,
   transitionsOf,
 } from '../../../../inspect/browser.ts';
-import { applied, type ConditionResult, judge } from './evaluate.ts';
+import { applied, type ConditionResult, evaluateGuard } from './evaluate.ts';
 import { attempt, type Fields, partlyKnown } from './known.ts';
 import { activeIn, compatible, concerned, inOrder, leafNodes, moved, regionOf } from './step.ts';
 
@@ -159,7 +159,7 @@ const candidatesOf = (states: readonly AnyStateNode[], event: string): AnyTransi
 
 const idOf = (transition: AnyTransitionDefinition): string => transitionIds(transition)[0] ?? '';
 
-interface Judged {
+interface EvaluatedTransition {
   readonly transition: AnyTransitionDefinition;
   readonly verdict: ConditionResult;
   readonly missing: string | null;
@@ -172,17 +172,17 @@ function openIn(
   known: Fields,
   fields: Fields,
   decided: Decided,
-): readonly Judged[] {
-  const judged = candidates.map((transition): Judged => {
+): readonly EvaluatedTransition[] {
+  const evaluated = candidates.map((transition): EvaluatedTransition => {
     const verdict = decided[idOf(transition)];
     if (verdict !== undefined) return { transition, verdict, missing: null };
-    return { transition, ...judge(machine, transition, known, withType(transition, fields)) };
+    return { transition, ...evaluateGuard(machine, transition, known, withType(transition, fields)) };
   });
-  const until = judged.findIndex(({ verdict }) => verdict === 'yes');
-  return until < 0 ? judged : judged.slice(0, until + 1);
+  const until = evaluated.findIndex(({ verdict }) => verdict === 'yes');
+  return until < 0 ? evaluated : evaluated.slice(0, until + 1);
 }
 
-const candidateOf = ({ transition, verdict, missing }: Judged): Candidate => ({
+const candidateOf = ({ transition, verdict, missing }: EvaluatedTransition): Candidate => ({
   id: idOf(transition),
   guard: guardName(transition.guard),
   verdict,
@@ -191,7 +191,9 @@ const candidateOf = ({ transition, verdict, missing }: Judged): Candidate => ({
 });
 
 /** Transitions to take, or the candidates of which the user must choose. */
-type Selection = { readonly enabled: readonly AnyTransitionDefinition[] } | { readonly open: readonly Judged[] };
+type Selection =
+  | { readonly enabled: readonly AnyTransitionDefinition[] }
+  | { readonly open: readonly EvaluatedTransition[] };
 
 /**
  * Tries the states of a region from the inside. A state with regions, and its ancestors, are tried when no region of it has
@@ -212,7 +214,7 @@ function select(top: AnyStateNode, active: ReadonlySet<AnyStateNode>, openOf: Op
   return { enabled: first ? [first.transition] : [] };
 }
 
-type OpenOf = (chain: readonly AnyStateNode[]) => readonly Judged[];
+type OpenOf = (chain: readonly AnyStateNode[]) => readonly EvaluatedTransition[];
 
 function decide(
   machine: AnyStateMachine,

@@ -5,21 +5,21 @@ import { attempt, changedBy, type Fields, partlyKnown } from './known.ts';
 export type ConditionResult = 'yes' | 'no' | 'unknown';
 
 /** Result of a guard over the known values. */
-export interface Judgement {
+export interface GuardResult {
   readonly verdict: ConditionResult;
   readonly missing: string | null;
 }
 
-export function judge(
+export function evaluateGuard(
   machine: AnyStateMachine,
   { guard }: AnyTransitionDefinition,
   known: Fields,
   fields: Fields,
-): Judgement {
+): GuardResult {
   const args = { context: partlyKnown(known), event: partlyKnown(fields) };
-  const judged = (value: boolean): Judgement => ({ verdict: value ? 'yes' : 'no', missing: null });
-  const evaluate = (each: unknown): Judgement => {
-    if (each === undefined || each === null) return judged(true);
+  const resultOf = (value: boolean): GuardResult => ({ verdict: value ? 'yes' : 'no', missing: null });
+  const evaluate = (each: unknown): GuardResult => {
+    if (each === undefined || each === null) return resultOf(true);
     if (typeof each === 'function' && 'guards' in each && Array.isArray(each.guards)) {
       return combined(each.name, each.guards.map(evaluate));
     }
@@ -28,13 +28,13 @@ export function judge(
     if (typeof check !== 'function') return { verdict: 'unknown', missing: String(type) };
     const given = typeof params === 'function' ? attempt(() => params(args)) : { value: params };
     const result = attempt(() => Boolean(check(args, 'value' in given ? given.value : partlyKnown({}))));
-    return 'value' in result ? judged(result.value) : { verdict: 'unknown', missing: result.unknown };
+    return 'value' in result ? resultOf(result.value) : { verdict: 'unknown', missing: result.unknown };
   };
   return evaluate(guard);
 }
 
 /** `not`, `and` and `or` of partly unknown guards. */
-function combined(kind: string, parts: readonly Judgement[]): Judgement {
+function combined(kind: string, parts: readonly GuardResult[]): GuardResult {
   const [first] = parts;
   const opposite = { yes: 'no', no: 'yes', unknown: 'unknown' } as const;
   if (kind === 'not')

@@ -34,8 +34,8 @@ export class ChatWorkspace {
   /** Threads that were begun here, with their first messages. */
   readonly #begun = new Map<string, readonly (readonly InputPart[])[]>();
 
-  readonly #desks = new Map<string, string>();
-  #newDesks = 0;
+  readonly #paneKeys = new Map<string, string>();
+  #newPanes = 0;
 
   constructor(app: App) {
     this.#app = app;
@@ -74,9 +74,9 @@ export class ChatWorkspace {
     return (await conversation.call('file/search', { query, limit: maxFiles })).data;
   }
 
-  /** Key of the desk of a thread; a thread that was begun here has that of the new conversation. */
-  deskOf(threadId: string | null): string {
-    return threadId === null ? `new ${this.#newDesks}` : (this.#desks.get(threadId) ?? threadId);
+  /** Key of the pane of a thread; a thread that was begun here has the key of the new conversation. */
+  paneKey(threadId: string | null): string {
+    return threadId === null ? `new ${this.#newPanes}` : (this.#paneKeys.get(threadId) ?? threadId);
   }
 
   open(threadId: string | null): Conversation {
@@ -98,8 +98,8 @@ export class ChatWorkspace {
   async begin(conversation: Conversation, input: readonly InputPart[], config: ThreadConfig): Promise<void> {
     const threadId = await conversation.begin(input, { identity, config });
     this.#begun.set(threadId, [input]);
-    this.#desks.set(threadId, this.deskOf(null));
-    this.#newDesks += 1;
+    this.#paneKeys.set(threadId, this.paneKey(null));
+    this.#newPanes += 1;
     this.#app.router.go({ view: 'chat', path: [threadId] });
   }
 

@@ -121,7 +121,7 @@ function Row({ trace, span, range, now }: RowProps) {
   return (
     <>
       <Cell class="span-name cut" style={{ '--level': levelOf(trace, span) }}>
-        {hasParts(trace, span) && <Twisty trace={trace} span={span} />}
+        {hasParts(trace, span) && <ExpandButton trace={trace} span={span} />}
         <KindMark span={span} />
         <b>{nameOf(span)}</b>{' '}
         <span class="quiet">{isTurn(span) ? turnWords(span) : visible(detailOf(span), { multiline: false })}</span>
@@ -163,7 +163,7 @@ function turnWords({ thinking, responses, tools, failures }: Turn): string {
     .join(' · ');
 }
 
-function Twisty({ trace, span }: { readonly trace: Trace; readonly span: Span }) {
+function ExpandButton({ trace, span }: { readonly trace: Trace; readonly span: Span }) {
   const isOpen = !trace.isFolded(span);
   return (
     <button
