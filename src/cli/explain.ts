@@ -64,10 +64,19 @@ function turnHint({ reason, retryAfterMs, message }: TurnFailedError): string | 
   }
 }
 
-/** `2 min`, `45 s`; rounded up, so that it is not too early. */
+/** Units with the seconds from which on they are used, the longest first. */
+const units = [
+  ['days', 86_400, 2 * 86_400],
+  ['h', 3_600, 2 * 3_600],
+  ['min', 60, 120],
+  ['s', 1, 0],
+] as const;
+
+/** `3 days`, `2 min`, `45 s`; rounded up, so that it is not too early. */
 function durationText(ms: number): string {
   const seconds = Math.ceil(ms / 1_000);
-  return seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
+  const [unit, length] = units.find(([, , from]) => seconds >= from) ?? units[3];
+  return `${Math.ceil(seconds / length)} ${unit}`;
 }
 
 /** Next step for a path that leads to nothing. The Hub names the new place of a workspace that it knows: null, when it found none. */

@@ -50,6 +50,14 @@ t.test('regression: a failed turn has the code of its reason, and the wait that 
     new TurnFailedError('The upstream answered 429.', { code: 'upstreamRateLimited', retryAfterMs: 120_000 }),
   );
   t.match(limited, { hint: /asks to wait 2 min/, body: { error: { details: { retryAfterMs: 120_000 } } } });
+  for (const [hours, words] of [
+    [1.5, '90 min'],
+    [5.2, '6 h'],
+    [24 * 365, '365 days'],
+  ] as const) {
+    const { hint } = explain(new TurnFailedError('x', { retryAfterMs: hours * 3_600_000 }));
+    t.match(hint, `asks to wait ${words}:`, 'regression: a long wait is not stated in minutes');
+  }
   t.match(explain(new TurnFailedError('x', { retryAfterMs: 1_200 })), {
     hint: /asks to wait 2 s/,
     body: { error: { code: 'turnFailed' } },
