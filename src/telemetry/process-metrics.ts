@@ -1,9 +1,9 @@
-import { performance } from 'node:perf_hooks';
 import { type Family, plain } from './metric.ts';
 import { processMetrics } from './table.ts';
 
 /** State of this process. Read only at a scrape: nothing measures in between. */
 export function processFamilies(): Family[] {
+  const { performance } = process.getBuiltinModule('node:perf_hooks');
   const { user, system } = process.cpuUsage();
   const { rss, heapUsed, heapTotal } = process.memoryUsage();
   return [

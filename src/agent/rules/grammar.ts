@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
 import type { Node, Parser } from 'web-tree-sitter';
 import { packageRoot } from '../../lib/index.ts';
 
@@ -23,6 +22,8 @@ export function bashParser(): Promise<ParseScript> {
  * server would compile all of its own again.
  */
 const setOptimising = (isOn: boolean, ...flags: readonly ('tier-up' | 'dynamic-tiering')[]): void => {
+  // Only here: with it, Node loads eight modules of its own.
+  const { setFlagsFromString } = process.getBuiltinModule('node:v8');
   for (const flag of flags) setFlagsFromString(`--${isOn ? '' : 'no-'}wasm-${flag}`);
 };
 

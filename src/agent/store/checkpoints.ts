@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { defaults } from '../../protocol/index.ts';
 
 /** A little statement changes a page of the table and one of its index, and often pages that the one before changed. */
@@ -69,6 +69,8 @@ export class Checkpoints {
   }
 
   #start(): Worker {
+    // A server that writes little loads no threads.
+    const { Worker } = process.getBuiltinModule('node:worker_threads');
     const worker = new Worker(`(${checkpointer})()`, {
       eval: true,
       name: 'checkpoints',

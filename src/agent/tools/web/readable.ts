@@ -1,4 +1,3 @@
-import { Worker } from 'node:worker_threads';
 import { WebError } from './errors.ts';
 
 /** An HTML page made readable. */
@@ -31,6 +30,7 @@ export function readHtml(
 ): Promise<ReadablePage> {
   signal.throwIfAborted();
   const workerData: WorkerInput = { base: import.meta.url, html, url, mode };
+  const { Worker } = process.getBuiltinModule('node:worker_threads');
   const worker = new Worker(`(${convert})()`, { eval: true, workerData, resourceLimits, env: {}, execArgv: [] });
   return new Promise<ReadablePage>((resolve, reject) => {
     let isOver = false;
