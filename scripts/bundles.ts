@@ -15,7 +15,10 @@ const at = (path: string): string => join(root, path);
  * one would double the time of a start. CommonJS, because Node loads it faster.
  */
 const commandLine = { 'cli/main': 'src/cli/main.ts' };
-const agentServer = { 'appserver/main': 'src/appserver/main.ts' };
+const agentServer = { 'appserver/program': 'src/appserver/main.ts' };
+
+/** Runs it from its compiled code. */
+const agentServerStart = { 'appserver/main': 'src/appserver/compiled-main.ts' };
 
 /** Started by the Hub beside a sidecar, whose output it copies into the log files. */
 const logRedactor = { 'supervise/redact-main': 'src/supervise/redact-main.ts' };
@@ -86,7 +89,7 @@ async function bundle(options: BundleOptions): Promise<void> {
     treeshake: {
       moduleSideEffects: [
         {
-          test: /[\\/]((cli|appserver)[\\/]main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
+          test: /[\\/](cli[\\/]main|appserver[\\/](compiled-)?main|supervise[\\/]redact-main|checkpoints[\\/]thread-main)\.ts$/,
           sideEffects: true,
         },
         { external: false, sideEffects: false },
@@ -121,7 +124,10 @@ const products = {
   },
   appserver: {
     directory: 'appserver',
-    bundles: [{ ...commonJs, entries: agentServer, chunks: 'appserver/chunks' }],
+    bundles: [
+      { ...commonJs, entries: agentServer, chunks: 'appserver/chunks' },
+      { ...commonJs, entries: agentServerStart, chunks: 'appserver/start' },
+    ],
   },
   supervise: { directory: 'supervise', bundles: [{ ...commonJs, entries: logRedactor, chunks: 'supervise/chunks' }] },
   checkpoints: {

@@ -60,7 +60,7 @@ export interface Assembly extends AgentViews {
   /** Known state of the sandbox of commands. */
   readonly sandbox: SandboxReport;
   /** Prepares, once the server answers, the parts that the first turn would wait for. */
-  readonly warmUp: () => void;
+  readonly warmUp: () => Promise<void>;
   /** Whether a turn or a background process runs, which a restart would end. */
   readonly isBusy: () => boolean;
   /** Calls the listener when that may have changed. */
@@ -154,11 +154,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     agentModes: () => delegate?.offers().modes ?? [],
     agentOptions: () => delegate?.offers().options ?? [],
     agentChoices: () => agents.choices(options.isTrusted),
-    warmUp() {
+    async warmUp() {
       delegate?.warmUp();
-      void Promise.all([preloadTurnParts(delegate ? undefined : model.settings), checkpoints?.preload()]).then(() =>
-        logger.debug('the code of turns is loaded'),
-      );
+      await Promise.all([preloadTurnParts(delegate ? undefined : model.settings), checkpoints?.preload()]);
+      logger.debug('the code of turns is loaded');
     },
     isBusy: () => runtime.turns.count > 0 || tools.isBusy(),
     onAgentChange: (listener) => delegate?.onChange(listener),

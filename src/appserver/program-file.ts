@@ -7,7 +7,7 @@ const settleMs = 3_000;
 
 /** The program of this build; undefined when sources run, which no upgrade replaces. */
 function ownProgram(): string | undefined {
-  return import.meta.url.endsWith('.ts') ? undefined : join(stablePackageRoot(), 'dist', 'appserver', 'main.cjs');
+  return import.meta.url.endsWith('.ts') ? undefined : join(stablePackageRoot(), 'dist', 'appserver', 'program.cjs');
 }
 
 /** Program of this process on disk, compared with its state when the process began. */

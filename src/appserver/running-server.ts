@@ -28,6 +28,7 @@ import { HealthWatch } from './health-watch.ts';
 import { Inbox, inboxRoutes } from './inbox.ts';
 import { incarnationOf, withIncarnation } from './incarnation.ts';
 import { inspectionRoutes, inspectionSocket } from './inspection.ts';
+import { type LifePart, lifeParts } from './life-parts.ts';
 import { type Methods, methodsOf } from './methods.ts';
 import { Observatory } from './observatory.ts';
 import { type FaceTools, faceToolsOf } from './offered-tools.ts';
@@ -289,7 +290,7 @@ export class RunningServer implements AppServer {
     // Loading their client takes a while, and the start of the server must not wait for it.
     this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
     this.#assembly.automations.start().catch((error: unknown) => logger.bug(error));
-    this.#assembly.warmUp();
+    void this.#assembly.warmUp().then(() => lifeParts.publish('start' satisfies LifePart));
   }
 
   /** The generated key, when a face without a configured one is served. Without a writable home only the owner is served. */
@@ -482,6 +483,7 @@ export class RunningServer implements AppServer {
     else logger.debug('a turn has ended', about);
     if (!this.#isServing) return;
     this.#health.turnEnded(turn);
+    if (status === 'completed') lifeParts.publish('turn' satisfies LifePart);
     const notification = notificationOf(thread, turn);
     if (notification) this.#inbox.notify(notification);
   }
