@@ -125,7 +125,7 @@ t.test('a command killed in its run is not repeated; the model reads that its ou
 
 t.test('a command outside of the sandbox outlives a managed server: its result is the real one', async (t) => {
   const { next, path, threadId, turnId } = await killed(t, {
-    prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.02; done; echo finished; exit 3',
+    prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.1; done; echo finished; exit 3',
     config: free,
     isManaged: true,
     isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
@@ -144,7 +144,7 @@ for (const isRestarted of [false, true]) {
   const how = isRestarted ? 'a restart' : 'a kill';
   t.test(`a command in the sandbox outlives ${how} of a managed server: its result is the real one`, async (t) => {
     const { next, path, threadId, turnId } = await killed(t, {
-      prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.02; done; echo finished; exit 3',
+      prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.1; done; echo finished; exit 3',
       config: free,
       ...{ isManaged: true, isSandboxed: true, isRestarted },
       isThere: ({ method, params }) => method === 'item/commandExecution/outputDelta' && /started/.test(params.delta),
@@ -162,7 +162,7 @@ for (const isRestarted of [false, true]) {
 
 t.test('a restart leaves a command outside of the sandbox to the next server', async (t) => {
   const { next, path, threadId, turnId } = await killed(t, {
-    prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.02; done; echo finished',
+    prompt: 'run: echo once >> effects; echo started; until [ -e go ]; do sleep 0.1; done; echo finished',
     config: free,
     isManaged: true,
     isRestarted: true,
@@ -181,7 +181,7 @@ t.test('a kill between the end of a command and the commit of its result leaves 
     prompt: 'run: echo once >> effects; echo finished; exit 3',
     config: free,
     isManaged: true,
-    hooks: { PostToolUse: [{ Command: 'touch hooked; until [ -e go ]; do sleep 0.02; done' }] },
+    hooks: { PostToolUse: [{ Command: 'touch hooked; until [ -e go ]; do sleep 0.1; done' }] },
     isThere: 'hooked',
   });
   writeFileSync(join(path, 'go'), '');

@@ -21,7 +21,7 @@ import { call, temporaryWorkspace } from './run-tool.ts';
 t.test('a command outlives its killed agent server, and its result and output are adopted once', onPosix, async (t) => {
   const here = places(t);
   const first = server(t, here, {
-    command: 'echo one; until [ -e go ]; do sleep 0.02; done; echo two; echo x >>effect; exit 3',
+    command: 'echo one; until [ -e go ]; do sleep 0.1; done; echo two; echo x >>effect; exit 3',
   });
   await first.showed('one');
   await first.kill();
@@ -53,7 +53,7 @@ t.test('a command that has ended while no agent server ran is adopted with its r
   ];
   for (const [command, result] of cases) {
     const here = places(t);
-    const first = server(t, here, { command: `until [ -e go ]; do sleep 0.02; done; ${command}` });
+    const first = server(t, here, { command: `until [ -e go ]; do sleep 0.1; done; ${command}` });
     await until('a keeper', () => listKept(here.directory).some(({ id }) => readKept(here.directory, id)?.keeper));
     await first.kill();
     writeFileSync(here.at('go'), '');
@@ -77,7 +77,7 @@ t.test('a kill between the exit of a command and its result loses nothing', onPo
 
 t.test('a kill between spawn and identity: the command is found by its marker', onPosix, async (t) => {
   const here = places(t);
-  const command = 'until [ -e go ]; do sleep 0.02; done; echo found';
+  const command = 'until [ -e go ]; do sleep 0.1; done; echo found';
   await server(t, here, { command }, 'beforeIdentity').exited;
   t.equal(readKept(here.directory, here.kept().id)?.keeper, undefined);
   const adopted = here.adopt();
@@ -207,7 +207,7 @@ t.test('a hand-over leaves the command to the next agent server', onPosix, async
   const handOver = new AbortController();
   const onOutput = () => handOver.abort(new HandOverError());
   const context = { ...ids, workspacePath: here.workspacePath, signal: handOver.signal, onOutput };
-  const command = 'echo on; until [ -e go ]; do sleep 0.02; done; echo off';
+  const command = 'echo on; until [ -e go ]; do sleep 0.1; done; echo off';
   await t.rejects(call(createExec(here.settings), { command }, context), { name: 'HandOverError' });
   t.ok((await here.survivors()).length > 0, 'it runs on');
   const adopted = here.adopt();
@@ -219,7 +219,7 @@ t.test('a hand-over leaves the command to the next agent server', onPosix, async
 t.test('a secret that is split over two writes and a kill is masked everywhere', onPosix, async (t) => {
   const here = places(t);
   const [one, two] = [secret.slice(0, 9), secret.slice(9)];
-  const command = `echo begin; printf %s ${one}; touch half; until [ -e go ]; do sleep 0.02; done; echo ${two}; echo end`;
+  const command = `echo begin; printf %s ${one}; touch half; until [ -e go ]; do sleep 0.1; done; echo ${two}; echo end`;
   const first = server(t, here, { command });
   await first.showed('begin');
   await until('the first half', () => existsSync(here.at('half')));
@@ -304,7 +304,7 @@ t.test(
 
 t.test('the last lines of a fast output are shown, although the server was busy', onPosix, async (t) => {
   const here = places(t);
-  const command = 'head -c 100000000 /dev/zero; echo; echo last; echo >written; until [ -e go ]; do sleep 0.02; done';
+  const command = 'head -c 100000000 /dev/zero; echo; echo last; echo >written; until [ -e go ]; do sleep 0.1; done';
   const called = call(createExec(here.settings), { command }, { ...ids, workspacePath: here.workspacePath });
   await until('a kept command', () => listKept(here.directory).length === 1);
   // Blocks this process, and with it the reader, until the last line is written.

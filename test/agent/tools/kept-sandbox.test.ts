@@ -33,7 +33,7 @@ function binWithoutNsenter(t: Test): string {
   return bin;
 }
 
-const untilGo = 'until [ -e go ]; do sleep 0.02; done';
+const untilGo = 'until [ -e go ]; do sleep 0.1; done';
 
 t.test('a sandboxed command outlives its killed agent server: result and effect once', options, async (t) => {
   const here = sandboxedPlace(t);
@@ -57,7 +57,7 @@ t.test('the walls hold after the death of the server, and after the adoption', o
   here.git('init', '--quiet');
   writeFileSync(join(here.home, 'config.json'), 'secret');
   const tries = `cat ${here.home}/config.json; echo x >.git/hooks/post-commit; echo x >>.git/config; echo x >.git/commondir; mkdir .oratorio/x; touch ${here.home}/x /etc/oratorio-test`;
-  const wait = (name: string) => `until [ -e ${name} ]; do sleep 0.02; done; ${tries}; touch ${name}-done`;
+  const wait = (name: string) => `until [ -e ${name} ]; do sleep 0.1; done; ${tries}; touch ${name}-done`;
   const first = await here.start();
   const began = first.run(`echo on; ${wait('dead')}; ${wait('adopted')}`);
   await began.showed('on');
@@ -88,7 +88,7 @@ t.test(
   async (t) => {
     const here = sandboxedPlace(t);
     const first = await here.start();
-    const began = first.run(`echo on; ${untilGo}; ${plant}; touch planted; until [ -e end ]; do sleep 0.02; done`);
+    const began = first.run(`echo on; ${untilGo}; ${plant}; touch planted; until [ -e end ]; do sleep 0.1; done`);
     await began.showed('on');
     await first.kill();
     writeFileSync(here.at('go'), '');
@@ -153,7 +153,7 @@ t.test(
     for (let at = 0; at <= 20_000; at += 1) writeFileSync(here.at(`many/${at}`), '');
     const bin = temporaryWorkspace(t);
     const find = execFileSync('sh', ['-c', 'command -v find'], { encoding: 'utf8' }).trim();
-    const search = `#!/bin/sh\nuntil [ -e ${here.home}/search ]; do sleep 0.02; done\nexec ${find} "$@"\n`;
+    const search = `#!/bin/sh\nuntil [ -e ${here.home}/search ]; do sleep 0.1; done\nexec ${find} "$@"\n`;
     writeFileSync(join(bin, 'find'), search, { mode: 0o755 });
     const ofServer = { PATH: `${bin}:${process.env['PATH']}` };
     const second = await here.start({}, ofServer);
@@ -180,7 +180,7 @@ t.test('regression: H53 the end of a room is that of its last process, not that 
   const names = ['a', 'b', 'c', 'd'].map((name) => `spin-${name}`);
   const spin = names.map((name) => `while :; do echo >${name}; done &`).join(' ');
   const all = names.map((name) => `-e ${name}`).join(' -a ');
-  const began = first.run(`echo on; ${untilGo}; ${spin} until [ ${all} ]; do sleep 0.02; done; kill -KILL 2; wait`);
+  const began = first.run(`echo on; ${untilGo}; ${spin} until [ ${all} ]; do sleep 0.1; done; kill -KILL 2; wait`);
   await began.showed('on');
   await first.kill();
   writeFileSync(here.at('go'), '');
@@ -336,7 +336,7 @@ t.test(
     const tree = join(temporaryWorkspace(t), 'tree');
     here.git('worktree', 'add', '--quiet', tree);
     const first = await here.start();
-    const began = first.run(`echo on; until [ -e go ]; do sleep 0.02; done; ${plant}; touch done`, { place: tree });
+    const began = first.run(`echo on; until [ -e go ]; do sleep 0.1; done; ${plant}; touch done`, { place: tree });
     await began.showed('on');
     await first.kill();
     writeFileSync(join(tree, 'go'), '');
