@@ -130,11 +130,13 @@ t.test('processes that a command leaves at its exit are ended', async (t) => {
 });
 
 t.test('a flood is shortened to both ends, in bounded memory, and the file has the rest', async (t) => {
-  const { run, begin, readUntil } = stage(t);
+  const { workspacePath, run, begin, readUntil } = stage(t);
+  const flood = 'head -c 3000000 /dev/zero | tr "\\0" x';
   const { id, text } = await begin(
-    'until [ -e go ]; do sleep 0.02; done; echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo; echo last; sleep 3105',
+    `until [ -e go ]; do sleep 0.02; done; echo first; ${flood}; echo; echo last; touch written; sleep 3105`,
   );
   await run('Exec', { command: 'touch go' });
+  await until('the flood is written', () => existsSync(join(workspacePath, 'written')));
   const all = text + (await readUntil(id, /last/));
   t.ok(all.length < 100_000, `${all.length} characters`);
   const [, file = ''] = /The whole output is in (\S+exec-[0-9a-f]+\.txt)/.exec(all) ?? [];
