@@ -313,7 +313,8 @@ for (const [name, path] of [
   t.test(`regression: H53 a command ${name} that stops its keeper ends at its deadline`, options, async (t) => {
     const here = sandboxedPlace(t);
     const first = await here.start(path && { PATH: binWithoutNsenter(t) });
-    const stops = 'setsid sleep 1000 & kill -STOP 0; sleep 1000';
+    // A search path without nsenter lacks setsid, too.
+    const stops = 'setsid sleep 1000 2>/dev/null & kill -STOP 0; sleep 1000';
     const began = first.run(`echo on; ${untilGo}; ${stops}`, {}, { timeoutMs: 2_000 });
     await began.showed('on');
     await first.kill();
