@@ -27,8 +27,12 @@ export async function list(context: CommandContext): Promise<number> {
     if (options['watch'] === true) return watch(context, hub);
     const items = await itemsOf(hub, signal);
     if (output.json) output.document(items);
-    else if (items.length === 0) output.line('Nothing waits for you.');
-    else for (const item of items) for (const line of linesOf(item, context)) output.line(line);
+    else if (items.length === 0) {
+      output.line('Nothing waits for you.');
+      for (const { state, displayName } of await hub.list({ signal }))
+        if (state === 'starting')
+          output.note(`${inLine(displayName)} is starting: its requests are listed when it runs.`);
+    } else for (const item of items) for (const line of linesOf(item, context)) output.line(line);
     return exitCodes.ok.code;
   });
 }

@@ -1,6 +1,6 @@
-/** A turn that waits for a quota, in the inbox of the command line. */
+/** Waiting requests in the inbox of the command line, of a Hub whose answers are set. */
 import t from 'tap';
-import { fakeHub, lockOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
+import { fakeHub, lockOf, recordOf, sendJson, statusOf, writeLock } from '../client/fake-hub.ts';
 import { runInProcess } from './in-process.ts';
 
 const expiresAt = '2026-01-01T18:40:00.000Z';
@@ -26,4 +26,17 @@ t.test('regression: a scheduled wait for a quota is listed without the time of a
   t.notMatch(scheduled.text, /declined at|--for session/);
   listed = item('wait and continue');
   t.match((await runInProcess(home, 'inbox')).stdout, `declined at ${expiresAt}`, 'without an answer, the turn fails');
+});
+
+t.test('regression: an empty inbox names the workspaces whose requests are not known yet', async (t) => {
+  const home = t.testdir();
+  const records = [recordOf('/work/site', { state: 'starting' }), recordOf('/work/shop')];
+  const hub = await fakeHub(({ url }, response) =>
+    sendJson(response, 200, url === '/v1/status' ? statusOf(hub.baseUrl) : url === '/v1/appservers' ? records : []),
+  );
+  t.teardown(() => hub.close());
+  writeLock(home, lockOf(hub.baseUrl));
+  const { stdout, stderr } = await runInProcess(home, 'inbox');
+  t.equal(stdout, 'Nothing waits for you.\n');
+  t.equal(stderr, 'site is starting: its requests are listed when it runs.\n');
 });
