@@ -36,6 +36,11 @@ function storeCode(file: string, source: Buffer, script: Script): void {
   }
 }
 
+/** Frees the memory of a read file now, because an idle server collects no garbage for hours. Small files share the memory of a pool. */
+function release({ buffer }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength > Buffer.poolSize) buffer.transfer(0);
+}
+
 /** Begin of the function that Node makes of a module. */
 const head = '(function (exports, require, module, __filename, __dirname) { ';
 
@@ -65,6 +70,7 @@ function run(module: NodeModule, filename: string, cache: string): (part: LifePa
     ...(cachedData && { cachedData }),
   });
   if (script.cachedDataRejected !== false) stored = kinds.length;
+  for (const bytes of [content, cachedData]) if (bytes) release(bytes);
   const program = script.runInThisContext() as Program;
   program.call(module.exports, module.exports, createRequire(filename), module, filename, dirname(filename));
   return (part) => {
