@@ -4,6 +4,7 @@ import t from 'tap';
 import { nextRandom } from '../../machines/index.ts';
 import { AppServerClient } from '../../src/client/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
+import { runInProcess } from '../cli/in-process.ts';
 import {
   eventually,
   makeWorkspace,
@@ -54,6 +55,20 @@ t.test('requests that arrive while a workspace falls asleep are answered', async
     turn,
     rpc,
     agui: async () => (await fetch(agui, { method: 'POST', body: '{}' })).status,
+    async run() {
+      const input = { threadId: 't', runId: 'r', state: {}, tools: [], context: [], forwardedProps: {} };
+      const answer = await fetch(agui, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+        body: JSON.stringify({ ...input, messages: [{ id: '1', role: 'user', content: 'say hello' }] }),
+      });
+      return (await answer.text()).split('RUN_FINISHED').length === 2 ? answer.status : 0;
+    },
+    async cli() {
+      const { code, text } = await runInProcess(early.home, 'chat', 'say hello', '--workspace', workspace);
+      if (code !== 0) throw new Error(text);
+      return 200;
+    },
     ensure: async () => ((await early.ensure(workspace)).state === 'running' ? 200 : 0),
     async page() {
       for (;;) {
