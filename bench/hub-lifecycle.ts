@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { compileCacheDirectory } from '../src/hub/compile-cache.ts';
 import { PortAllocator } from '../src/supervise/index.ts';
 import { startAgentServer } from './agent-server.ts';
@@ -56,6 +57,9 @@ async function bareStart(): Promise<number> {
   return elapsed;
 }
 
+/** Time in which an agent server loads the code of turns, and stores all of its compiled code. */
+const codeIsStoredMs = 5_000;
+
 /** Milliseconds of one turn: the bare process, the agent server without a Hub, the cold ensure. */
 interface Cold {
   readonly bare: number;
@@ -79,8 +83,9 @@ function coldEnsure(count: number): Promise<Cold[]> {
       const bare = await bareStart();
       const alone = await startAlone();
       const cold = await timed(() => ensure(hub, workspacePath));
+      // The first turn fills the cache of the file system; its server stores the compiled code, some time after its start.
+      if (index < 0) await pause(codeIsStoredMs);
       await hub.request('POST', '/v1/appservers/stop', { workspacePath });
-      // The first turn fills the caches of the file system and of compiled code.
       if (index >= 0) turns.push({ bare, alone, ensure: cold });
     }
     return turns;
