@@ -10,7 +10,6 @@ import type {
   FallbackInput,
   Inference,
   InferenceInput,
-  QuotaAnswer,
   QuotaInput,
   QuotaWait,
   Resumption,
@@ -25,6 +24,8 @@ import type {
   TurnPatience,
   TurnTokens,
 } from './turn-types.ts';
+
+type HoldAnswered = Extract<TurnEvent, { type: 'HOLD.ANSWERED' }>;
 
 /** Compactions without an answer in between after which the conversation counts as too long. */
 const maxCompactions = 3;
@@ -61,8 +62,8 @@ export const holdTimeoutOf = ({ failure, limits }: TurnContext, approvalTimeoutM
   failure?.code === 'budgetReached' ? approvalTimeoutMs : limits.maxQuotaWaitMs;
 
 /** Whether the turn waits without asking. One answer covers all waits until the next answer of the model. */
-const isQuotaWaitAccepted = ({ limits, patience }: TurnContext): boolean =>
-  patience.quotaAnswer === 'accepted' || patience.quotaWaits > 1 || !limits.asksForQuota;
+const isQuotaWaitAccepted = ({ limits, patience: { quotaAnswer, quotaWaits } }: TurnContext): boolean =>
+  quotaAnswer === 'accepted' || (quotaAnswer === null && (quotaWaits > 1 || !limits.asksForQuota));
 
 /** Present wait for a quota. */
 export const quotaWaitOf = ({ failure, patience }: Pick<TurnContext, 'failure' | 'patience'>): QuotaWait => ({
@@ -151,8 +152,9 @@ export const turnSetup = setup({
       interruptedBy === null &&
       outcome === null &&
       patience.quotaWaitedMs + quotaPauseMs(patience, failure) <= limits.maxQuotaWaitMs,
-    isQuotaWaitRefused: ({ context }) => context.patience.quotaAnswer === 'refused',
+    isHoldRefused: ({ context }) => context.patience.quotaAnswer === 'refused',
     isQuotaWaitAccepted: ({ context }) => isQuotaWaitAccepted(context),
+    isHurried: (_, { answer }: HoldAnswered) => answer === 'hurried',
     /** An answer without content, or without the call that it announced, is asked for again. */
     mustAskAgain: ({ context: { limits, patience } }, { flaw, isSteered }: Inference) =>
       (flaw === 'empty' || flaw === 'lostCall') &&
@@ -173,11 +175,12 @@ export const turnSetup = setup({
     /** An answer without calls may be the end, unless the turn was held up too often. */
     mustCheckEnd: ({ context: { limits, patience } }, { clientCalls }: Inference) =>
       clientCalls === 0 && patience.heldUp < limits.endChecks,
-    continues: (_, { continues }: CheckedEnd) => continues,
+    isUndisputed: (_, { continues }: CheckedEnd) => !continues,
     needsApproval: (_, { pending }: ReviewedCalls) => pending.length > 0,
     areAllDecided: ({ context }) => context.pending.length === 0,
-    reachesCutLimit: ({ context }, { isCut }: ToolRun) => isCut && context.patience.cutAnswers + 1 >= maxCutAnswers,
-    isLooping: (_, { repeated }: ToolRun) => repeated !== null,
+    /** The model repeats a call, or its calls are cut off again and again. */
+    areCallsInVain: ({ context: { patience } }, { repeated, isCut }: ToolRun) =>
+      repeated !== null || (isCut && patience.cutAnswers + 1 >= maxCutAnswers),
     hasClientCalls: ({ context }) => context.clientCalls > 0,
     isDelegated: ({ context }) => context.limits.isDelegated,
     isCompleted: ({ context }) => context.outcome === 'completed',
@@ -226,7 +229,6 @@ export const turnSetup = setup({
     updateCutAnswers: assign(({ context: { patience } }, { isCut }: ToolRun) => ({
       patience: { ...patience, cutAnswers: isCut ? patience.cutAnswers + 1 : 0 },
     })),
-    emitCutOff: emit(({ context }) => ({ type: 'turn.cutOff', answers: context.patience.cutAnswers })),
     countCompaction: assign(({ context: { patience } }) => ({
       patience: { ...patience, compactions: patience.compactions + 1 },
     })),
@@ -262,8 +264,9 @@ export const turnSetup = setup({
         ...{ fallbacks: patience.fallbacks + 1, failedRequests: 0, compactions: 0, omissions: 0, emptyAnswers: 0 },
       },
     })),
-    recordUsedUpBudget: assign((_, { usedUpBudget }: CheckedTurn) => ({
+    recordUsedUpBudget: assign(({ context: { patience } }, { usedUpBudget }: CheckedTurn) => ({
       usedUpBudget,
+      patience: { ...patience, quotaAnswer: null },
       failure: { code: 'budgetReached', message: usedUpBudget ?? '', isRetryable: false },
     })),
     emitBudgetReached: emit(({ context }) => ({ type: 'turn.budgetReached', budget: context.usedUpBudget ?? '' })),
@@ -282,10 +285,13 @@ export const turnSetup = setup({
         },
       };
     }),
-    recordQuotaAnswer: assign(({ context: { patience } }, { answer }: { readonly answer: QuotaAnswer }) => ({
-      patience: { ...patience, quotaAnswer: answer },
+    /** A wait that is hurried ends at once. */
+    recordHoldAnswer: assign(({ context: { patience } }, { answer }: HoldAnswered) => ({
+      patience: {
+        ...patience,
+        ...(answer === 'hurried' ? { quotaAnswer: 'accepted', quotaUntil: 0 } : { quotaAnswer: answer }),
+      },
     })),
-    clearQuotaTime: assign(({ context: { patience } }) => ({ patience: { ...patience, quotaUntil: 0 } })),
     emitQuotaReached: emit(({ context }) => ({ type: 'turn.quotaReached', ...quotaWaitOf(context) })),
     /** Asks only while no answer is known. */
     emitQuotaAsked: enqueueActions(({ context, enqueue }) => {
@@ -329,11 +335,11 @@ export const turnSetup = setup({
     emitResumed: emit({ type: 'turn.resumed' }),
     emitApprovalsExpired: emit(({ context }) => ({ type: 'turn.approvalsExpired', requestIds: context.pending })),
     emitLimitReached: emit(({ context }) => ({ type: 'turn.limitReached', rounds: context.rounds })),
-    emitStuck: emit(({ context }, { repeated }: ToolRun) => ({
-      type: 'turn.stuck',
-      rounds: context.rounds,
-      tool: repeated ?? '',
-    })),
+    emitCallsInVain: emit(({ context: { rounds, patience } }, { repeated }: ToolRun) =>
+      repeated === null
+        ? { type: 'turn.cutOff' as const, answers: patience.cutAnswers }
+        : { type: 'turn.stuck' as const, rounds, tool: repeated },
+    ),
     emitNotConcluded: emit((_, { message }: Failure) => ({ type: 'turn.notConcluded', reason: message })),
     emitEnding: emit({ type: 'turn.ending' }),
     emitEnded: emit(({ context }) => ({ type: 'turn.ended', isStored: context.isStored })),

@@ -167,7 +167,7 @@ export interface TurnPatience {
   readonly retryMs: number;
   /** Fallback models used so far. */
   readonly fallbacks: number;
-  /** Times that a hook had the turn continue. */
+  /** Times that the end was checked: a hook had the turn continue each time before the last. */
   readonly heldUp: number;
   /** Answers in a row without text and call. */
   readonly emptyAnswers: number;
@@ -182,11 +182,12 @@ export interface TurnPatience {
   readonly quotaWaitedMs: number;
   /** Time at which the turn continues, in milliseconds since the epoch; 0: at once. */
   readonly quotaUntil: number;
-  /** Answer of the user to the present wait; null: none yet. */
-  readonly quotaAnswer: QuotaAnswer | null;
+  /** Answer of the user to the present wait for a quota or a budget; null: none yet. */
+  readonly quotaAnswer: Exclude<HoldAnswer, 'hurried'> | null;
 }
 
-export type QuotaAnswer = 'accepted' | 'refused';
+/** `accepted`: the turn waits for its quota. `hurried`: it continues before the reset. `refused`: it ends. */
+export type HoldAnswer = 'accepted' | 'hurried' | 'refused';
 
 /** Every transition copies it: above sixteen fields V8 keeps such a copy as a dictionary, which takes thirty times as long. */
 export interface TurnContext extends TurnKey {
@@ -224,12 +225,8 @@ export type TurnEvent =
   | { readonly type: 'TOKENS.USED'; readonly tokens: TurnTokens }
   /** The user allows the turn to exceed its budget. */
   | { readonly type: 'BUDGET.RAISED' }
-  /** The user lets the turn wait for its quota. */
-  | { readonly type: 'QUOTA.ACCEPTED' }
-  /** The user lets the turn continue before the reset of its quota. */
-  | { readonly type: 'QUOTA.HURRIED' }
-  /** The user, or a policy, ends the turn that is held. */
-  | { readonly type: 'HOLD.REFUSED' }
+  /** A user, or a policy, answers a turn that is held. */
+  | { readonly type: 'HOLD.ANSWERED'; readonly answer: HoldAnswer }
   /** The end of the turn was written. */
   | { readonly type: 'END.STORED' }
   /** A write of this turn failed; nothing of that batch was published. */

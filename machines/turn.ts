@@ -9,6 +9,7 @@
  * 1. `prepare` collects messages and tools.
  * 2. `checking` precedes every request: a conversation that exceeds the context window is compacted, and a used-up budget stops the
  *    turn in `budgetReached` until a user raises it. In `held` a turn ends with the recorded failure when a user refuses or the time is up.
+ *    The answer of a user counts for the present or the restored wait: each new wait begins without one.
  * 3. Each entry of `inferring` is one request to the model. Its tokens are counted when it ends, also when it was interrupted or failed.
  * 4. When the service refuses a part of a request, such as a picture, the request is repeated at once without that part. A request that
  *    failed for a while is repeated whole after a pause in `retrying`; no tool has run for the broken answer. When its repetitions are
@@ -21,7 +22,8 @@
  * 6. An external agent does the whole turn in `delegating`, after `secure`: we send no request. It asks for
  *    approvals while it works. A resumed turn of such an agent continues at `securing`.
  * 7. The next request follows, until an answer has no call, the caller must run one, or a limit is reached. Hooks of the user may hold
- *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as completed even when that request fails.
+ *    up the end in `checkingEnd`, a few times at most. At a limit the model is asked once more, without tools, in `concluding`; the turn ends as
+ *    completed even when that request fails.
  * 8. `working` holds every state with work or a question. `INTERRUPT` aborts the work and waits a bounded time until it has ended. The
  *    first interrupt counts. Work without a rule of its own leads to the next request, or to the external agent.
  *    An error without an answer in its own state fails the turn.
@@ -35,7 +37,6 @@ import { emptyFailure, quotaWaitOf, turnSetup } from './turn-setup.ts';
 import {
   type Inference,
   noTokens,
-  type QuotaAnswer,
   type ResumedState,
   type Resumption,
   type SavedTurn,
@@ -116,12 +117,8 @@ const continuesIn = (state: ResumedState) =>
     params: ({ event }: { readonly event: { readonly output: Resumption } }) => ({ ...event.output, state }),
   }) as const;
 
-const recordQuotaAnswer = (answer: QuotaAnswer) => ({ type: 'recordQuotaAnswer', params: { answer } }) as const;
-/** Answers to the present wait for a quota. A turn that is being restored keeps them for the end of its restoration. */
-const quotaAnswers = {
-  'QUOTA.ACCEPTED': { actions: recordQuotaAnswer('accepted') },
-  'QUOTA.HURRIED': { actions: [recordQuotaAnswer('accepted'), 'clearQuotaTime'] },
-} as const;
+type HoldAnswered = Extract<TurnEvent, { type: 'HOLD.ANSWERED' }>;
+const recordHoldAnswer = { type: 'recordHoldAnswer', params: eventIn<HoldAnswered> } as const;
 const onSettled = { target: 'storing', actions: 'recordCancellation' } as const;
 
 export const turnMachine = turnSetup.createMachine({
@@ -175,6 +172,7 @@ export const turnMachine = turnSetup.createMachine({
         DECIDED: {
           actions: { type: 'removePendingApproval', params: eventIn<Extract<TurnEvent, { type: 'DECIDED' }>> },
         },
+        'HOLD.ANSWERED': { actions: recordHoldAnswer },
         'xstate.done.actor.*': [{ guard: 'isDelegated', target: '.securing' }, { target: '.checking' }],
       },
       states: {
@@ -186,7 +184,6 @@ export const turnMachine = turnSetup.createMachine({
         resuming: {
           description: 'The agent server ended in this turn: the conversation and the calls are restored.',
           meta: { kind: 'thinks', lane: 'detour', order: 0 },
-          on: { ...quotaAnswers, 'HOLD.REFUSED': { actions: recordQuotaAnswer('refused') } },
           invoke: {
             id: 'resume',
             src: 'resume',
@@ -308,7 +305,7 @@ export const turnMachine = turnSetup.createMachine({
           description: 'The turn cannot continue now: it waits for a user or for a time.',
           initial: 'budgetReached',
           exit: 'emitResumed',
-          on: { 'HOLD.REFUSED': { target: '#turn.storing', actions: 'recordHeldFailure' } },
+          always: { guard: 'isHoldRefused', target: '#turn.storing', actions: 'recordHeldFailure' },
           after: { holdTimeout: { target: '#turn.storing', actions: ['emitHoldExpired', 'recordHeldFailure'] } },
           states: {
             budgetReached: {
@@ -320,19 +317,12 @@ export const turnMachine = turnSetup.createMachine({
             waitingForQuota: {
               description: 'The quota of the model provider is used up.',
               initial: 'confirming',
-              on: {
-                'QUOTA.ACCEPTED': { target: '.scheduled', ...quotaAnswers['QUOTA.ACCEPTED'] },
-                'QUOTA.HURRIED': { target: '.scheduled', ...quotaAnswers['QUOTA.HURRIED'] },
-              },
               states: {
                 confirming: {
                   description: 'A user decides whether the turn continues after the reset, unless the setting does.',
                   meta: { kind: 'asks', lane: 'exception', order: 3 },
                   entry: 'emitQuotaAsked',
-                  always: [
-                    { guard: 'isQuotaWaitRefused', target: '#turn.storing', actions: 'recordHeldFailure' },
-                    { guard: 'isQuotaWaitAccepted', target: 'scheduled' },
-                  ],
+                  always: { guard: 'isQuotaWaitAccepted', target: 'scheduled' },
                 },
                 scheduled: {
                   description: 'The turn continues at the time of the reset, or earlier when a user hurries it.',
@@ -341,6 +331,14 @@ export const turnMachine = turnSetup.createMachine({
                     id: 'awaitReset',
                     src: 'awaitReset',
                     input: ({ context }) => ({ ...keyOf({ context }), ...quotaWaitOf(context) }),
+                  },
+                  on: {
+                    'HOLD.ANSWERED': {
+                      guard: { type: 'isHurried', params: eventIn<HoldAnswered> },
+                      target: 'scheduled',
+                      reenter: true,
+                      actions: recordHoldAnswer,
+                    },
                   },
                 },
               },
@@ -370,11 +368,13 @@ export const turnMachine = turnSetup.createMachine({
             id: 'checkEnd',
             src: 'checkEnd',
             input: keyOf,
-            onDone: [
-              { guard: { type: 'continues', params: outputIn }, target: 'checking', actions: 'countHeldUp' },
-              { target: '#turn.storing', actions: 'recordCompletion' },
-            ],
+            onDone: {
+              guard: { type: 'isUndisputed', params: outputIn },
+              target: '#turn.storing',
+              actions: 'recordCompletion',
+            },
           },
+          exit: 'countHeldUp',
         },
         reviewing: {
           description: 'The calls that need approval are found; policies and grants decide some of them.',
@@ -446,14 +446,13 @@ export const turnMachine = turnSetup.createMachine({
                 actions: ['setFinishToToolCalls', 'recordCompletion'],
               },
               {
-                guard: { type: 'isLooping', params: outputIn },
+                guard: { type: 'areCallsInVain', params: outputIn },
                 target: 'concluding',
-                actions: ['setFinishToLength', { type: 'emitStuck', params: outputIn }],
-              },
-              {
-                guard: { type: 'reachesCutLimit', params: outputIn },
-                target: 'concluding',
-                actions: ['setFinishToLength', { type: 'updateCutAnswers', params: outputIn }, 'emitCutOff'],
+                actions: [
+                  'setFinishToLength',
+                  { type: 'updateCutAnswers', params: outputIn },
+                  { type: 'emitCallsInVain', params: outputIn },
+                ],
               },
               { target: 'checking', actions: { type: 'updateCutAnswers', params: outputIn } },
             ],

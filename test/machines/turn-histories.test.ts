@@ -346,9 +346,9 @@ const event = fc.constantFrom<TurnEvent>(
   { type: 'TOKENS.USED', tokens: tokensOf(1, 2) },
   { type: 'TOKENS.USED', tokens: tokensOf(0, 0, 0.5) },
   { type: 'BUDGET.RAISED' },
-  { type: 'QUOTA.ACCEPTED' },
-  { type: 'QUOTA.HURRIED' },
-  { type: 'HOLD.REFUSED' },
+  { type: 'HOLD.ANSWERED', answer: 'accepted' },
+  { type: 'HOLD.ANSWERED', answer: 'hurried' },
+  { type: 'HOLD.ANSWERED', answer: 'refused' },
   { type: 'END.STORED' },
   { type: 'STORAGE.FAILED', message: 'full' },
 );

@@ -269,7 +269,7 @@ export const to = {
   },
   async scheduled(world: World) {
     await to.confirming(world);
-    world.send({ type: 'QUOTA.ACCEPTED' });
+    world.send({ type: 'HOLD.ANSWERED', answer: 'accepted' });
     await flush();
   },
   /** Needs a world with retries. */

@@ -459,10 +459,10 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'working.held HOLD.REFUSED → storing',
+    takes: 'working.held always [isHoldRefused] → storing',
     proves: 'a budget that is not raised fails the turn',
     given: to.budgetReached,
-    when: (world) => world.send({ type: 'HOLD.REFUSED' }),
+    when: (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'refused' }),
     shows: (t, world) =>
       t.same(world.state.end, { status: 'failed', error: { code: 'budgetReached', message: usedUpBudget } }),
   },
@@ -518,7 +518,7 @@ const walks: Walk<World>[] = [
       'working.held.waitingForQuota.confirming always [isQuotaWaitAccepted] → working.held.waitingForQuota.scheduled',
     proves: 'a wait that was hurried during the restoration ends at once, without a question',
     world: restoredWait,
-    given: async (world) => world.send({ type: 'QUOTA.HURRIED' }),
+    given: async (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'hurried' }),
     when: (world) => open(world.resume).answer({ next: 'waitingForQuota' }),
     shows: (t, world) => {
       t.match(open(world.awaitReset).input, { until: 0, pauseMs: 0 });
@@ -540,34 +540,34 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'working.resuming QUOTA.ACCEPTED → ∅',
+    takes: 'working HOLD.ANSWERED → ∅',
     proves: 'an answer during the restoration counts at its end',
     world: restoredWait,
     given: to.resuming,
-    when: (world) => world.send({ type: 'QUOTA.ACCEPTED' }),
+    when: (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'accepted' }),
     shows: (t, world) => t.match(world.context.patience, { quotaAnswer: 'accepted', quotaUntil: 77 }),
   },
   {
-    takes: 'working.resuming QUOTA.HURRIED → ∅',
+    takes: 'working HOLD.ANSWERED → ∅',
     proves: 'a wait that is hurried during the restoration ends at once',
     world: restoredWait,
     given: to.resuming,
-    when: (world) => world.send({ type: 'QUOTA.HURRIED' }),
+    when: (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'hurried' }),
     shows: (t, world) => t.match(world.context.patience, { quotaAnswer: 'accepted', quotaUntil: 0 }),
   },
   {
-    takes: 'working.resuming HOLD.REFUSED → ∅',
+    takes: 'working HOLD.ANSWERED → ∅',
     proves: 'a wait that is ended during the restoration is not confirmed',
     world: restoredWait,
     given: to.resuming,
-    when: (world) => world.send({ type: 'HOLD.REFUSED' }),
+    when: (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'refused' }),
     shows: (t, world) => t.same([world.value, world.context.patience.quotaAnswer], ['resuming', 'refused']),
   },
   {
-    takes: 'working.held.waitingForQuota.confirming always [isQuotaWaitRefused] → storing',
+    takes: 'working.held always [isHoldRefused] → storing',
     proves: 'a wait that was ended during the restoration fails the turn with the refusal',
     world: restoredWait,
-    given: async (world) => world.send({ type: 'HOLD.REFUSED' }),
+    given: async (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'refused' }),
     when: (world) => open(world.resume).answer({ next: 'waitingForQuota' }),
     shows: (t, world) => {
       t.match(world.state.end, { status: 'failed', error: { code: 'upstreamRateLimited', retryAfterMs: resetMs } });
@@ -578,19 +578,20 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'working.held.waitingForQuota QUOTA.ACCEPTED → working.held.waitingForQuota.scheduled',
+    takes:
+      'working.held.waitingForQuota.confirming always [isQuotaWaitAccepted] → working.held.waitingForQuota.scheduled',
     proves: 'an accepted wait lasts until the reset',
     world: () => worldFor('confirming'),
     given: to.confirming,
-    when: (world) => world.send({ type: 'QUOTA.ACCEPTED' }),
+    when: (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'accepted' }),
     shows: (t, world) => t.match([world.value, open(world.awaitReset).input], ['scheduled', wholeWait]),
   },
   {
-    takes: 'working.held.waitingForQuota QUOTA.HURRIED → working.held.waitingForQuota.scheduled',
+    takes: 'working.held.waitingForQuota.scheduled HOLD.ANSWERED [isHurried] → working.held.waitingForQuota.scheduled',
     proves: 'a user hurries the wait: one wait is left',
     world: () => worldFor('scheduled'),
     given: to.scheduled,
-    when: (world) => world.send({ type: 'QUOTA.HURRIED' }),
+    when: (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'hurried' }),
     shows: (t, world) => {
       t.same([world.running, world.awaitReset.length, world.context.patience.quotaUntil], [1, 2, 0]);
       t.match(open(world.awaitReset).input, { until: 0 });
@@ -615,18 +616,18 @@ const walks: Walk<World>[] = [
       await to.delegating(world);
       open(world.delegate).fail(usedUpQuota);
       await flush();
-      world.send({ type: 'QUOTA.ACCEPTED' });
+      world.send({ type: 'HOLD.ANSWERED', answer: 'accepted' });
       await flush();
     },
     when: (world) => open(world.awaitReset).answer(),
     shows: (t, world) => t.same([world.value, world.secure.length], ['securing', 2]),
   },
   {
-    takes: 'working.held HOLD.REFUSED → storing',
+    takes: 'working.held always [isHoldRefused] → storing',
     proves: 'a wait that a user ends fails the turn with the refusal and its time',
     world: () => worldFor('scheduled'),
     given: to.scheduled,
-    when: (world) => world.send({ type: 'HOLD.REFUSED' }),
+    when: (world) => world.send({ type: 'HOLD.ANSWERED', answer: 'refused' }),
     shows: (t, world) => {
       const error = { code: 'upstreamRateLimited', message: 'used up', retryAfterMs: resetMs };
       t.same([world.running, world.state.end], [0, { status: 'failed', error }]);
@@ -728,7 +729,8 @@ const walks: Walk<World>[] = [
     },
   },
   {
-    takes: 'working.checkingEnd done(checkEnd) [continues] → working.checking',
+    takes: 'working done(*) → working.checking',
+    from: 'checkingEnd',
     proves: 'a turn that is held up continues, and the time is counted',
     world: () => worldFor('checkingEnd'),
     given: to.checkingEnd,
@@ -736,7 +738,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same([world.check.length, world.context.patience.heldUp], [2, 1]),
   },
   {
-    takes: 'working.checkingEnd done(checkEnd) → storing',
+    takes: 'working.checkingEnd done(checkEnd) [isUndisputed] → storing',
     proves: 'a turn that nothing holds up completes with the reason of the model',
     world: () => worldFor('checkingEnd'),
     given: to.checkingEnd,
@@ -824,7 +826,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.same(world.state.end, { status: 'completed', finishReason: 'toolCalls' }),
   },
   {
-    takes: 'working.runningTools done(runTools) [isLooping] → working.concluding',
+    takes: 'working.runningTools done(runTools) [areCallsInVain] → working.concluding',
     proves: 'a model that repeats one call in vain is asked for a last answer',
     given: to.runningTools,
     when: (world) => open(world.runTools).answer({ repeated: 'Look', isCut: false }),
@@ -899,7 +901,7 @@ const walks: Walk<World>[] = [
     shows: (t, world) => t.equal(world.context.patience.cutAnswers, 1),
   },
   {
-    takes: 'working.runningTools done(runTools) [reachesCutLimit] → working.concluding',
+    takes: 'working.runningTools done(runTools) [areCallsInVain] → working.concluding',
     proves: 'the third cut in a row ends the turn with a last answer',
     given: async (world) => {
       await to.runningTools(world);
@@ -979,6 +981,22 @@ t.test('waits for a quota are bounded together, and grow while the provider refu
   t.same(await refuse({ resetMs: hour }, { maxQuotaWaitMs: 0 }), [[], 'failed', 'ending'], 'a turn that does not wait');
   const [, , next] = await refuse({ resetMs: hour }, { fallbackModels: 1 });
   t.equal(next, 'fallingBack', 'fallback models come first');
+});
+
+t.test('an answer that comes before a wait does not count for it', async (t) => {
+  const waits = new TurnWorld({ maxQuotaWaitMs });
+  await to.inferring(waits);
+  waits.send({ type: 'HOLD.ANSWERED', answer: 'refused' });
+  open(waits.infer).fail(usedUpQuota);
+  await flush();
+  t.same([waits.value, waits.kinds.at(-1)], ['confirming', 'quotaAsked'], 'for a quota');
+  const budget = worldFor('resuming');
+  budget.send({ type: 'HOLD.ANSWERED', answer: 'refused' });
+  open(budget.resume).answer({ next: 'checking' });
+  await flush();
+  open(budget.check).answer(checkOf({ usedUpBudget }));
+  await flush();
+  t.same([budget.value, budget.kinds], ['budgetReached', ['budgetReached']], 'for a budget');
 });
 
 t.test('an answer ends a series of waits', async (t) => {

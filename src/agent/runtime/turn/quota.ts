@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { QuotaWait, TurnEvent } from '../../../../machines/index.ts';
+import type { HoldAnswer, QuotaWait } from '../../../../machines/index.ts';
 import type { ApprovalDecision, ApprovalRequest, ItemOf } from '../../../protocol/index.ts';
 import { waitUntil } from '../clock.ts';
 import type { RuntimeServices } from '../services.ts';
 import { authorOf, type Decider } from './call-review.ts';
 import type { TurnContext } from './context.ts';
 
-/** Answer of a user to a wait, for the machine of the turn. */
-type QuotaEvent = Extract<TurnEvent, { type: 'QUOTA.ACCEPTED' | 'QUOTA.HURRIED' | 'HOLD.REFUSED' }>;
-
 export interface TurnQuotaOptions {
   readonly turn: TurnContext;
-  readonly send: (event: QuotaEvent) => void;
+  readonly onAnswered: (answer: HoldAnswer) => void;
   /** Name of the provider or external agent that refused. */
   readonly provider: () => string;
 }
@@ -65,7 +62,7 @@ export class TurnQuota {
     if (answer) this.#answer(asked.operation, answer.decision);
     else {
       this.#request = this.#requestOf(asked);
-      if (asked.operation === operations.continue) this.#options.send({ type: 'QUOTA.ACCEPTED' });
+      if (asked.operation === operations.continue) this.#options.onAnswered('accepted');
     }
   }
 
@@ -117,9 +114,7 @@ export class TurnQuota {
 
   #answer(operation: string, decision: ApprovalDecision): void {
     const isHurried = decision === 'now' || operation === operations.continue;
-    this.#options.send({
-      type: isRefusal(decision) ? 'HOLD.REFUSED' : isHurried ? 'QUOTA.HURRIED' : 'QUOTA.ACCEPTED',
-    });
+    this.#options.onAnswered(isRefusal(decision) ? 'refused' : isHurried ? 'hurried' : 'accepted');
   }
 
   /** Declines the pending request: no user answered in time. */

@@ -148,7 +148,7 @@ export class TurnRun implements TurnWork, RunningTurn {
     this.#quota = new TurnQuota({
       turn,
       provider: () => delegate?.name ?? this.#serviceName(services.loadedProvider()) ?? 'the provider',
-      send: (event) => this.#driver.send(event),
+      onAnswered: (answer) => this.#driver.send({ type: 'HOLD.ANSWERED', answer }),
     });
     this.#approvals = new TurnApprovals({ turn, onDecided, onCancel });
     const approvals = this.#approvals;
@@ -166,7 +166,7 @@ export class TurnRun implements TurnWork, RunningTurn {
         ...{ turn, onCancel },
         costUsd: () => this.#driver.state.tokens.costUsd,
         onRaised: () => this.#driver.send({ type: 'BUDGET.RAISED' }),
-        onRefused: () => this.#driver.send({ type: 'HOLD.REFUSED' }),
+        onRefused: () => this.#driver.send({ type: 'HOLD.ANSWERED', answer: 'refused' }),
       });
       this.#model = new ModelTurn({
         ...{ turn, approvals, hooks, onTokensUsed, budget: this.#budget, files: this.#files },
