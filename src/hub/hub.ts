@@ -178,10 +178,12 @@ function statusOf(
   const { statePath } = services;
   const problems = damagedRecords(home);
   const { asleep } = registry;
-  const hasEngine = engineSocket(config.Place.Container.Engine, environment) !== undefined;
+  const { Container, Pod } = config.Place;
+  const hasEngine = engineSocket(Container.Engine, environment) !== undefined;
+  const places = [...(hasEngine ? ['container'] : []), ...(Pod.Volumes.length > 0 ? ['pod'] : [])];
   return {
     ...{ hubVersion: version, pid: process.pid, startedAt, statePath, apiBaseUrl },
-    capabilities: { ...capabilities, ...(hasEngine && { places: ['container'] }) },
+    capabilities: { ...capabilities, ...(places.length > 0 && { places }) },
     ...(problems.length > 0 && { problems: [...problems] }),
     ...(asleep > 0 && { asleep }),
   };

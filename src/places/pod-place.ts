@@ -12,7 +12,15 @@ import { type Place, type PlacedProcess, PlaceError, type PlaceProblem, type Rea
 import { WorkspaceLease } from './pod-lease.ts';
 import { imageMissing, noImage, problemOf, rootRefused, unavailable } from './pod-problems.ts';
 import { endOf, hasEnded, isNodeLost, podProcess } from './pod-process.ts';
-import { checkedVolumes, containerInPod, type PodRequest, podLabels, podName, podSpec } from './pod-spec.ts';
+import {
+  checkedVolumes,
+  containerInPod,
+  type PodRequest,
+  type PodSettings,
+  podLabels,
+  podName,
+  podSpec,
+} from './pod-spec.ts';
 import { openForwardedPorts, type RelayedPort } from './relay.ts';
 
 /** Start of an agent server in a pod. */
@@ -28,7 +36,8 @@ export interface PodSearch extends Pick<PodStart, 'workspaceKey' | 'marker' | 'l
 }
 
 /** Check of a place; without a workspace only the settings are checked. */
-export interface PodCheck extends Pick<PodStart, 'settings' | 'home'> {
+export interface PodCheck extends Pick<PodStart, 'home'> {
+  readonly settings: Pick<PodSettings, 'allowRoot' | 'image' | 'volumes'>;
   readonly workspacePath?: string | undefined;
 }
 

@@ -48,7 +48,7 @@ export const HubStatus = v.object({
     tray: v.pipe(v.boolean(), v.description('False: headless; the desktop client owns tray and notification UI.')),
     places: v.pipe(
       v.optional(v.array(v.string())),
-      v.description('Places besides `local`; absent if no container engine is found.'),
+      v.description('Places besides `local`; absent without one. `pod`: `Place.Pod.Volumes` is set.'),
     ),
   }),
   problems: v.pipe(

@@ -7,7 +7,7 @@ import { type DoctorContext, type Finding, fail, type Seen, skip, type WithConfi
 import { hub } from './hub.ts';
 import { browser, disk, home, http, list, node, sandbox, workspaceSandbox } from './machine.ts';
 import { ModelChecks } from './model.ts';
-import { places } from './places.ts';
+import { places, pods } from './places.ts';
 import { history, mcp, server, settings } from './workspace.ts';
 
 /**
@@ -46,6 +46,7 @@ export async function* examine(
     ...user.findings,
     user.loaded ? await sandbox(context, user.loaded) : skip('machine.sandbox', 'the settings cannot be read'),
     user.loaded ? await places(context, user.loaded.config) : skip('machine.containers', 'the settings cannot be read'),
+    ...(user.loaded ? await pods(context, user.loaded.config) : []),
     browser(context),
     ...report.findings,
   ];

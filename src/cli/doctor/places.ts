@@ -1,5 +1,5 @@
 import type { Config } from '../../config/index.ts';
-import { ContainerPlace, EngineApi, engineSocket } from '../../places/index.ts';
+import { ContainerPlace, EngineApi, engineSocket, PlaceError, PodPlace } from '../../places/index.ts';
 import { type DoctorContext, fail, ok, type Seen, skip, warn } from './finding.ts';
 
 const id = 'machine.containers';
@@ -31,4 +31,27 @@ export async function places(
     where: socket,
     next: 'Use a rootless engine',
   });
+}
+
+const podsId = 'machine.pods';
+
+/** Checks the cluster of the user's settings; nothing if the settings name no volume for pods. */
+export async function pods(
+  { env, home }: Pick<DoctorContext, 'env' | 'home'>,
+  { Place: { Pod } }: Config,
+): Promise<Seen[]> {
+  if (Pod.Volumes.length === 0) return [];
+  const where = 'Place.Pod';
+  const cluster = { kubeconfig: Pod.Kubeconfig, context: Pod.Context, namespace: Pod.Namespace };
+  try {
+    const place = new PodPlace(cluster, '', { env });
+    const settings = { allowRoot: Pod.AllowRoot, image: Pod.Image, volumes: Pod.Volumes };
+    const problem = await place.check({ settings, home });
+    if (problem) return [skip(podsId, problem.message, { where })];
+    const { engine, namespace } = place.cluster;
+    return [ok(podsId, `kubernetes ${await place.version()} at ${engine} runs pods in the namespace ${namespace}`)];
+  } catch (error) {
+    if (error instanceof PlaceError) return [skip(podsId, error.message, { where })];
+    throw error;
+  }
 }
