@@ -1,5 +1,6 @@
 /** Engines that are killed and started again below two workspaces: each is reported lost in time, and has one container afterwards. */
 import t, { type Test } from 'tap';
+import type { AppServerRecord } from '../../src/protocol/index.ts';
 import { eventually, makeWorkspace, type TestHub } from '../hub/harness.ts';
 import { killEngine, stopEngine } from './engine.ts';
 import {
@@ -102,8 +103,8 @@ t.test('a Hub that starts while the engine is away adopts both containers', asyn
   await first.kill('SIGKILL');
   const next = await hubOf(t, home);
   for (const [index, workspace] of workspaces.entries()) {
-    const adopted = await settled(next, workspace, (record) => record.place?.state === 'lost');
-    t.match(adopted, { state: 'running', adopted: true, pid: records[index]?.pid });
+    const isAdopted = ({ state, place: now }: AppServerRecord) => state === 'running' && now?.state === 'lost';
+    t.match(await settled(next, workspace, isAdopted), { adopted: true, pid: records[index]?.pid });
   }
   await restartEngine();
   for (const workspace of workspaces)

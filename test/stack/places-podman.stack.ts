@@ -19,6 +19,7 @@ await t.test('a user without root runs workspaces in containers of a rootless en
   await movesThereAndBack(t, user, {
     ...{ engine, network: 'bridge', version: /podman 4.*, rootless/, uidInside: /\b0\b/ },
   });
+  for (const part of ['', '-engine', '-faults']) await user.runTests(t, engine, `places${part}.stack.ts`);
 });
 
 const directory = join(variable('directory'), 'podman');

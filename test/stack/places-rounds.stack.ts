@@ -92,7 +92,9 @@ const randomFaults: Readonly<Record<string, (target: Target) => Promise<unknown>
   },
   'the shim of the container is killed': async (target) => {
     const pid = await pidOf(target);
-    if (pid > 1 && isAlive(pid)) killIfThere(parentOf(pid));
+    const shim = pid > 1 && isAlive(pid) ? parentOf(pid) : 0;
+    // A container outlives its shim, and then has the first process as its parent.
+    if (shim > 1) killIfThere(shim);
   },
   'the container is killed': () => inEngine('kill'),
   'the container is removed': () => inEngine('rm', '--force'),

@@ -76,13 +76,22 @@ export async function startPodman(settings: PodmanSettings): Promise<void> {
   const service = spawn(program, words, { stdio: ['ignore', output, output], detached: true }).on('error', () => {});
   service.unref();
   closeSync(output);
-  const pidFile = join(directory, 'engine.pid');
-  writeFileSync(pidFile, String(service.pid));
-  if (user) chownSync(pidFile, user.uid, user.uid);
   const deadline = performance.now() + startMs;
   while (!existsSync(socketOf(directory))) {
     if (service.exitCode !== null || performance.now() > deadline)
       throw new Error(`podman does not serve:\n${readFileSync(log, 'utf8').slice(-2_000)}`);
     await pause(pollMs);
   }
+  const pidFile = join(directory, 'engine.pid');
+  writeFileSync(pidFile, await listenerOf(socketOf(directory)));
+  // The user may start it again.
+  if (user) for (const path of [pidFile, log]) chownSync(path, user.uid, user.uid);
+}
+
+/** Id of the process that listens on a socket: rootless Podman serves in a child process. */
+async function listenerOf(socket: string): Promise<string> {
+  const listeners = await must('ss', ['-lxpHO', 'src', socket], { timeoutMs: 10_000 });
+  const id = /pid=(\d+)/.exec(listeners)?.[1];
+  if (id === undefined) throw new Error(`no process listens on ${socket}: ${listeners}`);
+  return id;
 }
