@@ -1,7 +1,7 @@
 /** The debugger of actors in a real browser, over real actors: chart, tabs, time travel, recordings. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import t from 'tap';
 import { assign, createActor, createMachine } from 'xstate';
 import { actorsStage, demo, hasWholeLog, lit, type SceneOptions, select, showTab } from './actors-scene.ts';
@@ -51,7 +51,7 @@ onPage('the path taken stays marked, and its last step is the boldest', async (t
     'starting→starting.preparing',
     '→starting',
   ]);
-  t.equal(await page.locator('path.last').getAttribute('data-edge'), 'starting.probing→running');
+  await shows(t, 'equal', () => page.locator('path.last').getAttribute('data-edge'), 'starting.probing→running');
   const animation = () => page.locator('path.last').evaluate((path) => getComputedStyle(path).animationName);
   t.equal(await animation(), 'none', 'with reduced motion nothing flashes');
   await page.emulateMedia({ reducedMotion: 'no-preference' });
@@ -171,16 +171,24 @@ onPage(
     );
     t.same(sent(), before, 'nothing was sent');
     const panel = page.getByRole('region', { name: 'Simulation' });
-    t.ok(await panel.evaluate((element) => element.contains(document.activeElement)), 'the focus is not lost');
+    await shows(
+      t,
+      'ok',
+      () => panel.evaluate((element) => element.contains(document.activeElement)),
+      'the focus is not lost',
+    );
     for (const [width, height, chart, list] of [
       [1_120, 700, 350, 300],
       [390, 844, 390, 390],
     ] as const) {
       await page.setViewportSize({ width, height });
       await shows(t, 'equal', () => page.locator('.beside').isVisible(), false, 'the panels of the actor make room');
-      const [drawn, next] = [await page.locator('.pane').boundingBox(), await panel.boundingBox()];
-      t.ok((drawn?.width ?? 0) >= chart && (drawn?.height ?? 0) >= 200, `${width} × ${height}: the chart`, { drawn });
-      t.ok((next?.width ?? 0) >= list && (next?.height ?? 0) >= 150, `${width} × ${height}: its events`, { next });
+      const isAtLeast = async (part: Locator, width: number, height: number) => {
+        const drawn = await part.boundingBox();
+        return drawn !== null && drawn.width >= width && drawn.height >= height;
+      };
+      await shows(t, 'ok', () => isAtLeast(page.locator('.pane'), chart, 200), `${width} × ${height}: the chart`);
+      await shows(t, 'ok', () => isAtLeast(panel, list, 150), `${width} × ${height}: its events`);
       await page.getByRole('button', { name: 'Leave' }).scrollIntoViewIfNeeded();
       t.ok((await overflowsAt(page, width)) === false, 'nothing is pushed sideways');
     }
@@ -312,7 +320,7 @@ onPage(
     await page.keyboard.press('ArrowLeft');
     await page.locator('.banner', { hasText: 'The past' }).waitFor();
     await lit(page, 'running');
-    t.equal(await page.locator('.doings').count(), 0, 'the past cannot be acted on');
+    await shows(t, 'equal', () => page.locator('.doings').count(), 0, 'the past cannot be acted on');
     for (let step = 0; step < 4; step += 1) await page.keyboard.press('[');
     await lit(page, 'starting.spawning');
     await shows(
@@ -430,7 +438,7 @@ onPage(
     await page.locator('.banner', { hasText: 'Recording' }).waitFor();
     await lit(page, 'unhealthy');
     await shows(t, 'same', () => eventsOf(page), log);
-    t.equal(await page.locator('.doings').count(), 0, 'a recording cannot be acted on');
+    await shows(t, 'equal', () => page.locator('.doings').count(), 0, 'a recording cannot be acted on');
     await page.keyboard.press('ArrowLeft');
     await lit(page, 'running');
     await page.getByRole('button', { name: 'End', exact: true }).click();
@@ -546,6 +554,16 @@ onPage(
     }
   },
   { at: `/actors/${path}`, prepare: unhealthy },
+);
+
+onPage(
+  'regression: a screen of 1440 pixels shows every tab of an actor whole',
+  async (t, { page }) => {
+    await lit(page, 'unhealthy');
+    const cut = () => page.locator('.tabs').evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+    await shows(t, 'equal', cut, 0);
+  },
+  { at: `/actors/${path}`, prepare: unhealthy, context: { viewport: { width: 1_440, height: 900 } } },
 );
 
 onPage(

@@ -317,6 +317,14 @@ t.test('lists show a turn by the state inside of its frames, and another actor b
   t.same(looks(['working', 'working.awaitingApproval']), ['awaitingApproval', 'awaitingApproval', 'warn']);
   const asking = ['working', 'working.delegating', 'working.delegating.asking'];
   t.same(looks(asking).slice(0, 2), ['delegating', 'delegating · asking']);
+  const held = ['working', 'working.held', 'working.held.budgetReached'];
+  t.same(looks(held).slice(0, 2), ['budgetReached', 'budgetReached']);
+  const quota = 'working.held.waitingForQuota';
+  t.same(
+    looks(['working', 'working.held', quota, `${quota}.scheduled`]).slice(0, 2),
+    ['waitingForQuota', 'waitingForQuota · scheduled'],
+    'regression: a held turn is not shown as “held”',
+  );
   t.same(looks(['storing']), ['storing', 'storing', 'progress']);
   t.same(looks(['starting', 'starting.probing']), ['starting', 'starting · probing', 'progress']);
   t.same(looks(['working']).slice(0, 2), ['working', 'working'], 'a simple state of this name');
@@ -335,6 +343,9 @@ t.test('regression: every state of every machine has a tone, by the kind of the 
   }
   t.equal(lookAt('turn', 'working.delegating.asking').tone, 'warn', 'the turn waits for a person');
   t.equal(lookAt('turn', 'working.delegating.busy').tone, 'progress');
+  for (const state of ['budgetReached', 'waitingForQuota.confirming', 'waitingForQuota.scheduled'])
+    t.equal(lookAt('turn', `working.held.${state}`).tone, 'warn', `regression: ${state} is not green`);
+  t.equal(lookAt('sidecar-slot', 'held').tone, 'ok');
 });
 
 t.test('the tree shows matches with their parents, in the chosen order, and ended actors apart', async (t) => {

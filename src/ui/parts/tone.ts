@@ -114,8 +114,8 @@ function lookOfKind({ machine, states }: TonedActor): Look | undefined {
 }
 
 /** Composite states of a turn, which only hold transitions: lists show the state inside. */
-const frames = ['working', 'working.requesting'];
-const withoutFrames = (state: string): string => state.replace(/^working\.(requesting\.)?/, '');
+const frames = ['working', 'working.requesting', 'working.held'];
+const withoutFrames = (state: string): string => state.replace(/^working\.((requesting|held)\.)?/, '');
 
 /** The public state of an actor: its outermost active state. */
 export const publicState = (states: readonly string[]): string =>
