@@ -8,6 +8,7 @@ import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, startTestHub, temporaryDirectory } from '../hub/harness.ts';
 import { axe, overflowsAt } from '../ui/scene.ts';
+import { shows } from '../ui/shows.ts';
 
 const home = temporaryDirectory(t);
 const settings = {
@@ -75,10 +76,10 @@ t.test('regression: the page of a workspace that gave up shows its report first,
   const page = await openPage(first);
   await headline(page).waitFor();
   await page.getByText('The Hub gave up; the limit is 2 in 60 min.').waitFor();
-  t.equal(await crashes(page).count(), 2);
-  t.match(await crashes(page).first().textContent(), /SIGKILL/);
-  t.ok(await page.getByRole('navigation', { name: 'Views' }).isVisible());
-  t.equal(await page.getByRole('link', { name: 'Hub' }).first().getAttribute('href'), '/');
+  await shows(t, 'equal', () => crashes(page).count(), 2);
+  await shows(t, 'match', () => crashes(page).first().textContent(), /SIGKILL/);
+  await shows(t, 'ok', () => page.getByRole('navigation', { name: 'Views' }).isVisible());
+  await shows(t, 'equal', () => page.getByRole('link', { name: 'Hub' }).first().getAttribute('href'), '/');
   for (const name of ['Start again', 'Open the log']) await page.getByRole('button', { name }).waitFor();
   await page.getByRole('button', { name: 'Raise the limit…' }).click();
   const place = `${join(workspace, '.oratorio', 'config.json')}:1`;
@@ -129,14 +130,14 @@ t.test(
     const next = await startTestHub(t, { home });
     const page = await openPage(next);
     await headline(page).waitFor();
-    t.equal(await crashes(page).count(), 2);
+    await shows(t, 'equal', () => crashes(page).count(), 2);
     await page.getByRole('button', { name: 'Start again' }).click();
     await running(next);
     await page.getByRole('region', { name: 'Modules' }).waitFor();
     await headline(page).waitFor({ state: 'detached' });
     await killAll(next);
     await headline(page).waitFor();
-    t.equal(await crashes(page).count(), 2, 'only the ends since the start');
+    await shows(t, 'equal', () => crashes(page).count(), 2, 'only the ends since the start');
     const log = readFileSync((await next.record(workspace)).incident?.exits[0]?.log?.file ?? '', 'utf8');
     t.equal(log.split('the agent server has ended').length - 1, 4);
     await page.close();

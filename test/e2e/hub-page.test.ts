@@ -9,7 +9,8 @@ import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub } from '../hub/harness.ts';
 import { box, button, write } from '../ui/chat-scene.ts';
-import { axe, overflowsAt } from '../ui/scene.ts';
+import { axe, overflowsAt, readToEnd } from '../ui/scene.ts';
+import { shows } from '../ui/shows.ts';
 import { answer, deliver, open, standInForPushService } from './push-browser.ts';
 
 const hub = await startTestHub(t);
@@ -63,12 +64,18 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
   const request = page.locator('.request').first();
   await request.getByText(long).waitFor();
   const allow = request.getByRole('button', { name: 'Allow once' });
-  t.equal(await page.evaluate(() => document.activeElement?.tagName), 'BODY', 'no focus is stolen');
+  await shows(t, 'equal', () => page.evaluate(() => document.activeElement?.tagName), 'BODY', 'no focus is stolen');
   t.ok((await request.locator('.consent').boundingBox())?.y ?? 0, 'the command is shown');
   const [above, below] = [await request.locator('.consent').boundingBox(), await allow.boundingBox()];
   t.ok((above?.y ?? 0) < (below?.y ?? 0), 'above the buttons');
-  t.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'nothing is wider than the phone');
-  t.match(await request.getByRole('link').getAttribute('href'), new RegExp(`^${record.page}#/chat/`));
+  await shows(
+    t,
+    'equal',
+    () => page.evaluate(() => document.documentElement.scrollWidth),
+    390,
+    'nothing is wider than the phone',
+  );
+  await shows(t, 'match', () => request.getByRole('link').getAttribute('href'), new RegExp(`^${record.page}#/chat/`));
   await allow.click();
   await request.getByText(/^Allowed on a page, /).waitFor();
   await eventually(() => existsSync(join(workspace, 'allowed-here')), 'the command runs');
@@ -79,7 +86,7 @@ t.test('a request appears on a phone, is not answered at once, and is decided th
   const { data } = (await terminal.request('approval/list', {})) as { data: { requestId: string }[] };
   await terminal.request('approval/respond', { requestId: data[0]?.requestId, decision: 'decline' });
   await second.getByText(/^Declined in the terminal, /).waitFor();
-  t.equal(await second.getByRole('button').count(), 0);
+  await shows(t, 'equal', () => second.getByRole('button').count(), 0);
 });
 
 t.test('regression: H51 the inbox allows a long command only after its end was in view', async (t) => {
@@ -96,7 +103,7 @@ t.test('regression: H51 the inbox allows a long command only after its end was i
   );
   const allow = request.getByRole('button', { name: 'Allow once' });
   t.equal(await allow.isEnabled(), false);
-  await request.locator('.end-mark').scrollIntoViewIfNeeded();
+  await readToEnd(t, request);
   await allow.click();
   await eventually(() => existsSync(join(workspace, 'long-allowed')), 'the command runs');
   await page.close();
@@ -123,7 +130,13 @@ t.test('one inbox shows the requests of two workspaces; of two people who answer
     page.getByRole('navigation', { name: 'Workspaces' }).getByRole('link', { name, exact: true });
   for (const page of pages) {
     await inboxLink(page, 'Inbox, 2 waiting').waitFor();
-    t.match(await page.title(), /^\(2\) Inbox · /, 'regression: waiting requests call in the title of every page');
+    await shows(
+      t,
+      'match',
+      () => page.title(),
+      /^\(2\) Inbox · /,
+      'regression: waiting requests call in the title of every page',
+    );
   }
   const buttonOf = async (page: Page, command: string, name: string) => {
     const found = requestOf(page, command).getByRole('button', { name, exact: true });
@@ -160,8 +173,14 @@ t.test('one inbox shows the requests of two workspaces; of two people who answer
     const words = decision === 'accept' ? 'Allowed on a page, ' : 'Declined on a page, ';
     for (const page of pages) {
       const outcome = requestOf(page, target).locator('.outcome', { hasText: words });
-      t.match(await outcome.textContent(), /, \d\d:\d\d/, 'both pages show the same answer, by whom and when');
-      t.equal(await requestOf(page, target).getByRole('button').count(), 0);
+      await shows(
+        t,
+        'match',
+        () => outcome.textContent(),
+        /, \d\d:\d\d/,
+        'both pages show the same answer, by whom and when',
+      );
+      await shows(t, 'equal', () => requestOf(page, target).getByRole('button').count(), 0);
     }
   }
   await eventually(() => existsSync(join(shop, 'of-the-second')), 'the allowed command runs in its workspace');
@@ -322,7 +341,7 @@ t.test(
     await chat.getByRole('button', { name: 'Reload' }).click();
     await chat.getByText(renewed).waitFor({ state: 'detached' });
     await box(chat).waitFor();
-    t.equal(await box(chat).inputValue(), 'a draft that is kept', 'nothing is lost by the reload');
+    await shows(t, 'equal', () => box(chat).inputValue(), 'a draft that is kept', 'nothing is lost by the reload');
     await ask('after the Hub', 'touch y', { of: next });
     await row('after the Hub');
     t.same(

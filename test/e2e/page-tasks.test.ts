@@ -7,7 +7,8 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub, temporaryDirectory } from '../hub/harness.ts';
-import { axe, overflowsAt, smallTargets } from '../ui/scene.ts';
+import { axe, overflowsAt, readToEnd, smallTargets } from '../ui/scene.ts';
+import { shows } from '../ui/shows.ts';
 import { addressIn, startDemo } from './demo.ts';
 import { makePlace } from './harness.ts';
 
@@ -122,9 +123,9 @@ for (const screen of screens) {
     const broken = region(page, 'Broken');
     const row = broken.getByRole('listitem', { name: infra, exact: true });
     await row.getByText(/its process was killed \(SIGKILL\) 2 times/).waitFor();
-    t.equal(await page.getByRole('heading', { level: 1 }).textContent(), 'Now');
+    await shows(t, 'equal', () => page.getByRole('heading', { level: 1 }).textContent(), 'Now');
     await rail(page).getByRole('link', { name: 'infra, gave up' }).waitFor();
-    t.equal(await page.locator('nav [aria-current=page]').count(), 1, 'one place is current');
+    await shows(t, 'equal', () => page.locator('nav [aria-current=page]').count(), 1, 'one place is current');
     t.same(await axe(page), []);
     t.same(await smallTargets(page), []);
     const hand = new Hand();
@@ -132,8 +133,10 @@ for (const screen of screens) {
     await page.getByRole('table', { name: 'Crashes' }).waitFor();
     t.equal(hand.presses, 1, 'the ends that led to it');
     await rail(page).getByRole('link', { name: 'infra, gave up' }).waitFor();
-    t.equal(
-      await rail(page).locator('[aria-current=page]').getAttribute('aria-label'),
+    await shows(
+      t,
+      'equal',
+      () => rail(page).locator('[aria-current=page]').getAttribute('aria-label'),
       'infra, gave up',
       'the rail is on the page of each workspace',
     );
@@ -156,7 +159,7 @@ for (const screen of screens) {
     await card.getByText(`you asked: “run: touch asked-on-${screen.name}”`).waitFor();
     await card.getByRole('timer').waitFor();
     t.equal(await page.evaluate(() => document.activeElement?.tagName), 'BODY', 'it takes no focus');
-    t.same(await card.getByRole('button').allTextContents(), [
+    await shows(t, 'same', () => card.getByRole('button').allTextContents(), [
       'Allow once',
       'Allow this command in this conversation',
       'Decline',
@@ -184,15 +187,15 @@ for (const screen of screens) {
       const threadId = await ask(t, 'deletes', 'run: rm -rf not-there');
       const card = page.getByRole('article', { name: 'Approval: shop' });
       await card.getByText('deletes', { exact: true }).waitFor();
-      t.equal(await card.locator('.answers .main').count(), 0, 'no button stands out');
+      await shows(t, 'equal', () => card.locator('.answers .main').count(), 0, 'no button stands out');
       await card.getByRole('button', { name: 'Later' }).click();
       await card.waitFor({ state: 'detached' });
       await rail(page).getByRole('link', { name: 'Inbox, 1 waiting' }).click();
       await card.waitFor();
-      t.equal(await card.count(), 1, 'the inbox shows it once');
+      await shows(t, 'equal', () => card.count(), 1, 'the inbox shows it once');
       await page.goto(`${apiBaseUrl}${shopRecord.page}#/chat/${threadId}`);
       await card.waitFor();
-      t.equal(await card.count(), 1, 'its conversation shows it once');
+      await shows(t, 'equal', () => card.count(), 1, 'its conversation shows it once');
       await card.getByRole('button', { name: 'Decline', exact: true }).click();
       await card.waitFor({ state: 'detached' });
     },
@@ -211,7 +214,7 @@ for (const screen of screens) {
       const card = page.getByRole('article', { name: 'Approval: shop' });
       await card.locator('ins', { hasText: 'one line' }).waitFor();
       // A long path leaves the end of the change below the box: it is read before the press.
-      await card.locator('.end-mark').last().scrollIntoViewIfNeeded();
+      await readToEnd(t, card);
       await hand.press(card.getByRole('button', { name: 'Allow once' }));
       const end = page.locator('.end.completed');
       await end.waitFor();
@@ -253,8 +256,9 @@ for (const screen of screens) {
       .click();
     await current('infra');
     await write();
-    t.match(new URL(page.url()), { pathname: (await hub.record(infra)).page, hash: /^#\/chat/ });
-    t.equal(await box.inputValue(), '', 'a draft belongs to its workspace');
+    const infraPath = (await hub.record(infra)).page;
+    await page.waitForURL(({ pathname, hash }) => pathname === infraPath && hash.startsWith('#/chat'));
+    await shows(t, 'equal', () => box.inputValue(), '', 'a draft belongs to its workspace');
     t.ok(await isSame());
     await rail(page).getByRole('link', { name: 'Now', exact: true }).click();
     await region(page, 'Quiet').waitFor();
@@ -265,7 +269,7 @@ for (const screen of screens) {
       .click();
     await current('shop');
     await write();
-    t.equal(await box.inputValue(), 'A draft for the shop');
+    await shows(t, 'equal', () => box.inputValue(), 'A draft for the shop');
     await page.locator('.connection.live').waitFor();
     t.ok(await isSame());
   });
@@ -300,8 +304,7 @@ for (const screen of screens) {
         .first()
         .waitFor();
       const ended = rows.filter({ hasText: 'Last turn ok' }).first();
-      const cost = await ended.locator('.cost').textContent();
-      t.equal(cost, 'free', 'the demo costs nothing');
+      await shows(t, 'equal', () => ended.locator('.cost').textContent(), 'free', 'the demo costs nothing');
       t.same(await axe(page), []);
       t.notOk(await overflowsAt(page, 320), 'it fits a narrow phone');
       await ended.getByRole('link').click();

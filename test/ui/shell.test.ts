@@ -152,7 +152,7 @@ scene(
       await page.locator('.rail a[href="#/logs"]').click();
       await page.getByRole('heading', { name: 'Logs' }).waitFor();
       await page.waitForFunction(() => document.activeElement?.getAttribute('aria-label') === 'Search the log');
-      t.equal(await page.getByLabel('Search the log').inputValue(), '');
+      await shows(t, 'equal', () => page.getByLabel('Search the log').inputValue(), '');
     },
     'regression: the focus that a key moves in a view that was fetched before stays there': async (t, { page }) => {
       await goTo(page, '/events');
@@ -317,7 +317,13 @@ scene('every view is a landmark, fits 320 px, and has targets of 24 px', { at: '
     t.same(await smallTargets(page), [], view);
     t.equal(await overflowsAt(page, 320), false, `${view} at 320 px`);
     await page.setViewportSize({ width: 390, height: 844 });
-    t.same(await page.locator('.rail').evaluate(touchingLabels), [], `${view}: no names touch or are cut on a phone`);
+    await shows(
+      t,
+      'same',
+      () => page.locator('.rail').evaluate(touchingLabels),
+      [],
+      `${view}: no names touch or are cut on a phone`,
+    );
     await shows(t, 'ok', () => page.locator('.rail').isVisible());
   }
 });
