@@ -7,6 +7,7 @@ import {
   type ApprovalDecision,
   ApprovalRequest,
   answersTo,
+  decisionWord,
   hazardsOf,
   placeInWords,
   placeOf,
@@ -75,15 +76,6 @@ async function askAtPrompt(terminal: Interface, output: Writable, words: string,
   const at = words.lastIndexOf('\n') + 1;
   output.write(words.slice(0, at));
   return terminal.question(words.slice(at), { signal });
-}
-
-/** Whether a decision lets the work continue. */
-export const isAllowed = (decision: string): boolean => decision.startsWith('accept') || decision === 'now';
-
-/** `Allowed`, `Answered`, `Declined` */
-export function decisionWord(decision: string, requestId: string): string {
-  if (!isAllowed(decision)) return 'Declined';
-  return requestId.startsWith('question_') ? 'Answered' : 'Allowed';
 }
 
 /** `Allowed in an editor, until this conversation ends.` */

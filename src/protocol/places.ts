@@ -1,4 +1,4 @@
-/** Places of a decision: names of the clients in `decidedBy`, and in words. Needs no Node and no valibot: the page uses it. */
+/** A decision and its place in words: names of the clients in `decidedBy`. Needs no Node and no valibot: the page uses it. */
 const places: Readonly<Record<string, string>> = {
   'oratorio-cli': 'terminal',
   'oratorio-acp': 'editor',
@@ -17,6 +17,15 @@ export const placeInWords = (decidedBy: string): string => lookUp(placeWords, de
 /** The place of a client, in the words of `decidedBy`. No client poses as a decision without a user. */
 export const placeOf = (client: string): string =>
   lookUp(places, client) ?? (/^(agent|policy|timeout)$/.test(client) ? `client ${client}` : client);
+
+/** Whether a decision lets the work continue. */
+export const isAllowed = (decision: string): boolean => decision.startsWith('accept') || decision === 'now';
+
+/** `Allowed`, `Answered`, `Declined` */
+export function decisionWord(decision: string, requestId: string): string {
+  if (!isAllowed(decision)) return 'Declined';
+  return requestId.startsWith('question_') ? 'Answered' : 'Allowed';
+}
 
 function lookUp(words: Readonly<Record<string, string>>, name: string): string | undefined {
   return Object.hasOwn(words, name) ? words[name] : undefined;

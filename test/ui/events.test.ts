@@ -148,6 +148,11 @@ t.test('regression: every kind of event is a sentence with its facts, and none i
     ['inbox.resolved', { decision: 'accept', decidedBy: 'terminal' }, 'A request has ended: Allowed in the terminal'],
     [
       'inbox.resolved',
+      { decision: 'accept', decidedBy: 'page', requestId: 'question_1' },
+      'A request has ended: Answered on a page',
+    ],
+    [
+      'inbox.resolved',
       { decision: 'decline', decidedBy: 'timeout' },
       'A request has ended: Declined: no answer in time',
     ],
@@ -200,7 +205,13 @@ scene(
     const drawer = page.getByRole('complementary', { name: 'Selected event' });
     await drawer.waitFor();
     await drawer.getByRole('button', { name: '11 more characters' }).waitFor();
-    t.match(await drawer.locator('.string', { hasText: '11 more' }).textContent(), /"x{1999}11 more/, 'no half emoji');
+    await shows(
+      t,
+      'match',
+      () => drawer.locator('.string', { hasText: '11 more' }).textContent(),
+      /"x{1999}11 more/,
+      'no half emoji',
+    );
     t.same(await axe(page), []);
     const eventCopied = untilToast(page, 'Event copied.');
     await page.keyboard.press('c');

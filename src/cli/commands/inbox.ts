@@ -5,12 +5,14 @@ import type { HubClient, InboxHistoryAnswer, InboxItemAnswer } from '../../clien
 import { visible } from '../../lib/index.ts';
 import {
   type ApprovalDecision,
+  decisionWord,
   fieldsOf,
   type InboxAnswer,
+  isAllowed,
   placeInWords,
   QuestionContent,
 } from '../../protocol/index.ts';
-import { changeLines, decisionWord, isAllowed } from '../approvals.ts';
+import { changeLines } from '../approvals.ts';
 import type { CommandContext } from '../command.ts';
 import { CliError, usageError } from '../errors.ts';
 import { exitCodes } from '../exit-codes.ts';

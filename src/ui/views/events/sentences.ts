@@ -64,7 +64,10 @@ const ofHub: Readonly<Record<string, (data: Data) => string>> = {
   'apiProxy.exited': (data) => exited(sidecar, data),
   'inbox.added': (data) => about(`${text(data, 'tool')} waits for you`, text(data, 'operation')),
   'inbox.resolved': (data) =>
-    about('A request has ended', decisionWords(text(data, 'decision'), text(data, 'decidedBy'))),
+    about(
+      'A request has ended',
+      decisionWords(text(data, 'decision'), text(data, 'decidedBy'), text(data, 'requestId')),
+    ),
   'host.connected': (data) => `The machine ${text(data, 'host')} is connected.`,
   'host.unreachable': (data) => about(`The machine ${text(data, 'host')} cannot be reached`, text(data, 'reason')),
   'host.refused': (data) => about(`The connection to ${text(data, 'host')} is refused`, text(data, 'reason')),

@@ -1,5 +1,5 @@
 import { messageOf, visible } from '../../../lib/browser.ts';
-import { hostedName, isEdit, placeInWords } from '../../../protocol/browser.ts';
+import { decisionWord, hostedName, isEdit, placeInWords } from '../../../protocol/browser.ts';
 import type { FleetEvent, FleetInboxItem, InboxDecision, QuestionAnswer } from '../../../protocol/index.ts';
 import { ApiError } from '../../app/api.ts';
 import type { App } from '../../app/app.ts';
@@ -83,7 +83,7 @@ export function createInbox(app: App) {
         const item = waiting.get(keyOf(entry.item));
         if (item) return { ...entry, item, isMissing: false, ...(entry.isMissing && { outcome: null }) };
         return entry.outcome === null
-          ? { ...entry, sending: null, isMissing: true, outcome: outcomeOf('cancel', 'agent', Date.now()) }
+          ? { ...entry, sending: null, isMissing: true, outcome: outcomeOf('cancel', 'agent', '', Date.now()) }
           : entry;
       });
       const seen = new Set(known.map(({ item }) => keyOf(item)));
@@ -103,7 +103,7 @@ export function createInbox(app: App) {
       const { at, host, data: made } = JSON.parse(data) as Resolved;
       const key = `${placeOf(host, made.workspaceId)}/${made.requestId}`;
       change(key, {
-        outcome: outcomeOf(made.decision, made.decidedBy, Date.parse(at)),
+        outcome: outcomeOf(made.decision, made.decidedBy, made.requestId, Date.parse(at)),
         sending: null,
       });
       closeNotice(key).catch((fault: unknown) => {
@@ -124,10 +124,10 @@ export function createInbox(app: App) {
     try {
       const path = `${host === null ? '/v1/inbox' : `/v1/fleet/inbox/${host}`}/${workspaceId}/${encodeURIComponent(request.requestId)}`;
       const made = await app.hub.send<InboxDecision>('POST', path, given ?? { decision });
-      outcome = outcomeOf(made.decision, made.decidedBy, Date.now());
+      outcome = outcomeOf(made.decision, made.decidedBy, request.requestId, Date.now());
     } catch (fault) {
       const made = fault instanceof ApiError && fault.code === 'alreadyDecided' ? fault.details : null;
-      if (made) outcome = outcomeOf(String(made['decision']), String(made['decidedBy']), Date.now());
+      if (made) outcome = outcomeOf(String(made['decision']), String(made['decidedBy']), request.requestId, Date.now());
       else app.toast({ text: messageOf(fault), tone: 'danger', ms: 10_000 });
     }
     change(key, { sending: null, outcome });
@@ -164,13 +164,12 @@ export function createInbox(app: App) {
 export type InboxStore = ReturnType<typeof createInbox>;
 
 /** `Allowed in the terminal` */
-export function decisionWords(decision: string, decidedBy: string): string {
+export function decisionWords(decision: string, decidedBy: string, requestId: string): string {
   if (decidedBy === 'agent' || decidedBy === 'policy') return 'Withdrawn: the agent no longer asks';
   if (decidedBy === 'timeout') return 'Declined: no answer in time';
-  const word = decision.startsWith('accept') || decision === 'now' ? 'Allowed' : 'Declined';
-  return `${word} ${visible(placeInWords(decidedBy), { multiline: false })}`;
+  return `${decisionWord(decision, requestId)} ${visible(placeInWords(decidedBy), { multiline: false })}`;
 }
 
 /** `Allowed in the terminal, 12:03:04`. @param at milliseconds since the epoch */
-export const outcomeOf = (decision: string, decidedBy: string, at: number): string =>
-  `${decisionWords(decision, decidedBy)}, ${clockTime(at)}`;
+export const outcomeOf = (decision: string, decidedBy: string, requestId: string, at: number): string =>
+  `${decisionWords(decision, decidedBy, requestId)}, ${clockTime(at)}`;
