@@ -187,6 +187,9 @@ scene(
       /^\(1\) Run it · Conversations/,
       'regression: a waiting approval calls in the title',
     );
+    const name = page.locator('.rail a', { has: page.locator('.badge') }).locator('.cut');
+    const hidden = () => name.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+    await shows(t, 'equal', hidden, 0, 'regression: the count does not cut the name of the view');
     await button(page, 'Allow once').click();
     await page.locator('.answer', { hasText: 'It ran.' }).waitFor();
     await page.locator('.card', { hasText: 'Allowed, ' }).waitFor();

@@ -121,6 +121,7 @@ scene(
   async (t, { page, backend }) => {
     await page.locator('.connection.live').waitFor();
     await bar(page, 'turn_100').locator('.bar.ghost').waitFor();
+    t.notMatch(await bar(page, 'turn_100').textContent(), /\b0 [a-z]/, 'regression: a kind without spans is left out');
     await shows(t, 'match', () => page.locator('.vrow .bar.tool.ghost').count(), 1);
     const first = await bar(page, 'turn_100').locator('.number').first().textContent();
     await page.waitForFunction(

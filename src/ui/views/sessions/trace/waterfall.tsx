@@ -154,12 +154,15 @@ function shownLength(trace: Trace, span: Span, length: number, now: number): num
   return isTurn(span) && trace.withoutHuman.value ? Math.max(0, length - humanMs(span, now)) : length;
 }
 
+/** The kinds of spans that a turn has, with their numbers. */
 function turnWords({ thinking, responses, tools, failures }: Turn): string {
   return [
-    `${thinking} thinking · ${responses} response · ${counted(tools, 'tool')}`,
-    failures > 0 ? `${failures} failed` : '',
+    thinking > 0 && `${thinking} thinking`,
+    responses > 0 && `${responses} response`,
+    tools > 0 && counted(tools, 'tool'),
+    failures > 0 && `${failures} failed`,
   ]
-    .filter((part) => part !== '')
+    .filter(Boolean)
     .join(' · ');
 }
 
