@@ -9,6 +9,7 @@ import { launchBrowser } from '../browser.ts';
 import { answered, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, readHubLock } from '../hub/harness.ts';
 import { axe, overflowsAt } from '../ui/scene.ts';
+import { shows } from '../ui/shows.ts';
 import { answerOf, oratorio, oratorioJson, runningHub } from './harness.ts';
 import { makeMachines } from './ssh-machine.ts';
 
@@ -107,7 +108,7 @@ t.test('a host that is cut off stays a row with its time, and its requests wait'
     .getByText(/as of/)
     .waitFor();
   await card(page).getByText('build is not connected; answer when it is.').waitFor();
-  t.equal(await card(page).getByRole('button', { name: 'Allow once' }).isDisabled(), true);
+  await shows(t, 'equal', () => card(page).getByRole('button', { name: 'Allow once' }).isDisabled(), true);
   t.equal(await page.getByRole('alert').count(), 0, 'an unreachable host is not an error');
   t.same(await axe(page), []);
   t.notOk(await overflowsAt(page, 390));

@@ -10,6 +10,7 @@ import { launchBrowser } from '../browser.ts';
 import { fakeHub, sendJson } from '../client/fake-hub.ts';
 import { answered, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, readHubLock } from '../hub/harness.ts';
+import { shows } from '../ui/shows.ts';
 import { answerOf, oratorio, oratorioJson, runningHub } from './harness.ts';
 import { makeMachines } from './ssh-machine.ts';
 
@@ -96,7 +97,13 @@ t.test('a browser shows a conversation of another machine on the origin of this 
   await page.locator('.connection.live').waitFor({ timeout: 120_000 });
   await page.getByText('Done.').first().waitFor({ timeout: 120_000 });
   t.same([...origins], [origin], 'one origin');
-  t.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390, 'the page is not wider than a phone');
+  await shows(
+    t,
+    'equal',
+    () => page.evaluate(() => document.documentElement.scrollWidth),
+    390,
+    'the page is not wider than a phone',
+  );
 });
 
 t.test('chat runs the remote program at this terminal', async (t) => {

@@ -31,6 +31,7 @@ import {
 import { eventually, isAlive, killIfThere, makeWorkspace, quick, startTestHub, type TestHub } from '../hub/harness.ts';
 import { program, programEnvironment } from '../programs.ts';
 import { write as send } from '../ui/chat-scene.ts';
+import { shows } from '../ui/shows.ts';
 
 const key = 'a-key';
 const over = Promise.withResolvers<void>();
@@ -280,8 +281,8 @@ t.test('turns of five clients survive kills of the agent server, of the Hub and 
   t.equal(acp.asked.length, 1, 'the question is shown once');
   t.equal(acp.of('tool_call').length, 1);
   await page.locator('.row-end', { hasText: 'Done' }).waitFor();
-  t.same(await page.locator('.prose').allTextContents(), ['half an answer']);
-  t.same(await page.locator('.said .written').allTextContents(), [prompt('page')]);
+  await shows(t, 'same', () => page.locator('.prose').allTextContents(), ['half an answer']);
+  await shows(t, 'same', () => page.locator('.said .written').allTextContents(), [prompt('page')]);
   for (const name of ['frontend', 'chat', 'mcp', 'editor', 'page'])
     t.equal(timesOf(name), 1, `${name}: its command ran once`);
   t.same(complaints, []);

@@ -104,7 +104,12 @@ scene(
     t.equal(await selected(), 'const');
     await page.evaluate(() => getSelection()?.removeAllRanges());
     await page.locator('.answer .code-keyword', { hasText: 'const' }).nth(2).waitFor();
-    t.equal(await page.locator('.answer pre').textContent(), 'const one = 1;\nconst two = 2;\nconst three = 3;');
+    await shows(
+      t,
+      'equal',
+      () => page.locator('.answer pre').textContent(),
+      'const one = 1;\nconst two = 2;\nconst three = 3;',
+    );
   },
 );
 
@@ -131,7 +136,7 @@ scene(
     await field.fill('no such words');
     await shows(t, 'equal', () => status.textContent(), 'No results');
     await field.press('Escape');
-    t.equal(await field.count(), 0);
+    await shows(t, 'equal', () => field.count(), 0);
     const isTaken = () =>
       page.evaluate(() => {
         const event = new KeyboardEvent('keydown', { key: 'f', ctrlKey: true, bubbles: true, cancelable: true });
@@ -170,9 +175,9 @@ scene(
     t.equal(await status.getAttribute('role'), 'status');
     await box(page).press('F6');
     const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '');
-    t.match(await focused(), /^Half of it\. All of it\./);
+    await shows(t, 'match', () => focused(), /^Half of it\. All of it\./);
     await page.keyboard.press('F6');
-    t.equal(await box(page).evaluate((element) => element === document.activeElement), true);
+    await shows(t, 'equal', () => box(page).evaluate((element) => element === document.activeElement), true);
     await write(page, 'Again');
     await status.filter({ hasText: /^Failed: ./ }).waitFor();
   },
@@ -212,7 +217,7 @@ scene(
     await page.emulateMedia({ media: 'print' });
     await shows(t, 'equal', () => page.locator('.said').count(), 30);
     for (const part of ['.rail', '.head', '.threads', '.composer', '.end button'])
-      t.equal(await page.locator(part).first().isVisible(), false, part);
+      await shows(t, 'equal', () => page.locator(part).first().isVisible(), false, part);
     const height = () => page.evaluate(() => document.documentElement.scrollHeight);
     t.ok((await height()) > 6_000, 'the whole text flows over pages');
     await page.emulateMedia({ media: 'screen' });

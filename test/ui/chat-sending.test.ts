@@ -42,8 +42,8 @@ scene(
     await page.locator('.said', { hasText: 'Exactly once' }).waitFor();
     await page.locator('.row-end').nth(1).waitFor();
     await shows(t, 'equal', () => page.locator('.queue li').count(), 0);
-    t.equal(await page.locator('.said', { hasText: 'Exactly once' }).count(), 1);
-    t.equal(await box(page).inputValue(), '');
+    await shows(t, 'equal', () => page.locator('.said', { hasText: 'Exactly once' }).count(), 1);
+    await shows(t, 'equal', () => box(page).inputValue(), '');
   },
 );
 
@@ -76,12 +76,12 @@ scene(
     const text = `    indented\n\tmore ${'x'.repeat(4_096 - 21)}👩‍👩‍👧‍👦 ${'y'.repeat(50)}`;
     await write(page, `\n\n${text}\n\n`);
     await page.locator('.row-end', { hasText: 'Done' }).waitFor();
-    t.equal(await page.locator('.answer .prose').textContent(), 'Half 😀 whole.');
+    await shows(t, 'equal', () => page.locator('.answer .prose').textContent(), 'Half 😀 whole.');
     const shown = (await page.locator('.said .written').textContent()) ?? '';
     t.match(shown, /^ {4}indented\n\tmore x/);
     t.match(shown, /x$/, 'the family is whole, behind “Show more”');
     await button(page, 'Show more (62 characters)').click();
-    t.equal(await page.locator('.said .written').textContent(), text);
+    await shows(t, 'equal', () => page.locator('.said .written').textContent(), text);
   },
 );
 
@@ -129,7 +129,7 @@ scene(
     await goTo(page, '/overview');
     await goTo(page, '/chat');
     await box(page).waitFor();
-    t.equal(await box(page).inputValue(), 'Draft of the first tab');
+    await shows(t, 'equal', () => box(page).inputValue(), 'Draft of the first tab');
     const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
     const paste = () =>
       box(page).evaluate((element, base64) => {
@@ -167,8 +167,8 @@ scene(
       await shows(t, 'equal', focus, file === 'one.txt' ? 'Approval' : 'Message');
     }
     await page.locator('.answer', { hasText: 'Both ran.' }).waitFor();
-    t.match(await page.locator('.said').getAttribute('title'), /\d{2}:\d{2}/);
-    t.match(await page.locator('.day').textContent(), new RegExp(String(new Date().getFullYear())));
+    await shows(t, 'match', () => page.locator('.said').getAttribute('title'), /\d{2}:\d{2}/);
+    await shows(t, 'match', () => page.locator('.day').textContent(), new RegExp(String(new Date().getFullYear())));
   },
 );
 
@@ -200,7 +200,7 @@ scene(
     await button(page, 'Redo these changes').click();
     await page.getByRole('status').filter({ hasText: '2 files changed again' }).waitFor();
     t.ok(existsSync(join(served.path, 'one.txt')) && existsSync(join(served.path, 'two.txt')));
-    t.equal(await button(page, 'Redo these changes').count(), 0);
+    await shows(t, 'equal', () => button(page, 'Redo these changes').count(), 0);
   },
 );
 
@@ -215,7 +215,7 @@ scene(
     await box(page).fill('Run it');
     await button(page, 'Send').click();
     await page.getByRole('region', { name: 'Approval' }).waitFor();
-    t.equal(await box(page).getAttribute('placeholder'), 'Write to the agent');
+    await shows(t, 'equal', () => box(page).getAttribute('placeholder'), 'Write to the agent');
     await page.setViewportSize({ width: 1440, height: 900 });
     const left = (at: string) =>
       page.locator(at).evaluate((element) => Math.round(element.getBoundingClientRect().left));

@@ -34,10 +34,10 @@ scene(
     await page.locator('.answer', { hasText: 'Done.' }).waitFor();
     await page.reload();
     await page.locator('.said', { hasText: 'Begin' }).waitFor();
-    t.equal(await box(page).inputValue(), 'go test it', 'the draft belongs to the conversation');
+    await shows(t, 'equal', () => box(page).inputValue(), 'go test it', 'the draft belongs to the conversation');
     await page.getByRole('link', { name: 'New', exact: true }).click();
     await page.getByText('What should the agent do?').waitFor();
-    t.equal(await box(page).inputValue(), '');
+    await shows(t, 'equal', () => box(page).inputValue(), '');
   },
 );
 

@@ -24,7 +24,7 @@ scene(
     const threadId = await openThread(page);
     await page.locator('.said', { hasText: 'What is here?' }).waitFor();
     await page.locator('.answer li', { hasText: 'tw' }).waitFor();
-    t.equal(await page.locator('.answer strong').textContent(), 'list');
+    await shows(t, 'equal', () => page.locator('.answer strong').textContent(), 'list');
     await page.getByRole('status').filter({ hasText: 'Working' }).waitFor();
     await button(page, 'Stop').waitFor();
     const client = await Client.ready(t, served.server.webSocketUrl);
@@ -36,7 +36,7 @@ scene(
     await client.call('turn/start', { threadId, input: words('From the terminal.') });
     await page.locator('.said', { hasText: 'From the terminal.' }).waitFor();
     await page.locator('.answer em', { hasText: 'second' }).waitFor();
-    t.equal(await page.locator('.said').count(), 2);
+    await shows(t, 'equal', () => page.locator('.said').count(), 2);
     t.equal(await page.locator('main').count(), 1);
     t.equal(await page.getByRole('log').count(), 1);
     t.same(await axe(page), []);
@@ -137,11 +137,11 @@ scene(
     await page.locator('.queue li', { hasText: 'Then this' }).waitFor();
     await button(page, 'Edit').click();
     await shows(t, 'equal', () => box(page).inputValue(), 'Then this');
-    t.equal(await page.locator('.queue li').count(), 0);
+    await shows(t, 'equal', () => page.locator('.queue li').count(), 0);
     await box(page).fill('Draft that stays');
     await page.reload();
     await page.locator('.said', { hasText: 'Begin' }).waitFor();
-    t.equal(await box(page).inputValue(), 'Draft that stays');
+    await shows(t, 'equal', () => box(page).inputValue(), 'Draft that stays');
     const client = await Client.ready(t, served.server.webSocketUrl);
     const { thread } = await client.call('thread/read', { threadId, includeTurns: true });
     t.match(thread, { queuedInputs: [], turns: [{ status: 'cancelled', interruptedBy: 'user' }] });
@@ -177,7 +177,7 @@ scene(
     const threadId = await openThread(page);
     const approval = page.getByRole('region', { name: 'Approval' });
     await approval.locator('pre', { hasText: /END$/ }).waitFor();
-    t.match(await approval.locator('pre').textContent(), /^touch allowed\.txt && echo (long )+END$/);
+    await shows(t, 'match', () => approval.locator('pre').textContent(), /^touch allowed\.txt && echo (long )+END$/);
     const views = page.getByRole('navigation', { name: 'Views' });
     await views.getByRole('link', { name: 'Conversations, 1 waiting', exact: true }).waitFor();
     await shows(
@@ -297,9 +297,9 @@ scene(
     await button(page, 'Jump to latest').click();
     await page.locator('.answer', { hasText: 'The end of it.' }).waitFor();
     const failed = page.locator('.card.danger');
-    t.equal(await failed.getByRole('button').first().getAttribute('aria-expanded'), 'true');
+    await shows(t, 'equal', () => failed.getByRole('button').first().getAttribute('aria-expanded'), 'true');
     const command = page.locator('.card', { hasText: 'seq 1 3000' });
-    t.equal(await command.getByRole('button').first().getAttribute('aria-expanded'), 'false');
+    await shows(t, 'equal', () => command.getByRole('button').first().getAttribute('aria-expanded'), 'false');
     await command.getByRole('button').first().click();
     await command.getByText('Show more').waitFor();
     t.ok(((await command.locator('pre').textContent()) ?? '').length < 4_200);
@@ -363,7 +363,7 @@ scene(
     await page.locator('.answer', { hasText: 'A square.' }).waitFor();
     await go('/chat/thread_nowhere');
     await page.getByText('This conversation does not exist').waitFor();
-    t.equal(await box(page).isDisabled(), true);
+    await shows(t, 'equal', () => box(page).isDisabled(), true);
   },
 );
 
