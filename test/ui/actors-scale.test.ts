@@ -45,7 +45,7 @@ onPage(
     // Each workspace begins with its slot.
     await page.getByLabel('Moment').fill('1000');
     await page.locator('.side-foot', { hasText: /^[4-7]\d\d living/ }).waitFor();
-    t.notOk(await page.locator('.filter-pill.progress').isVisible(), 'none was starting then');
+    await shows(t, 'equal', () => page.locator('.filter-pill.progress').isVisible(), false, 'none was starting then');
     t.same(await axe(page), []);
   },
   { workspaces: many },

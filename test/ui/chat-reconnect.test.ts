@@ -7,6 +7,7 @@ import { dashboardToken } from '../../src/supervise/index.ts';
 import { makeWorkspace, serving, spawnServer } from '../appserver/harness.ts';
 import { unusedPort } from '../ports.ts';
 import { chatStage, openThread, write } from './chat-scene.ts';
+import { shows } from './shows.ts';
 
 const { open } = await chatStage();
 
@@ -89,14 +90,14 @@ t.test(
     await serving(spawnServer(t, { path, home }), path);
     await page.locator('.prose', { hasText: 'A whole answer.' }).nth(1).waitFor();
     await page.locator('.row-end', { hasText: 'Done' }).nth(1).waitFor();
-    t.same(await page.locator('.said .written').allTextContents(), ['Begin', 'Written meanwhile']);
+    await shows(t, 'same', () => page.locator('.said .written').allTextContents(), ['Begin', 'Written meanwhile']);
     t.same(await page.locator('.prose').allTextContents(), [
       'The beginning of it',
       'A whole answer.',
       'A whole answer.',
     ]);
-    t.equal(await page.locator('.row-end').first().locator('span').first().textContent(), 'Done');
-    t.equal(await page.locator('.queue li').count(), 0);
+    await shows(t, 'equal', () => page.locator('.row-end').first().locator('span').first().textContent(), 'Done');
+    await shows(t, 'equal', () => page.locator('.queue li').count(), 0);
     t.equal(await openThread(page), threadId);
     const history = await historyOf(url, dashboardToken(home, path), `${threadId}/turn_001`);
     const at = history.findIndex(({ event }) => event === 'process.ended');

@@ -204,7 +204,13 @@ scene('only accepted findings are published, with their edits', { prepare: withD
   await page.locator('.draft-head').getByText('Published').waitFor();
   t.match(backend.calls.at(-1), { act: 'publish', given: { override: false } });
   t.equal((await storedFinding(here, 'note')).isPublished, false);
-  t.equal(await page.getByRole('button', { name: 'Edit', exact: true }).count(), 0, 'it is not changed any more');
+  await shows(
+    t,
+    'equal',
+    () => page.getByRole('button', { name: 'Edit', exact: true }).count(),
+    0,
+    'it is not changed any more',
+  );
 
   await finding(page, voucher).getByRole('button', { name: 'Resolve…' }).click();
   await page.getByLabel('Note (may be empty)').fill('on purpose');
@@ -339,7 +345,7 @@ scene(
     await page.getByRole('button', { name: 'Publish 1 finding' }).click();
     await confirmed(page, 'Publish 1 finding');
     await refused;
-    t.equal(await page.getByRole('dialog').count(), 0);
+    await shows(t, 'equal', () => page.getByRole('dialog').count(), 0);
   },
 );
 

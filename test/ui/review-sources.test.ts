@@ -68,7 +68,7 @@ scene(
     await page.getByRole('button', { name: 'Older deliveries' }).click();
     await page.getByText('reason-0', { exact: true }).waitFor();
     await shows(t, 'equal', () => page.locator('tbody tr').count(), 130);
-    t.equal(await page.getByRole('button', { name: 'Older deliveries' }).count(), 0);
+    await shows(t, 'equal', () => page.getByRole('button', { name: 'Older deliveries' }).count(), 0);
   },
 );
 

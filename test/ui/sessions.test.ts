@@ -72,7 +72,7 @@ scene(
       await page.goBack();
       await row(page, 'Alpha').waitFor();
       t.notMatch(page.url(), 'peek=', 'the closed peek stays closed');
-      t.equal(await page.locator('.peek').count(), 0);
+      await shows(t, 'equal', () => page.locator('.peek').count(), 0);
     },
     'search, filters and a clicked value find sessions, and are in the address': async (t, { page, open }) => {
       await row(page, 'Alpha').waitFor();
