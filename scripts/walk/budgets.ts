@@ -9,14 +9,14 @@ export interface Size {
  * says why.
  */
 export const budgets: Readonly<Record<string, Size>> = {
-  'ensure-cold': { files: 135, functions: 716 },
+  'ensure-cold': { files: 140, functions: 757 },
   'ensure-warm': { files: 40, functions: 155 },
-  'chat-hello': { files: 192, functions: 1_174 },
-  'chat-again': { files: 145, functions: 776 },
+  'chat-hello': { files: 164, functions: 918 },
+  'chat-again': { files: 158, functions: 843 },
   'chat-write': { files: 172, functions: 1_140 },
   review: { files: 180, functions: 1_305 },
-  'approval-asked': { files: 151, functions: 850 },
-  'approval-decided': { files: 118, functions: 551 },
-  'inbox-asked': { files: 57, functions: 194 },
-  'inbox-decided': { files: 55, functions: 253 },
+  'approval-asked': { files: 180, functions: 1_083 },
+  'approval-decided': { files: 126, functions: 581 },
+  'inbox-asked': { files: 59, functions: 212 },
+  'inbox-decided': { files: 58, functions: 270 },
 };
