@@ -301,12 +301,12 @@ const isEmptySection = (value: unknown): boolean => isJsonObject(value) && Objec
 
 /** The value at a dotted path; undefined when the object does not have it. */
 export function valueAt(settings: unknown, path: string): unknown {
-  return path
-    .split('.')
-    .reduce<unknown>(
-      (inside, key) => (isJsonObject(inside) && Object.hasOwn(inside, key) ? inside[key] : undefined),
-      settings,
-    );
+  let inside = settings;
+  for (const key of path.split('.')) {
+    if (!isJsonObject(inside) || !Object.hasOwn(inside, key)) return undefined;
+    inside = inside[key];
+  }
+  return inside;
 }
 
 /** A copy with `value` at a dotted path; undefined takes the setting out. Sections on the way must exist. */
