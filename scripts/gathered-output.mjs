@@ -7,7 +7,7 @@ const write = stdout.write;
 // Tests replace timers.
 const later = setImmediate;
 let waiting = '';
-let isExiting = false;
+let isEnding = false;
 
 function flush() {
   const text = waiting;
@@ -16,7 +16,7 @@ function flush() {
 }
 
 stdout.write = (text, ...more) => {
-  if (isExiting || typeof text !== 'string' || more.length > 0) {
+  if (isEnding || typeof text !== 'string' || more.length > 0) {
     flush();
     return Reflect.apply(write, stdout, [text, ...more]);
   }
@@ -26,9 +26,10 @@ stdout.write = (text, ...more) => {
   return true;
 };
 
-// Before the exit, because an exit writes only as much as the pipe holds.
-process.on('beforeExit', flush);
-process.on('exit', () => {
-  isExiting = true;
-  flush();
-});
+// From here on, each write keeps the process alive until the runner has read it. An exit writes only as much as the pipe holds.
+for (const event of ['beforeExit', 'exit']) {
+  process.on(event, () => {
+    isEnding = true;
+    flush();
+  });
+}

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import t from 'tap';
 import { countsOf } from '../../scripts/tap-output.mjs';
@@ -54,6 +55,27 @@ t.test('regression: a file that writes more than a pipe holds in its last moment
   const { status, stdout } = run('test/fixtures/tap/alone/long.ts');
   t.equal(status, 0);
   t.match(countsOf(stdout), { passed: 5_000, failed: 0 });
+});
+
+t.test('regression: a file whose reader is late ends after its last line is read', async (t) => {
+  const program = `
+    await import(${JSON.stringify(new URL('../../scripts/gathered-output.mjs', import.meta.url).href)});
+    const write = (lines) => { while (lines-- > 0) process.stdout.write('x'.repeat(99) + '\\n'); };
+    write(1_200);
+    process.once('beforeExit', () => {
+      write(2_000);
+      process.stderr.write('ending');
+    });`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  await once(child.stderr, 'data');
+  let length = 0;
+  child.stdout.on('data', (bytes: Buffer) => {
+    length += bytes.length;
+  });
+  t.same(await once(child, 'close'), [0, null]);
+  t.equal(length, 320_000);
 });
 
 t.test('a pattern without a matching file fails the run', async (t) => {
