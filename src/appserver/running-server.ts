@@ -290,7 +290,8 @@ export class RunningServer implements AppServer {
     // Loading their client takes a while, and the start of the server must not wait for it.
     this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
     this.#assembly.automations.start().catch((error: unknown) => logger.bug(error));
-    void this.#assembly.warmUp().then(() => lifeParts.publish('start' satisfies LifePart));
+    const isWarm = () => lifeParts.publish('start' satisfies LifePart);
+    this.#assembly.warmUp().then(isWarm, (error: unknown) => logger.bug(error));
   }
 
   /** The generated key, when a face without a configured one is served. Without a writable home only the owner is served. */

@@ -341,7 +341,7 @@ t.test(
     await chat.getByRole('button', { name: 'Reload' }).click();
     await chat.getByText(renewed).waitFor({ state: 'detached' });
     await box(chat).waitFor();
-    await shows(t, 'equal', () => box(chat).inputValue(), 'a draft that is kept', 'nothing is lost by the reload');
+    await shows(t, 'equal', () => box(chat).inputValue(), 'a draft that is kept', 'the reload keeps the draft');
     await ask('after the Hub', 'touch y', { of: next });
     await row('after the Hub');
     t.same(
