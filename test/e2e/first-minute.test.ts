@@ -7,7 +7,7 @@ import t from 'tap';
 import { root } from '../../scripts/toolchain.mjs';
 import { atTerminal, keys } from '../cli/terminal.ts';
 import { blocksOf } from '../docs/tutorial-page.ts';
-import { command, makePlace, oratorio, processesUnder } from './harness.ts';
+import { command, makePlace, oratorio, untilNoneRuns } from './harness.ts';
 
 t.setTimeout(600_000);
 
@@ -81,7 +81,7 @@ t.test(
     t.match(readFileSync(opened, 'utf8'), /open-page\.html/);
     t.match(outputOf('oratorio hub stop'), /has stopped/);
     t.notMatch(printed, /token=/, 'no token is printed without a terminal');
-    t.strictSame(processesUnder(place.root), [], 'nothing is left running');
+    await untilNoneRuns(place);
   },
 );
 

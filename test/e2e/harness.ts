@@ -275,6 +275,13 @@ export interface FoundProcess {
   readonly environment: readonly string[];
 }
 
+/** Resolves when no process of the test runs: one that has been told to end may end after its client. */
+export const untilNoneRuns = ({ root }: Place): Promise<true> =>
+  eventually(
+    () => processesUnder(root).length === 0 || undefined,
+    () => `no process is left of ${processesUnder(root).map(({ argv }) => argv.join(' '))}`,
+  );
+
 /**
  * Processes whose command line, environment or working directory lead into `root`.
  *

@@ -19,7 +19,7 @@ import {
   oratorio,
   oratorioJson,
   type Place,
-  processesUnder,
+  untilNoneRuns,
   runningHub,
   say,
   startHub,
@@ -204,6 +204,6 @@ t.test(
     const url = (revived.data['endpoints'] as Record<string, string>)['appServerWebSocket'] ?? '';
     t.match(await ask(url, workspace, 'echo back again'), 'back again');
     await hub.shutdown();
-    await eventually(() => processesUnder(place.root).length === 0 || undefined, 'no process is left');
+    await untilNoneRuns(place);
   },
 );

@@ -7,7 +7,7 @@ import { root } from '../../scripts/toolchain.mjs';
 import { launchBrowser } from '../browser.ts';
 import { blocksOf } from '../docs/tutorial-page.ts';
 import { addressIn, startDemo } from './demo.ts';
-import { makePlace, oratorio, processesUnder } from './harness.ts';
+import { makePlace, oratorio, untilNoneRuns } from './harness.ts';
 import { visitAll, watched, withoutScripts } from './sweep.ts';
 
 t.setTimeout(600_000);
@@ -61,7 +61,7 @@ t.test('a newcomer sees a review, publishes it, and Ctrl-C leaves nothing', asyn
   t.equal(stderr, '', 'no warning');
   child.kill('SIGINT');
   t.strictSame(await ended, [0, null]);
-  t.strictSame(processesUnder(place.root), []);
+  await untilNoneRuns(place);
   t.strictSame(readdirSync(place.env['TMPDIR'] ?? ''), [], 'the temporary directory is empty');
   t.notOk(existsSync(join(place.root, '.oratorio')), 'the home of the user is not touched');
 });

@@ -43,12 +43,18 @@ export interface TestConfig {
 /** Settings for tests with many restarts. Deadlines stay long, so that a slow machine does not look like a failed server. */
 export const quick = { Supervision: { BackoffBaseMs: 20, ProbeIntervalMs: 100 } };
 
-/** The longest deadlines that still end before a request to the Hub does (90 s), for machines that are busy or slow. */
-export const patience = { startDeadlineMs: 80_000, proxyDeadlineMs: 80_000 };
+/**
+ * Deadlines that only a hang reaches on a machine that is busy or slow. The first two are the longest that still end before a request to
+ * the Hub does (90 s).
+ */
+export const patience = { startDeadlineMs: 80_000, proxyDeadlineMs: 80_000, probeTimeoutMs: 60_000 };
 
-/** Text of a configuration file, with the longest deadline of a start unless the test sets another. */
+/** Text of a configuration file, with the deadlines of `patience` unless the test sets others. */
 export function configText({ Supervision, ...config }: TestConfig): string {
-  return JSON.stringify({ ...config, Supervision: { StartDeadlineMs: patience.startDeadlineMs, ...Supervision } });
+  return JSON.stringify({
+    ...config,
+    Supervision: { StartDeadlineMs: patience.startDeadlineMs, ProbeTimeoutMs: patience.probeTimeoutMs, ...Supervision },
+  });
 }
 
 /** A workspace with this configuration. */

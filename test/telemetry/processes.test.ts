@@ -72,8 +72,8 @@ t.test('scrapes and exports of Hub and agent server have the restart after a kil
     const { pid, state } = await hub.record(workspace);
     return (state === 'running' && pid !== record.pid) || undefined;
   }, 'it runs again');
-  const next = new URL('/metrics', (await hub.record(workspace)).endpoints['dashboard']).href;
   const resumed = await eventually(async () => {
+    const next = new URL('/metrics', (await hub.record(workspace)).endpoints['dashboard']).href;
     const numbers = await scrape(next, dashboardToken(home, record.canonicalWorkspacePath));
     return value(numbers, 'oratorio_agent_turns_resumed_total', { reason: 'crash' }) === 1 ? numbers : undefined;
   }, 'the turn that continues is counted');
@@ -89,7 +89,6 @@ t.test('scrapes and exports of Hub and agent server have the restart after a kil
   t.notOk(JSON.stringify([...families.values()]).includes(workspace), 'no path');
 
   const starting = await until(({ name, links }) => name === 'agent-server starting' && links.length > 0);
-  // A slow machine may have found the server unhealthy before.
   const running = await until(
     ({ name, attributes }) => name === 'agent-server running' && attributes['error.type'] === 'crashed',
   );

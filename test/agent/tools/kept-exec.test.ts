@@ -99,7 +99,7 @@ t.test('a command whose keeper was killed has an unknown outcome, with its outpu
   const first = server(t, here, { command: 'echo some; sleep 1000' });
   await first.showed('some');
   await first.kill();
-  for (const pid of await here.survivors()) process.kill(pid, 'SIGKILL');
+  await here.killSurvivors();
   await until('their end', async () => (await here.survivors()).length === 0);
   t.strictSame(await here.adopt(), { kind: 'unknown', output: 'some\n' });
   await here.isClean();

@@ -9,6 +9,7 @@ import type { ExecSettings } from '../../../src/agent/tools/exec/exec.ts';
 import { adoptExec, keptOfCall } from '../../../src/agent/tools/exec/kept-exec.ts';
 import { endKept, keptDirectory, keptMarker } from '../../../src/supervise/index.ts';
 import { scanProcesses } from '../../../src/supervise/scan.ts';
+import { killIfThere } from '../../hub/harness.ts';
 import { program } from '../../programs.ts';
 import { until } from '../../supervise/helpers.ts';
 import { contextOf, temporaryWorkspace } from './run-tool.ts';
@@ -35,6 +36,7 @@ export function places(t: Test) {
         ({ zombie, marker }) => !zombie && typeof marker === 'object' && marker.value.startsWith(keptMarker(directory)),
       )
       .map(({ pid }) => pid);
+  const killSurvivors = async () => (await survivors()).forEach(killIfThere);
   const isClean = async () => {
     t.strictSame(await survivors(), [], 'no process is left');
     t.strictSame(
@@ -57,7 +59,7 @@ export function places(t: Test) {
       ? { kind: 'unknown' as const, output: text.split('Output until then: ')[1] ?? '' }
       : { kind: 'ended' as const, result };
   };
-  return { workspacePath, directory, at, settings, survivors, isClean, kept, adopt };
+  return { workspacePath, directory, at, settings, survivors, killSurvivors, isClean, kept, adopt };
 }
 
 export type Places = ReturnType<typeof places>;

@@ -91,7 +91,7 @@ t.test('a background process whose keeper was killed has ended with an unknown e
   const first = server(t, here, { command: 'echo ready; sleep 1000', background: true });
   await first.showed('ready');
   await first.kill();
-  for (const pid of await here.survivors()) process.kill(pid, 'SIGKILL');
+  await here.killSurvivors();
   const { processes, run, idOf } = processesOf(t, here);
   await processes.adopt(() => true);
   await until('it is read', () => processes.list(ids.threadId)[0]?.state === 'ended');
