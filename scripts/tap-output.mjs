@@ -43,19 +43,21 @@ export function fileReport({ name, isGood, milliseconds, cpuSeconds, output, exi
 }
 
 /**
- * Titles of the failures of a TAP stream, without the subtests that fail because of them. A log that is cut keeps its end, so the
- * end of a run repeats them.
+ * Failures of a TAP stream, each with the titles of the subtests around it. A log that is cut keeps its end, so the end of a run
+ * repeats them.
  */
 export function failuresOf(tap) {
+  const lines = tap.matchAll(/^( *)not ok \d+ - (?!.*# (?:todo|skip)\b)(.*?)(?: # time=.*)?$/gim);
   const failures = [];
-  let innerDepth = 0;
-  for (const [, { length: depth }, title] of tap.matchAll(
-    /^( *)not ok \d+ - (?!.*# (?:todo|skip)\b)(.*?)(?: # time=.*)?$/gim,
-  )) {
-    if (depth >= innerDepth) failures.push(title);
-    innerDepth = depth;
+  /** Titles around the line above: TAP reports a subtest after its parts. */
+  let around = [];
+  for (const [, { length: depth }, title] of [...lines].reverse()) {
+    const isOfParts = (around.at(-1)?.depth ?? -1) < depth;
+    around = [...around.filter((outer) => outer.depth < depth), { depth, title }];
+    failures.unshift(around);
+    if (isOfParts) failures.splice(1, 1);
   }
-  return failures;
+  return failures.map((path) => path.map(({ title }) => title).join(' › '));
 }
 
 /** One line for each failure of a file; a file without a failed assertion is named alone. */
@@ -74,7 +76,12 @@ export function summaryReport(results) {
   return [
     ...slowest.map(({ name, milliseconds }) => `# slow: ${seconds(milliseconds).padStart(6)} s  ${name}`),
     ...costliest.map(({ name, cpuSeconds }) => `# costly: ${cpuSeconds.toFixed(1).padStart(4)} s of CPU  ${name}`),
-    ...results.filter(({ isGood }) => !isGood).flatMap(({ name, output }) => failureLines(name, output)),
+    ...results
+      .filter(({ isGood }) => !isGood)
+      .flatMap(({ name, output, isTimedOut }) => [
+        ...failureLines(name, output),
+        ...(isTimedOut ? [`# failed: ${name} › was ended at its time limit`] : []),
+      ]),
     `1..${results.length}`,
     `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }`,
     '',

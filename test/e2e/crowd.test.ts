@@ -1,6 +1,6 @@
 /** Many agent servers at once. Runs alone (`.taprc`), because it occupies all processors for a while. */
 import t from 'tap';
-import { agentServersUnder, makePlace, untilNoneRuns, startHub } from './harness.ts';
+import { agentServersUnder, makePlace, startHub, untilNoneRuns } from './harness.ts';
 
 t.test('16 workspaces started at once each run one process, and all end with the Hub', async (t) => {
   const place = makePlace(t);

@@ -50,7 +50,7 @@ export function theatre() {
           locale: 'en-GB',
         });
         t.teardown(() => context.close());
-        context.setDefaultTimeout(180_000);
+        context.setDefaultTimeout(300_000);
         const watch = await watchPages(context, {
           isOwn: (url) => /^http:\/\/127\.0\.0\.1:\d+\//.test(url),
           cutsRequests: true,

@@ -52,7 +52,7 @@ async function killAll(hub: Hub): Promise<void> {
 
 async function openPage(hub: Hub, at = ''): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' });
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(300_000);
   await page.goto(`${hub.lock.apiBaseUrl}${path}#token=${token}${at}`);
   return page;
 }

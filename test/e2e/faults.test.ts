@@ -17,11 +17,11 @@ import {
   openFiles,
   oratorio,
   type Place,
-  untilNoneRuns,
   runningHub,
   startHub,
   type Teardown,
   takeInventory,
+  untilNoneRuns,
 } from './harness.ts';
 
 /** A disk that can be filled to the last byte, and emptied again. */

@@ -228,7 +228,7 @@ t.test('regression: C1 a hostile clone gets no secret and runs no program, with 
     const browser = await launchBrowser();
     t.teardown(() => browser.close());
     const page = await browser.newPage({ reducedMotion: 'reduce' });
-    page.setDefaultTimeout(180_000);
+    page.setDefaultTimeout(300_000);
     const foreign: string[] = [];
     page.on('request', (request) => {
       if (request.url().startsWith(scene.attacker.url)) foreign.push(request.url());

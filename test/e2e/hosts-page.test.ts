@@ -36,7 +36,7 @@ t.teardown(() => browser.close());
 async function openPage(t: Test, at: string, { width, height, path = '/' } = { width: 1280, height: 720, path: '/' }) {
   const context = await browser.newContext({ viewport: { width, height }, reducedMotion: 'reduce' });
   t.teardown(() => context.close());
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   await page.goto(`${origin}${path}#token=${pageToken(here.home)}&at=${at}`);
   await page.locator('.connection.live').waitFor();

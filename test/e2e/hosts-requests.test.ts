@@ -94,8 +94,8 @@ t.test('a browser shows a conversation of another machine on the origin of this 
   page.on('request', (request) => origins.add(new URL(request.url()).origin));
   page.on('websocket', (socket) => origins.add(new URL(socket.url()).origin.replace(/^ws/, 'http')));
   await page.goto(`${origin}${pathname}#token=${pageToken(here.home)}&at=${hash.slice(1)}`);
-  await page.locator('.connection.live').waitFor({ timeout: 120_000 });
-  await page.getByText('Done.').first().waitFor({ timeout: 120_000 });
+  await page.locator('.connection.live').waitFor({ timeout: 300_000 });
+  await page.getByText('Done.').first().waitFor({ timeout: 300_000 });
   t.same([...origins], [origin], 'one origin');
   await shows(
     t,

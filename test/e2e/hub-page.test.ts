@@ -23,7 +23,7 @@ const token = pageToken(hub.home);
 const browser = await launchBrowser();
 t.teardown(() => browser.close());
 const context: BrowserContext = await browser.newContext({ reducedMotion: 'reduce' });
-context.setDefaultTimeout(120_000);
+context.setDefaultTimeout(300_000);
 const complaints: string[] = [];
 context.on('weberror', (error) => complaints.push(String(error.error())));
 
@@ -233,7 +233,7 @@ t.test('a browser turns notices on, shows them while the page does nothing, and 
   const id = `${waiting.workspaceId}/${waiting.request.requestId}`;
   const own = await browser.newContext({ reducedMotion: 'reduce' });
   t.teardown(() => own.close());
-  own.setDefaultTimeout(120_000);
+  own.setDefaultTimeout(300_000);
   own.on('weberror', (error) => complaints.push(String(error.error())));
   const plain = await own.newPage();
   await plain.goto(`${apiBaseUrl}/#token=${token}&at=/inbox`);

@@ -44,7 +44,7 @@ async function playOn(t: Test, { place, hub }: Omit<Scene, 'page'>, play: Play, 
   });
   t.teardown(() => context.close());
   const page = await context.newPage();
-  page.setDefaultTimeout(180_000);
+  page.setDefaultTimeout(300_000);
   const { complaints, foreign } = await watchPages(context, { isOwn: (url) => url.startsWith(hub.lock.apiBaseUrl) });
   page.on('console', (message) => {
     if (message.type() === 'warning') complaints.push(message.text());

@@ -227,7 +227,7 @@ t.teardown(() => browser.close());
 /** The chat of the workspace's page below the address of the Hub, with a turn. */
 async function chatPage(): Promise<Page> {
   const page = await browser.newPage({ reducedMotion: 'reduce' });
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(300_000);
   page.on('pageerror', (error) => complaints.push(String(error)));
   await page.goto(`${hub.lock.apiBaseUrl}${record.page}#token=${pageToken(home)}&at=/chat`);
   await send(page, prompt('page'));

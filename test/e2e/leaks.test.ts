@@ -19,11 +19,11 @@ import {
   oratorio,
   oratorioJson,
   type Place,
-  untilNoneRuns,
   runningHub,
   say,
   startHub,
   takeInventory,
+  untilNoneRuns,
 } from './harness.ts';
 
 const rounds = Math.max(2, Number(process.env['ORATORIO_LEAK_ROUNDS'] ?? 6));

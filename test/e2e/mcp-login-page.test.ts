@@ -23,7 +23,7 @@ async function openSettings(t: Test): Promise<{ readonly page: Page; readonly wo
   const { page: path } = await hub.record(workspace);
   const context = await browser.newContext({ reducedMotion: 'reduce' });
   t.teardown(() => context.close());
-  context.setDefaultTimeout(120_000);
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   await page.goto(`${hub.lock.apiBaseUrl}${path}#token=${pageToken(hub.home)}&at=/settings`);
   return { page, workspace };

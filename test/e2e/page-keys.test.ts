@@ -34,7 +34,7 @@ for (const [screen, width, height] of [
       const [model = ''] = dialect.models;
       const context = await browser.newContext({ viewport: { width, height }, reducedMotion: 'reduce' });
       t.teardown(() => context.close());
-      context.setDefaultTimeout(120_000);
+      context.setDefaultTimeout(300_000);
       const page = await context.newPage();
       await page.goto(`${hub.lock.apiBaseUrl}${record.page}#token=${pageToken(hub.home)}&at=/settings`);
       const card = (name: string) => page.getByRole('region', { name, exact: true });
@@ -104,7 +104,7 @@ t.test('a server that requires a log-in has a button, and a click on the address
   }, 'the server requires a log-in');
   const context = await browser.newContext({ reducedMotion: 'reduce' });
   t.teardown(() => context.close());
-  context.setDefaultTimeout(120_000);
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   await page.goto(`${hub.lock.apiBaseUrl}${record.page}#token=${pageToken(hub.home)}&at=/settings`);
   const card = page.getByRole('region', { name: 'MCP', exact: true });

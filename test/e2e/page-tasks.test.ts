@@ -44,7 +44,7 @@ class Hand {
 async function openPage(t: Test, { width, height }: Screen, path = '/', at = ''): Promise<Page> {
   const context = await browser.newContext({ viewport: { width, height }, reducedMotion: 'reduce' });
   t.teardown(() => context.close());
-  context.setDefaultTimeout(120_000);
+  context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   await page.goto(`${apiBaseUrl}${path}#token=${token}${at && `&at=${at}`}`);
   await page.locator('.connection.live').waitFor();
@@ -337,7 +337,7 @@ for (const screen of screens) {
     const { width, height } = screen;
     const context = await browser.newContext({ viewport: { width, height }, reducedMotion: 'reduce' });
     t.teardown(() => context.close());
-    context.setDefaultTimeout(60_000);
+    context.setDefaultTimeout(300_000);
     const page = await context.newPage();
     await page.goto(addressIn(demo.opened).href);
     const hand = new Hand();

@@ -20,7 +20,7 @@ export async function watched(
 ): Promise<PageWatch & { readonly context: BrowserContext }> {
   const context = await browser.newContext({ reducedMotion: 'reduce', viewport: screens[0] });
   t.teardown(() => context.close());
-  context.setDefaultTimeout(120_000);
+  context.setDefaultTimeout(300_000);
   return { context, ...(await watchPages(context, { isOwn: (url) => new URL(url).origin === origin })) };
 }
 

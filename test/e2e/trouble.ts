@@ -16,7 +16,7 @@ export interface Case {
 
 export async function openPage(browser: Browser, place: Place, at = '/overview'): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(300_000);
   const { stdout } = await oratorio(place, ['inspect', '--print-url']);
   await page.goto(`${stdout.trim()}&at=${at}`);
   return page;

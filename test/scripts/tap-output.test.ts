@@ -43,7 +43,7 @@ t.test('a log shows files and failures', async (t) => {
   ]);
 });
 
-t.test('failures are named by the innermost title, without tests to do or skipped', async (t) => {
+t.test('failures are named by the titles that lead to them, without tests to do or skipped', async (t) => {
   const tap = [
     '    not ok 1 - later # TODO',
     '        ok 1 - fine',
@@ -54,7 +54,7 @@ t.test('failures are named by the innermost title, without tests to do or skippe
     'ok 2 - fine',
     'not ok 3 - last',
   ];
-  t.strictSame(failuresOf(tap.join('\n')), ['inner', 'second', 'last']);
+  t.strictSame(failuresOf(tap.join('\n')), ['all › outer › inner', 'all › second', 'last']);
 });
 
 const ended = { exitCode: 0, signal: null, isTimedOut: false };
@@ -97,15 +97,23 @@ t.test(
       counts: { passed: 1, failed: 4 },
       output: '    not ok 1 - x\n',
     };
-    const dead = { ...passed, name: 'dead.ts', isGood: false, counts: { passed: 0, failed: 1 }, output: '' };
+    const dead = {
+      ...passed,
+      name: 'dead.ts',
+      isGood: false,
+      isTimedOut: true,
+      counts: { passed: 0, failed: 1 },
+      output: '',
+    };
     const lines = summaryReport([...results, failed, dead]).split('\n');
     t.equal(lines.filter((line) => line.startsWith('# slow: ')).length, 10);
     t.equal(lines[0], '# slow:   11.0 s  11.ts');
     t.equal(lines.filter((line) => line.startsWith('# costly: ')).length, 10);
     t.equal(lines[10], '# costly: 12.0 s of CPU  0.ts');
-    t.strictSame(lines.slice(-5), [
+    t.strictSame(lines.slice(-6), [
       '# failed: bad.ts › x',
       '# failed: dead.ts',
+      '# failed: dead.ts › was ended at its time limit',
       '1..14',
       '# { total: 30, pass: 25, fail: 5 }',
       '',

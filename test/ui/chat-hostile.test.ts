@@ -37,12 +37,14 @@ scene(
     const names = (await list.textContent()) ?? '';
     t.notOk(names.includes('\u202e') || names.includes('\u001b'), 'names turn nothing around');
 
-    await box(page).fill('x'.repeat(4_300_000));
+    // Each takes six bytes of a frame. A browser takes a minute to break the lines of megabytes of letters.
+    const long = '\u0001'.repeat(720_000);
+    await box(page).fill(long);
     await box(page).press('Enter');
     await page.getByText(/^The message has 4\.1 MiB: at most .* Shorten it/).waitFor();
-    t.equal((await box(page).inputValue()).length, 4_300_000, 'it is not lost');
+    t.ok((await box(page).inputValue()) === long, 'it is not lost');
 
-    await write(page, `${'long '.repeat(200_000)}end`);
+    await write(page, `${'long '.repeat(40_000)}end`);
     await openThread(page);
     await page.locator('.row-end', { hasText: 'Done' }).waitFor();
     await page.locator('.answer', { hasText: 'The end.' }).waitFor();

@@ -56,7 +56,7 @@ onPage('the token is required, removed from the address and restored after a rel
   const newcomer = await page.context().browser()?.newContext();
   if (newcomer === undefined) throw new Error('the browser has ended');
   const unauthenticated = await newcomer.newPage();
-  unauthenticated.setDefaultTimeout(180_000);
+  unauthenticated.setDefaultTimeout(300_000);
   await unauthenticated.goto(backend.url);
   await unauthenticated.getByText('oratorio inspect').first().waitFor();
   await unauthenticated.goto(`${backend.url}#token=wrong`);

@@ -82,7 +82,7 @@ class Watch implements WatchedPage {
 
   static async open(browser: Browser, options: BrowserContextOptions): Promise<Watch> {
     const context = await browser.newContext(options);
-    context.setDefaultTimeout(180_000);
+    context.setDefaultTimeout(300_000);
     const page = await context.newPage();
     const watch = new Watch(context, page, await context.newCDPSession(page));
     await watchPages(context, { isOwn: (url) => url.startsWith(watch.#origin), cutsRequests: true }, watch);

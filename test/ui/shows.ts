@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Test } from 'tap';
 
-const deadlineMs = 120_000;
+const deadlineMs = 300_000;
 /** Time after which a finding about the layout is a defect. */
 const layoutMs = 20_000;
 const pauseMs = 20;

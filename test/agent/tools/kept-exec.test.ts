@@ -15,7 +15,7 @@ import { HandOverError } from '../../../src/agent/tools/exec/kept-command.ts';
 import { OutputFiles } from '../../../src/agent/tools/output-files.ts';
 import { endKept, keptFiles, listKept, readIdentity, readKept } from '../../../src/supervise/index.ts';
 import { until } from '../../supervise/helpers.ts';
-import { ids, onPosix, type Places, places, secret, server } from './kept.ts';
+import { ids, onPosix, type Places, places, secret, server, soonMs, tookTooLong } from './kept.ts';
 import { call, temporaryWorkspace } from './run-tool.ts';
 
 t.test('a command outlives its killed agent server, and its result and output are adopted once', onPosix, async (t) => {
@@ -151,25 +151,25 @@ t.test('without an agent server a command ends at its deadline', onPosix, async 
   const here = places(t);
   const first = server(t, here, {
     command: 'trap "echo bye; exit 5" TERM; echo on; while :; do sleep 0.05; done',
-    timeoutMs: 1_500,
+    timeoutMs: soonMs,
   });
   await first.showed('on');
   await first.kill();
   await until('its end', async () => (await here.survivors()).length === 0);
   const { kind, result } = await endedBy(here.adopt());
   t.equal(kind, 'ended');
-  t.match(result.text, /^on\n(?:Terminated\n)?bye\n\nThe command was ended because it took longer than 1500 ms/);
+  t.match(result.text, /^on\n(?:Terminated\n)?bye\n\nThe command was ended because it took longer than 8000 ms/);
   await here.isClean();
 });
 
 t.test('without an agent server a command that ignores SIGTERM is killed at its deadline', onPosix, async (t) => {
   const here = places(t);
-  const first = server(t, here, { command: 'trap "" TERM; echo on; while :; do sleep 0.05; done', timeoutMs: 1_000 });
+  const first = server(t, here, { command: 'trap "" TERM; echo on; while :; do sleep 0.05; done', timeoutMs: soonMs });
   await first.showed('on');
   await first.kill();
   await until('its end', async () => (await here.survivors()).length === 0);
   const { result } = await endedBy(here.adopt());
-  t.match(result.text, /^on\n\nThe command was ended because it took longer than 1000 ms/);
+  t.match(result.text, tookTooLong);
   await here.isClean();
 });
 
@@ -187,7 +187,7 @@ t.test('a command ends when no agent server comes in time', onPosix, async (t) =
 
 t.test('an adopted command keeps its deadline, and is ended when the turn is interrupted', onPosix, async (t) => {
   for (const [timeoutMs, expected] of [
-    [1_500, 'ended'],
+    [soonMs, 'ended'],
     [60_000, 'interrupted'],
   ] as const) {
     const here = places(t);

@@ -16,6 +16,9 @@ import { contextOf, temporaryWorkspace } from './run-tool.ts';
 
 export const secret = 'sk-0123456789abcdef';
 export const ids = { threadId: 'thread', turnId: 'turn', callId: 'call' };
+/** Deadline of a command that outlives its agent server: on a busy machine the server shows its output and is killed before it. */
+export const soonMs = 8_000;
+export const tookTooLong = /^on\n\nThe command was ended because it took longer than 8000 ms/;
 export const onPosix = { skip: process.platform === 'win32' && 'there is no keeper' };
 
 /** A workspace with the directory of its kept commands. */
