@@ -1,14 +1,14 @@
 import { isAscii } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { channel } from 'node:diagnostics_channel';
 import { constants as access, accessSync, readFileSync } from 'node:fs';
 import { createRequire, getCompileCacheDir } from 'node:module';
 import { dirname, join } from 'node:path';
 import { constants, Script } from 'node:vm';
 import { writeFileAtomic } from '../lib/index.ts';
-import { type LifePart, lifeParts } from './life-parts.ts';
 
-/** The fullest code first. */
-const kinds = ['turn', 'start'] as const satisfies readonly LifePart[];
+/** Tells the file that loaded the program, which is another bundle, that the agent server is prepared for turns. */
+export const prepared = channel('oratorio.prepared');
 
 const digestOf = (content: Buffer | string): Buffer => createHash('sha256').update(content).digest();
 const digestBytes = 32;
@@ -47,37 +47,28 @@ const head = '(function (exports, require, module, __filename, __dirname) { ';
 type Program = (exports: unknown, require: NodeJS.Require, module: NodeModule, file: string, directory: string) => void;
 
 /**
- * Runs a module in place of Node, from the fullest code that an earlier process stored.
+ * Runs a module in place of Node, from the code that an earlier process stored.
  *
- * @returns a function that stores the code after a part of this life, unless this life began with it
+ * @returns a function that stores the code once, unless the module ran from stored code
  */
-function run(module: NodeModule, filename: string, cache: string): (part: LifePart) => void {
+function run(module: NodeModule, filename: string, cache: string): () => void {
   const content = readFileSync(filename);
   const source = digestOf(content);
-  const place = digestOf(filename).toString('hex', 0, 8);
-  const fileOf = (part: LifePart): string => join(cache, `agent-server-${place}-${part}`);
-  let stored: number = kinds.length;
-  let cachedData: Buffer | undefined;
-  for (const [index, part] of kinds.entries()) {
-    cachedData = readCode(fileOf(part), source);
-    stored = index;
-    if (cachedData) break;
-  }
+  const file = join(cache, `agent-server-${digestOf(filename).toString('hex', 0, 8)}`);
+  const cachedData = readCode(file, source);
   const script = new Script(`${head}${content.toString(isAscii(content) ? 'latin1' : 'utf8')}\n})`, {
     filename,
     columnOffset: -head.length,
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
     ...(cachedData && { cachedData }),
   });
-  if (script.cachedDataRejected !== false) stored = kinds.length;
+  let isStored = script.cachedDataRejected === false;
   for (const bytes of [content, cachedData]) if (bytes) release(bytes);
   const program = script.runInThisContext() as Program;
   program.call(module.exports, module.exports, createRequire(filename), module, filename, dirname(filename));
-  return (part) => {
-    const index = kinds.indexOf(part);
-    if (index >= stored) return;
-    stored = index;
-    storeCode(fileOf(part), source, script);
+  return () => {
+    if (!isStored) storeCode(file, source, script);
+    isStored = true;
   };
 }
 
@@ -96,8 +87,8 @@ export function runCompiled(filename: string, cache = getCompileCacheDir()): voi
       // Node loads the parts of the program.
       delete load.extensions['.cjs'];
       const store = run(module, path, cache);
-      // In a later turn of the event loop: a client waits for the answer that ends the part.
-      lifeParts.subscribe((part) => setImmediate(store, part as LifePart));
+      // In a later turn of the event loop: a client may wait for an answer.
+      prepared.subscribe(() => setImmediate(store));
     };
   }
   load(filename);

@@ -20,6 +20,7 @@ import { addressOf, type ServingAddress } from './address.ts';
 import type { AppServer, AppServerOptions, TurnsEnd } from './app-server.ts';
 import { type Assembly, assemble } from './assembly.ts';
 import type { AssemblyOptions } from './assembly-options.ts';
+import { prepared } from './compiled-program.ts';
 import type { ConnectionOptions } from './connection.ts';
 import { openDashboard } from './dashboard.ts';
 import { homeOf, tokenSource } from './dashboard-access.ts';
@@ -28,7 +29,6 @@ import { HealthWatch } from './health-watch.ts';
 import { Inbox, inboxRoutes } from './inbox.ts';
 import { incarnationOf, withIncarnation } from './incarnation.ts';
 import { inspectionRoutes, inspectionSocket } from './inspection.ts';
-import { type LifePart, lifeParts } from './life-parts.ts';
 import { type Methods, methodsOf } from './methods.ts';
 import { Observatory } from './observatory.ts';
 import { type FaceTools, faceToolsOf } from './offered-tools.ts';
@@ -290,8 +290,10 @@ export class RunningServer implements AppServer {
     // Loading their client takes a while, and the start of the server must not wait for it.
     this.#assembly.mcp.start().catch((error: unknown) => logger.bug(error));
     this.#assembly.automations.start().catch((error: unknown) => logger.bug(error));
-    const isWarm = () => lifeParts.publish('start' satisfies LifePart);
-    this.#assembly.warmUp().then(isWarm, (error: unknown) => logger.bug(error));
+    this.#assembly.warmUp().then(
+      () => prepared.publish(undefined),
+      (error: unknown) => logger.bug(error),
+    );
   }
 
   /** The generated key, when a face without a configured one is served. Without a writable home only the owner is served. */
@@ -484,7 +486,6 @@ export class RunningServer implements AppServer {
     else logger.debug('a turn has ended', about);
     if (!this.#isServing) return;
     this.#health.turnEnded(turn);
-    if (status === 'completed') lifeParts.publish('turn' satisfies LifePart);
     const notification = notificationOf(thread, turn);
     if (notification) this.#inbox.notify(notification);
   }

@@ -3,8 +3,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { runCompiled } from '../../src/appserver/compiled-program.ts';
-import { type LifePart, lifeParts } from '../../src/appserver/life-parts.ts';
+import { prepared, runCompiled } from '../../src/appserver/compiled-program.ts';
 
 const load = createRequire(import.meta.url);
 
@@ -23,12 +22,12 @@ function scene(t: Test) {
       runCompiled(program, cache);
       return load(program).answer();
     },
-    async live(part: LifePart): Promise<void> {
-      lifeParts.publish(part);
+    async prepare(): Promise<void> {
+      prepared.publish(undefined);
       await nextTurn();
     },
     /** Names and inodes of the stored files: a rewritten file has another inode. */
-    stored: () => files().map((name) => [name.replace(/.*-/, ''), statSync(join(cache, name)).ino]),
+    stored: () => files().map((name) => [name, statSync(join(cache, name)).ino]),
     damage() {
       for (const name of files()) {
         const whole = readFileSync(join(cache, name));
@@ -38,45 +37,38 @@ function scene(t: Test) {
         );
       }
     },
-    names: () => files().map((name) => name.replace(/.*-/, '')),
   };
 }
 
-t.test('a program runs, and stores its code once for each part of its life', async (t) => {
-  const { run, live, stored, names } = scene(t);
+t.test('a program runs, and stores its code once', async (t) => {
+  const { run, prepare, stored } = scene(t);
   t.equal(run('one'), 'one');
-  t.same(names(), [], 'nothing is stored before a part of the life has run');
-  await live('start');
-  t.same(names(), ['start']);
+  t.same(stored(), [], 'nothing is stored before it is prepared');
+  await prepare();
   const first = stored();
-  t.equal(run('one'), 'one', 'the part finds the program that runs');
-  await live('start');
+  t.equal(first.length, 1);
+  t.equal(run('one'), 'one', 'a part of it finds the program that runs');
+  await prepare();
   t.same(stored(), first, 'stored code was used: it would have been written anew');
-  await live('turn');
-  t.same(names(), ['start', 'turn']);
-  const both = stored();
-  t.equal(run('one'), 'one');
-  await live('start');
-  t.same(stored(), both, 'the code of a turn contains that of a start');
 });
 
 t.test('another source of the same length runs, and replaces the stored code', async (t) => {
-  const { run, live, stored } = scene(t);
+  const { run, prepare, stored } = scene(t);
   run('one');
-  await live('start');
+  await prepare();
   const first = stored();
   t.equal(run('two'), 'two');
-  await live('start');
+  await prepare();
   t.strictNotSame(stored(), first);
 });
 
 t.test('damaged code is not run, and is replaced', async (t) => {
-  const { run, live, stored, damage } = scene(t);
+  const { run, prepare, stored, damage } = scene(t);
   run('one');
-  await live('start');
+  await prepare();
   damage();
   const damaged = stored();
   t.equal(run('one'), 'one');
-  await live('start');
+  await prepare();
   t.strictNotSame(stored(), damaged);
 });

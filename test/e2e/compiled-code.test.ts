@@ -43,11 +43,10 @@ t.test(
     const stored = () =>
       readdirSync(cache, { recursive: true, encoding: 'utf8' })
         .filter((name) => name.includes('agent-server-'))
-        .map((name) => [name.replace(/.*-/, ''), statSync(join(cache, name)).ino]);
+        .map((name) => [name, statSync(join(cache, name)).ino]);
 
     await serveOnce();
     const first = stored();
-    t.match(first, [['start', Number]]);
     t.equal(first.length, 1);
     await serveOnce();
     t.same(stored(), first, 'the code was used: it would have been written anew');
