@@ -4,7 +4,7 @@ export interface Counts {
 }
 export function countsOf(tap: string): Counts | undefined;
 export function failuresOf(tap: string): readonly string[];
-export function failureLines(name: string, tap: string): readonly string[];
+export function failureLines(name: string, tap: string, isTimedOut?: boolean): readonly string[];
 export function isWorthShowing(): (line: string) => boolean;
 
 export interface TestProcessResult {

@@ -60,9 +60,13 @@ export function failuresOf(tap) {
   return failures.map((path) => path.map(({ title }) => title).join(' › '));
 }
 
-/** One line for each failure of a file; a file without a failed assertion is named alone. */
-export function failureLines(name, tap) {
+/** One line for each failure of a file; a file without a failed assertion is named alone. Says where one was that ran out of time. */
+export function failureLines(name, tap, isTimedOut = false) {
   const titles = failuresOf(tap);
+  if (isTimedOut) {
+    const [, last = 'its start'] = [...tap.matchAll(/^ *(?:ok|not ok) \d+ - (.*?)(?: # time=.*)?$/gm)].at(-1) ?? [];
+    titles.push(`took too long, and was ended after “${last}”`);
+  }
   return titles.length === 0 ? [`# failed: ${name}`] : titles.map((title) => `# failed: ${name} › ${title}`);
 }
 
@@ -78,10 +82,7 @@ export function summaryReport(results) {
     ...costliest.map(({ name, cpuSeconds }) => `# costly: ${cpuSeconds.toFixed(1).padStart(4)} s of CPU  ${name}`),
     ...results
       .filter(({ isGood }) => !isGood)
-      .flatMap(({ name, output, isTimedOut }) => [
-        ...failureLines(name, output),
-        ...(isTimedOut ? [`# failed: ${name} › was ended at its time limit`] : []),
-      ]),
+      .flatMap(({ name, output, isTimedOut }) => failureLines(name, output, isTimedOut)),
     `1..${results.length}`,
     `# { total: ${pass + fail}, pass: ${pass}, fail: ${fail} }`,
     '',

@@ -22,8 +22,10 @@ export interface TestProcessOptions {
   readonly timeoutMs: number;
 }
 
-/** Between SIGTERM, on which tap reports the unfinished tests, and SIGKILL; also for output that follows the exit. */
-const reportMs = 5_000;
+/** Between SIGTERM, on which tap reports the unfinished tests, and SIGKILL. */
+const reportMs = 30_000;
+/** For output that follows the exit. */
+const outputMs = 5_000;
 
 /** Runs a process to its end; never rejects for one that fails. */
 export async function runTestProcess(
@@ -55,7 +57,7 @@ export async function runTestProcess(
   const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
   for (const timer of timers) clearTimeout(timer);
   // A process that this one left behind may hold the pipe open.
-  await Promise.race([closed, pause(reportMs, undefined, { ref: false })]);
+  await Promise.race([closed, pause(outputMs, undefined, { ref: false })]);
   child.stdout.destroy();
   child.stderr.destroy();
   const milliseconds = performance.now() - began;

@@ -97,15 +97,9 @@ t.test(
       counts: { passed: 1, failed: 4 },
       output: '    not ok 1 - x\n',
     };
-    const dead = {
-      ...passed,
-      name: 'dead.ts',
-      isGood: false,
-      isTimedOut: true,
-      counts: { passed: 0, failed: 1 },
-      output: '',
-    };
-    const lines = summaryReport([...results, failed, dead]).split('\n');
+    const dead = { ...passed, name: 'dead.ts', isGood: false, counts: { passed: 0, failed: 1 }, output: '' };
+    const slow = { ...dead, name: 'slow.ts', isTimedOut: true, output: '    ok 1 - fine # time=3ms\n' };
+    const lines = summaryReport([...results, failed, dead, slow]).split('\n');
     t.equal(lines.filter((line) => line.startsWith('# slow: ')).length, 10);
     t.equal(lines[0], '# slow:   11.0 s  11.ts');
     t.equal(lines.filter((line) => line.startsWith('# costly: ')).length, 10);
@@ -113,9 +107,9 @@ t.test(
     t.strictSame(lines.slice(-6), [
       '# failed: bad.ts › x',
       '# failed: dead.ts',
-      '# failed: dead.ts › was ended at its time limit',
-      '1..14',
-      '# { total: 30, pass: 25, fail: 5 }',
+      '# failed: slow.ts › took too long, and was ended after “fine”',
+      '1..15',
+      '# { total: 31, pass: 25, fail: 6 }',
       '',
     ]);
   },
