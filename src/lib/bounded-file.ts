@@ -126,16 +126,18 @@ function open(file: string, flags: number): number | undefined {
   }
 }
 
+/** Bytes of the read under way: each is synchronous. */
+const chunk = Buffer.allocUnsafe(65_536);
+
 /** The size that `fstat` reports may be wrong by the time of the read: the bytes that arrive are counted. */
 function readAtMost(fd: number, file: string, maxBytes: number): string {
   const chunks: Buffer[] = [];
   let size = 0;
   for (;;) {
-    const chunk = Buffer.allocUnsafe(Math.min(65_536, maxBytes + 1 - size));
-    const read = readSync(fd, chunk);
+    const read = readSync(fd, chunk, 0, Math.min(chunk.length, maxBytes + 1 - size), null);
     if (read === 0) return Buffer.concat(chunks).toString('utf8');
     size += read;
     if (size > maxBytes) throw new FileRefusedError(file, 'tooLarge', `is larger than ${maxBytes} bytes`);
-    chunks.push(chunk.subarray(0, read));
+    chunks.push(Buffer.from(chunk.subarray(0, read)));
   }
 }
