@@ -90,6 +90,6 @@ export {
   type WorkspaceTrust,
   workspaceTrust,
 } from './trust.ts';
-export { trustFile } from './trust-file.ts';
+export { type ReadTrust, readTrustFile, trustFile } from './trust-file.ts';
 export { type TrustQuestion, trustConsequence, trustQuestion } from './trust-question.ts';
 export { type ShownConfig, showConfig } from './view.ts';

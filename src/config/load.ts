@@ -22,6 +22,8 @@ export interface LoadOptions {
   /** Root of a workspace, or undefined for the user's settings alone. */
   readonly workspace?: string | undefined;
   readonly env: Environment;
+  /** See `TrustPlace`. */
+  readonly decided?: TrustPlace['decided'];
 }
 
 export interface LoadedConfig {
@@ -50,11 +52,11 @@ export interface LoadedConfig {
  *
  * @throws ConfigError for a file that cannot be read or parsed, a variable that is not set, an invalid value
  */
-export function loadConfig({ home, workspace, env }: LoadOptions): LoadedConfig {
+export function loadConfig({ home, workspace, env, decided }: LoadOptions): LoadedConfig {
   const user = userLayers(home);
   if (workspace === undefined || isUsersFile({ home, workspace })) return resolveConfig(user, env);
   const settings = readWorkspaceSettings(workspace);
-  const own = workspaceLayer({ home, workspace }, settings ?? {});
+  const own = workspaceLayer({ home, workspace, decided }, settings ?? {});
   const loaded = resolveConfig([...user, own], env);
   return settings === undefined ? { ...loaded, files: user.map(({ file }) => file) } : loaded;
 }

@@ -27,6 +27,8 @@ export const trustFile = (home: string): string => join(home, 'trust.json');
 
 export interface ReadTrust {
   readonly decisions: readonly TrustDecision[];
+  /** First decision about each path. */
+  readonly byPath: ReadonlyMap<string, TrustDecision>;
   /** Why the file cannot be used; no workspace is trusted then. */
   readonly problem?: string;
 }
@@ -36,10 +38,11 @@ export function readTrustFile(home: string): ReadTrust {
   const file = trustFile(home);
   try {
     const text = readBoundedFile(file, { maxBytes: maxTrustBytes });
-    if (text === undefined) return { decisions: [] };
+    if (text === undefined) return undecided;
     const parsed = v.safeParse(TrustDocument, JSON.parse(text));
-    if (parsed.success) return { decisions: parsed.output.workspaces };
-    return damaged(`${file} is not a list of trust decisions`);
+    if (!parsed.success) return damaged(`${file} is not a list of trust decisions`);
+    const decisions = parsed.output.workspaces;
+    return { decisions, byPath: new Map(decisions.toReversed().map((each) => [each.path, each])) };
   } catch (error) {
     if (error instanceof FileRefusedError) return damaged(error.message);
     if (error instanceof SyntaxError) return damaged(`${file} is not JSON`);
@@ -49,8 +52,10 @@ export function readTrustFile(home: string): ReadTrust {
 
 const maxTrustBytes = 4_194_304;
 
+const undecided: ReadTrust = { decisions: [], byPath: new Map() };
+
 const damaged = (fault: string): ReadTrust => ({
-  decisions: [],
+  ...undecided,
   problem: `${fault}: no workspace is trusted. Correct or remove the file, then run oratorio trust for your workspaces.`,
 });
 

@@ -11,13 +11,15 @@ import { isJsonObject, type JsonObject } from './parse.ts';
 import { lstatOf, readWorkspaceSettings } from './read-layer.ts';
 import { restrictedLayer } from './restricted.ts';
 import { sensitiveSettings } from './settings-table.ts';
-import { changeTrustFile, readTrustFile } from './trust-file.ts';
+import { changeTrustFile, type ReadTrust, readTrustFile } from './trust-file.ts';
 
 export interface TrustPlace {
   /** The user's home of Oratorio, see `homeDirectory`. */
   readonly home: string;
   /** Root of the workspace. */
   readonly workspace: string;
+  /** Decisions that the caller has read already; absent: they are read from the home. */
+  readonly decided?: ReadTrust | undefined;
 }
 
 /** Whether the workspace's file is the user's own: it is read as such. */
@@ -75,26 +77,26 @@ function canonicalJson(value: unknown): string {
  * @returns with a warning when the decisions cannot be read
  */
 export function trustOf(
-  { home, workspace }: TrustPlace,
+  { home, workspace, decided }: TrustPlace,
   settings: JsonObject,
-): WorkspaceTrust & { readonly warning?: string } {
-  const { decisions, problem } = readTrustFile(home);
+): { readonly trust: Trust; readonly warning?: string } {
+  const { byPath, problem } = decided ?? readTrustFile(home);
   const path = realPathOr(workspace);
-  const decision = decisions.find((each) => each.path === path);
+  const decision = byPath.get(path);
   const isTrusted =
     decision !== undefined &&
     decision.settingsHash === sensitiveHash(settings, filesOf(path, settings)) &&
     decision.owner === ownerOf(path);
-  if (isTrusted) return { trust: 'trusted', restrictedSettings: [] };
-  const restricted = { trust: 'restricted', restrictedSettings: restrictedLayer(settings, {}).ignored } as const;
-  return problem === undefined ? restricted : { ...restricted, warning: problem };
+  if (isTrusted) return { trust: 'trusted' };
+  return { trust: 'restricted', ...(problem !== undefined && { warning: problem }) };
 }
 
 /** Whether a workspace is trusted now. A file that cannot be read asks for nothing; every start names its fault. */
 export function workspaceTrust(place: TrustPlace): WorkspaceTrust {
   if (isUsersFile(place)) return { trust: 'trusted', restrictedSettings: [] };
-  const { trust, restrictedSettings } = trustOf(place, settingsOf(place.workspace) ?? {});
-  return { trust, restrictedSettings };
+  const settings = settingsOf(place.workspace) ?? {};
+  const { trust } = trustOf(place, settings);
+  return { trust, restrictedSettings: trust === 'trusted' ? [] : restrictedLayer(settings, {}).ignored };
 }
 
 function settingsOf(workspace: string): JsonObject | undefined {
@@ -198,7 +200,7 @@ export function changesSinceTrust({
   workspace,
 }: TrustPlace): (AgreementChanges & { readonly trustedAt: string }) | undefined {
   const { path } = requireOwn(workspace);
-  const decision = readTrustFile(home).decisions.find((each) => each.path === path);
+  const decision = readTrustFile(home).byPath.get(path);
   if (decision?.agreement === undefined) return undefined;
   const settings = readSettings(path);
   const changes = changesSince(decision.agreement, path, textsOf(settings), filesOf(path, settings));
@@ -209,7 +211,7 @@ export function changesSinceTrust({
 export function revokeTrust({ home, workspace }: TrustPlace): boolean {
   const path = realPathOr(workspace);
   const hadServers = forgetEditorServers(home, path);
-  if (!readTrustFile(home).decisions.some((each) => each.path === path)) return hadServers;
+  if (!readTrustFile(home).byPath.has(path)) return hadServers;
   changeTrustFile(home, (decisions) => decisions.filter((each) => each.path !== path));
   return true;
 }

@@ -9,7 +9,6 @@ import type { StoredWorkspace, WorkspaceStore } from './store.ts';
 import { unfinishedTurns } from './unfinished-turns.ts';
 import type { Workspace } from './workspace.ts';
 import { workspaceProblem } from './workspace-problem.ts';
-import { createSettingsView } from './workspace-settings.ts';
 
 /** Agent servers that the start of a Hub starts at a time. */
 const concurrentStarts = 4;
@@ -44,7 +43,7 @@ export function restoreKnown(
   const recover = async (stored: StoredWorkspace): Promise<Recovered> => {
     const workspacePath = stored.canonicalWorkspacePath;
     try {
-      const settings = createSettingsView(services, workspacePath);
+      const settings = registry.settingsView(workspacePath);
       const problem = workspaceProblem(services.home, stored, settings);
       const lastError = problem?.message;
       if (problem) logger.warn('a known workspace cannot be used', { workspacePath, lastError });

@@ -43,7 +43,7 @@ import {
 } from './workspace.ts';
 import { foreignHolder, ownedMessage } from './workspace-files.ts';
 import type { WorkspacePath } from './workspace-path.ts';
-import { createSettingsView, type SettingsView } from './workspace-settings.ts';
+import { type SettingsView, settingsViews } from './workspace-settings.ts';
 
 /** Greatest age of the settings in a list. */
 const maxListAgeMs = 10_000;
@@ -119,6 +119,8 @@ function failuresOf({ failures }: StoredWorkspace): readonly number[] {
 /** The workspaces of this Hub, by canonical path. */
 export class Registry {
   readonly workspaces = new Map<string, Workspace>();
+  /** Makes the view of a workspace's settings. */
+  readonly settingsView: (workspacePath: string) => SettingsView;
   readonly #options: RegistryOptions;
   readonly #hub: HubServices;
   readonly #facts = new Map<string, WorkspaceFacts>();
@@ -128,6 +130,7 @@ export class Registry {
   constructor(options: RegistryOptions) {
     this.#options = options;
     this.#hub = options.hub;
+    this.settingsView = settingsViews(options.hub);
     this.#machine = provideMachine(options.hub, (path) => {
       const facts = this.#facts.get(path);
       if (!facts) throw new Error(`nothing is known of ${path}`);
@@ -180,16 +183,15 @@ export class Registry {
   }
 
   /** Puts a workspace that an earlier Hub knew under supervision, at rest. */
-  restore(stored: StoredWorkspace, settings?: SettingsView): Workspace {
+  restore(stored: StoredWorkspace, settings = this.settingsView(stored.canonicalWorkspacePath)): Workspace {
     const path = stored.canonicalWorkspacePath;
     const facts = createFacts(this.#hub, stored);
-    const view = settings ?? createSettingsView(this.#hub, path);
     this.#facts.set(path, facts);
     const workspace = createWorkspace(this.#hub, {
       facts,
       machine: this.#machine,
-      settings: view,
-      policy: view.now().policy ?? this.#options.defaultPolicy,
+      settings,
+      policy: settings.now().policy ?? this.#options.defaultPolicy,
       seed: this.#options.seed(),
       observe: this.#options.observe,
     });

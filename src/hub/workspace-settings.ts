@@ -6,6 +6,8 @@ import {
   ConfigError,
   lineIn,
   loadConfig,
+  type ReadTrust,
+  readTrustFile,
   settingPlaces,
   trustFile,
   userConfigFile,
@@ -57,10 +59,28 @@ export interface SettingsView {
 
 type Place = Pick<HubServices, 'home' | 'environment' | 'policy'>;
 
-/** Watches the files that decide about a workspace. They are read again only when one of them changes. */
-export function createSettingsView(place: Place, workspacePath: string): SettingsView {
+/** Makes the views of a Hub's workspaces. A change of the user's trust decisions is read once for all of them. */
+export function settingsViews(place: Place): (workspacePath: string) => SettingsView {
+  let trust: { readonly signature: string; readonly decided: ReadTrust } | null = null;
+  const decidedAt = (signature: string): ReadTrust => {
+    if (trust?.signature !== signature) trust = { signature, decided: readTrustFile(place.home) };
+    return trust.decided;
+  };
+  return (workspacePath) => createSettingsView(place, workspacePath, decidedAt);
+}
+
+/**
+ * Watches the files that decide about a workspace. They are read again only when one of them changes.
+ *
+ * @param decidedAt returns the trust decisions; its argument differs when their file does
+ */
+function createSettingsView(
+  place: Place,
+  workspacePath: string,
+  decidedAt: (signature: string) => ReadTrust,
+): SettingsView {
   const files = [
-    ...[trustFile(place.home), userConfigFile(place.home), workspaceConfigFile(workspacePath)],
+    ...[userConfigFile(place.home), workspaceConfigFile(workspacePath)],
     workspaceStateDirectory(place.home, workspacePath),
   ];
   let seen = '';
@@ -71,9 +91,10 @@ export function createSettingsView(place: Place, workspacePath: string): Setting
     const at = performance.now();
     if (at - checkedAt < maxAgeMs) return known;
     checkedAt = at;
-    const found = files.map(signatureOf).join(' ');
+    const trustSignature = signatureOf(trustFile(place.home));
+    const found = [trustSignature, ...files.map(signatureOf)].join(' ');
     if (found !== seen) {
-      known = settingsOf(place, workspacePath);
+      known = settingsOf(place, workspacePath, decidedAt(trustSignature));
       seen = found;
     }
     return known;
@@ -94,10 +115,16 @@ const unread = (workspacePath: string): WorkspaceSettings => ({
   lostHistory: null,
 });
 
-/** Reads trust and settings of a workspace now. */
-export function settingsOf(place: Place, workspacePath: string): WorkspaceSettings {
-  const { trust, restrictedSettings } = workspaceTrust({ home: place.home, workspace: workspacePath });
-  const { overruled, ...settings } = readSettings(place, workspacePath);
+/** Reads trust and settings of a workspace now. @param decided trust decisions; default: read now */
+export function settingsOf(
+  place: Place,
+  workspacePath: string,
+  decided: ReadTrust = readTrustFile(place.home),
+): WorkspaceSettings {
+  const { overruled, isTrusted, ...settings } = readSettings(place, workspacePath, decided);
+  const { trust, restrictedSettings } = isTrusted
+    ? trustedFully
+    : workspaceTrust({ home: place.home, workspace: workspacePath, decided });
   return {
     ...{ workspacePath, trust, ...settings },
     restrictedSettings: [...new Set([...restrictedSettings, ...overruled])],
@@ -105,15 +132,19 @@ export function settingsOf(place: Place, workspacePath: string): WorkspaceSettin
   };
 }
 
-/** `overruled`: settings that the user's own file overrules in a restricted workspace. */
+const trustedFully: WorkspaceTrust = { trust: 'trusted', restrictedSettings: [] };
+
+/** `overruled`: settings that the user's own file overrules in a restricted workspace. `isTrusted`: false for unusable settings, too. */
 function readSettings(
   { home, environment, policy }: Place,
   workspace: string,
+  decided: ReadTrust,
 ): Pick<WorkspaceSettings, 'hash' | 'policy' | 'places' | 'problem' | 'resumeWithinHours'> & {
   readonly overruled: readonly string[];
+  readonly isTrusted: boolean;
 } {
   try {
-    const loaded = loadConfig({ home, workspace, env: environment });
+    const loaded = loadConfig({ home, workspace, env: environment, decided });
     const { Resume, ResumeWithinHours } = loaded.config.Turns;
     return {
       hash: configHash(loaded.config),
@@ -122,6 +153,7 @@ function readSettings(
       problem: null,
       resumeWithinHours: Resume === 'never' ? 0 : ResumeWithinHours,
       overruled: loaded.restrictedSettings,
+      isTrusted: loaded.trust === 'trusted',
     };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
@@ -129,7 +161,7 @@ function readSettings(
     const line = key === '' ? null : lineIn(file, key.split('.'));
     const where = key === '' ? file : `${file}: ${key}`;
     const problem = { message, where, file, line, key };
-    return { ...unusable, overruled: [], problem };
+    return { ...unusable, overruled: [], isTrusted: false, problem };
   }
 }
 

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
+import { revokeTrust, trustWorkspace } from '../../src/config/index.ts';
 import { eventually, hubStatePath, startTestHub, temporaryDirectory } from './harness.ts';
 
 const number = 300;
@@ -15,6 +16,8 @@ for (const path of paths) {
   mkdirSync(join(path, '.oratorio'), { recursive: true });
   writeFileSync(configOf(path), '{}');
 }
+const [first = ''] = paths;
+trustWorkspace({ home, workspace: first });
 mkdirSync(hubStatePath(home), { recursive: true, mode: 0o700 });
 const nothing = { server: null, proxy: null, exitCode: null, lastError: null, lastStartedAt: null, lastExitedAt: null };
 const appServers = paths.map((path) => ({ workspacePath: path, canonicalWorkspacePath: path, ...nothing }));
@@ -24,15 +27,16 @@ writeFileSync(
   { mode: 0o600 },
 );
 
-/** Loaded by the Hub: counts synchronous accesses to settings of workspaces, and prints the counts on SIGUSR2. */
+/** Loaded by the Hub: counts synchronous accesses to settings of workspaces and reads of trust, and prints the counts on SIGUSR2. */
 const counter = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
-  const counts = { openSync: 0, statSync: 0 };
-  for (const name of Object.keys(counts)) {
+  const counts = { openSync: 0, statSync: 0, trust: 0 };
+  for (const name of ['openSync', 'statSync']) {
     const original = fs[name];
     fs[name] = (path, ...more) => {
       if (String(path).endsWith('.oratorio/config.json')) counts[name] += 1;
+      if (name === 'openSync' && String(path).endsWith('/trust.json')) counts.trust += 1;
       return original(path, ...more);
     };
   }
@@ -40,7 +44,7 @@ const counter = `
   let printed = 0;
   process.on('SIGUSR2', () => {
     console.log('counts ' + ++printed + ' ' + JSON.stringify(counts));
-    counts.openSync = counts.statSync = 0;
+    counts.openSync = counts.statSync = counts.trust = 0;
   });
 `;
 const hub = await startTestHub(t, {
@@ -50,7 +54,7 @@ const hub = await startTestHub(t, {
 
 let asked = 0;
 /** Counts since the last call. */
-async function counts(): Promise<{ readonly openSync: number; readonly statSync: number }> {
+async function counts(): Promise<{ readonly openSync: number; readonly statSync: number; readonly trust: number }> {
   asked += 1;
   hub.child.kill('SIGUSR2');
   const printed = new RegExp(`counts ${asked} (\\{.*\\})`);
@@ -60,7 +64,8 @@ async function counts(): Promise<{ readonly openSync: number; readonly statSync:
 const list = (query = '') => hub.call('GET', `/v1/fleet/appservers?limit=${rows}${query}`);
 
 t.test('the start reads the settings of each workspace once, and the first list reads none again', async (t) => {
-  const { openSync } = await counts();
+  const { openSync, trust } = await counts();
+  t.equal(trust, 1, 'reads of the trust decisions');
   t.ok(openSync >= number, `the counter sees the files: ${openSync}`);
   t.ok(openSync <= 2 * number, `trust and settings: ${openSync} reads`);
   t.match((await list()).body, { sums: [{ workspaces: number, stopped: number }], next: /site-019$/ });
@@ -80,8 +85,21 @@ t.test('a page, a filter and an order check the files of their rows', async (t) 
   }
 });
 
+t.test('the Hub reads changed trust decisions once for all workspaces, and shows them at once', async (t) => {
+  const trusts = async () => {
+    const { body } = await list();
+    return body.appServers.map(({ trust }: { readonly trust: string }) => trust).slice(0, 3);
+  };
+  t.same(await trusts(), ['trusted', 'restricted', 'restricted']);
+  await counts();
+  trustWorkspace({ home, workspace: paths[1] ?? '' });
+  t.same(await trusts(), ['trusted', 'trusted', 'restricted']);
+  t.equal((await counts()).trust, 1);
+  revokeTrust({ home, workspace: first });
+  t.same(await trusts(), ['restricted', 'trusted', 'restricted']);
+});
+
 t.test('a changed settings file shows in the page of its row at once', async (t) => {
-  const [first = ''] = paths;
   writeFileSync(configOf(first), '{"Turns": 3}');
   const { body } = await list();
   t.match(body.appServers[0], { canonicalWorkspacePath: first, problems: [{ code: 'restricted' }] });
