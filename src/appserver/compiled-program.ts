@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { constants, Script } from 'node:vm';
 import { writeFileAtomic } from '../lib/index.ts';
 
-/** Tells the file that loaded the program, which is another bundle, that the agent server is prepared for turns. */
+/** Notifies the file that loaded the program, which is another bundle, that the agent server is prepared for turns. */
 export const prepared = channel('oratorio.prepared');
 
 const digestOf = (content: Buffer | string): Buffer => createHash('sha256').update(content).digest();

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
 import { eventually, isAlive } from '../hub/harness.ts';
-import { answerOf, makePlace, processesUnder, say, startHub } from './harness.ts';
+import { answerOf, makePlace, processesUnder, say, startHub, untilNoneRuns } from './harness.ts';
 
 /** Two for each kind of victim. */
 const rounds = 8;

@@ -275,7 +275,7 @@ export interface FoundProcess {
   readonly environment: readonly string[];
 }
 
-/** Resolves when no process of the test runs: one that has been told to end may end after its client. */
+/** Resolves when no process of the test runs: one that is on its way out may end after its client. */
 export const untilNoneRuns = ({ root }: Place): Promise<true> =>
   eventually(
     () => processesUnder(root).length === 0 || undefined,
