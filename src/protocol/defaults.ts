@@ -88,7 +88,8 @@ export const defaults = {
   client: {
     hubStartMs: 15_000,
     hubPollMs: 25,
-    statusTimeoutMs: 2_000,
+    /** For the status of a Hub or agent server whose process lives: on a busy machine it takes seconds. */
+    statusTimeoutMs: 10_000,
     /** For the answer to one JSON-RPC request, unless the caller gives a timeout. */
     requestMs: 30_000,
     /** Longest full pause before an event stream is connected again. */

@@ -2,7 +2,7 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable, Transform, Writable } from 'node:stream';
+import { PassThrough, Readable, Transform, Writable } from 'node:stream';
 import {
   type ClientCapabilities,
   type ClientConnection,
@@ -13,6 +13,7 @@ import {
   type RequestPermissionResponse,
   type SessionNotification,
 } from '@agentclientprotocol/sdk';
+import { throughHub } from '../../src/acp/connect.ts';
 import { runAcp } from '../../src/acp/index.ts';
 import type { ModelProvider } from '../../src/agent/index.ts';
 import { type AppServer, startAppServer } from '../../src/appserver/index.ts';
@@ -178,4 +179,20 @@ export async function inSession(t: Teardown, where: Surroundings, options: Attac
   const prompt = (text: string) =>
     editor.agent.request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
   return { ...editor, sessionId, prompt };
+}
+
+/** An editor behind the Hub of a home. */
+export async function editorIn(t: Teardown, home: string, permit?: Permit) {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const log = createLogger({ name: 'acp', level: 'silent' });
+  const connect = throughHub({ home, env: {}, autoStart: false, onWarning: () => undefined });
+  const ended = runAcp({ input, output, home, log, connect, isLoggedIn: async () => true });
+  const leave = () => {
+    input.end();
+    return ended;
+  };
+  t.teardown(leave);
+  const editor = editorOn(Writable.toWeb(input), Readable.toWeb(output) as ReadableStream<Uint8Array>, permit);
+  await introduce(editor);
+  return { ...editor, leave };
 }

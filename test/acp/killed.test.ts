@@ -1,12 +1,8 @@
 /** A prompt of the official client over the death of the agent server, and of the Hub with it. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough, Readable, Writable } from 'node:stream';
-import t, { type Test } from 'tap';
-import { throughHub } from '../../src/acp/connect.ts';
-import { runAcp } from '../../src/acp/index.ts';
+import t from 'tap';
 import { AppServerClient } from '../../src/client/index.ts';
-import { createLogger } from '../../src/log/index.ts';
 import type { Item } from '../../src/protocol/index.ts';
 import {
   eventually,
@@ -18,22 +14,7 @@ import {
   type TestHub,
   temporaryDirectory,
 } from '../hub/harness.ts';
-import { choose, editorOn, introduce, type Permit } from './harness.ts';
-
-/** An editor behind the Hub of a home. */
-async function editorIn(t: Test, home: string, permit: Permit) {
-  const [input, output] = [new PassThrough(), new PassThrough()];
-  const log = createLogger({ name: 'acp', level: 'silent' });
-  const connect = throughHub({ home, env: {}, autoStart: false, onWarning: () => undefined });
-  const ended = runAcp({ input, output, home, log, connect, isLoggedIn: async () => true });
-  t.teardown(async () => {
-    input.end();
-    await ended;
-  });
-  const editor = editorOn(Writable.toWeb(input), Readable.toWeb(output) as ReadableStream<Uint8Array>, permit);
-  await introduce(editor);
-  return editor;
-}
+import { choose, editorIn } from './harness.ts';
 
 /** Id of the open question. */
 const waiting = async (hub: TestHub): Promise<string | undefined> =>
@@ -56,14 +37,10 @@ t.test(
     const requestId = await eventually(() => waiting(hub), 'it asks');
 
     killIfThere(first.pid ?? 0);
-    const second = await eventually(
-      async () => {
-        const record = await hub.record(workspace);
-        return record.turnsResumed === 1 && record.pid !== first.pid ? record : undefined;
-      },
-      'the turn goes on',
-      40_000,
-    );
+    const second = await eventually(async () => {
+      const record = await hub.record(workspace);
+      return record.turnsResumed === 1 && record.pid !== first.pid ? record : undefined;
+    }, 'the turn goes on');
     await hub.kill('SIGKILL');
     killIfThere(second.pid ?? 0);
     await eventually(() => !isAlive(second.pid ?? 0) || undefined, 'the server has ended');

@@ -1,9 +1,12 @@
 /** Requests while an idle agent server ends, and the sleep of a workspace beyond the end of its Hub. Real agent servers with the demo model. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import t from 'tap';
+import { WebSocket } from 'ws';
 import { nextRandom } from '../../machines/index.ts';
 import { AppServerClient } from '../../src/client/index.ts';
+import { dashboardPaths, pageSubprotocol } from '../../src/protocol/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
+import { editorIn } from '../acp/harness.ts';
 import { runInProcess } from '../cli/in-process.ts';
 import {
   eventually,
@@ -32,6 +35,20 @@ const chat = (api: string, more: object = {}) =>
     body: JSON.stringify({ model: 'demo', messages, ...more }),
   });
 
+/** Status of the first answer on the WebSocket of a page. @throws Error when it closes before */
+function answerOn(url: URL, token: string): Promise<number> {
+  const socket = new WebSocket(url, [pageSubprotocol, token]);
+  const params = { clientInfo: { name: 'page', version: '1' } };
+  return new Promise<number>((resolve, reject) => {
+    socket.on('open', () => socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })));
+    socket.on(
+      'message',
+      (data) => JSON.parse(String(data)).id === 1 && resolve('result' in JSON.parse(String(data)) ? 200 : 0),
+    );
+    socket.on('error', reject).on('close', reject);
+  }).finally(() => socket.terminate());
+}
+
 t.test('requests that arrive while a workspace falls asleep are answered', async (t) => {
   // Each round waits for the server's decision, then sends requests over the time in which the server ends.
   const early = await startTestHub(t, { policy: { idleStopMs: 300 } });
@@ -39,6 +56,7 @@ t.test('requests that arrive while a workspace falls asleep are answered', async
   const { endpoints, page: path = '' } = await early.ensure(workspace);
   const { api = '', agui = '', appServerWebSocket = '' } = endpoints;
   const page = { ...early.lock, token: pageToken(early.home) };
+  const socketUrl = new URL(`${path}${dashboardPaths.socket.slice(1)}`, early.lock.apiBaseUrl);
   const models = async () => (await fetch(`${api}/v1/models`)).status;
   const turn = async () => {
     const answer = await chat(api, { stream: true });
@@ -68,6 +86,16 @@ t.test('requests that arrive while a workspace falls asleep are answered', async
       const { code, text } = await runInProcess(early.home, 'chat', 'say hello', '--workspace', workspace);
       if (code !== 0) throw new Error(text);
       return 200;
+    },
+    // The page opens its WebSocket again after the end of a server.
+    socket: () => eventually(() => answerOn(socketUrl, page.token).catch(() => undefined), 'the page is served'),
+    async editor() {
+      const editor = await editorIn(t, early.home);
+      const { sessionId } = await editor.agent.request('session/new', { cwd: workspace, mcpServers: [] });
+      const prompt = [{ type: 'text' as const, text: 'say hello' }];
+      const { stopReason } = await editor.agent.request('session/prompt', { sessionId, prompt });
+      await editor.leave();
+      return stopReason === 'end_turn' ? 200 : 0;
     },
     ensure: async () => ((await early.ensure(workspace)).state === 'running' ? 200 : 0),
     async page() {

@@ -29,7 +29,7 @@ async function waiting(t: Test) {
   t.teardown(() => client.close());
   const { thread } = (await client.request('thread/start', {})) as { thread: { id: string } };
   await client.request('turn/start', { threadId: thread.id, input: [{ type: 'text', text: 'run: touch done' }] });
-  const { request } = await eventually(() => listed(hub), 'the request is listed', 40_000);
+  const { request } = await eventually(() => listed(hub), 'the request is listed');
   return { home, hub, workspace, record, request };
 }
 
@@ -56,7 +56,7 @@ t.test('an approval is suspended with its killed agent server, and waits again u
   killIfThere(record.pid ?? 0);
   const running = await events.wait('appserver.running');
   t.equal(running.data['turnsResumed'], 1);
-  const item = await eventually(() => listed(hub), 'it waits again', 40_000);
+  const item = await eventually(() => listed(hub), 'it waits again');
   t.same(item.request, request);
   t.equal((await hub.record(workspace)).turnsResumed, 1);
   t.match(await runInProcess(hub.home, 'list'), { text: /1 waiting for approval, 1 turn goes on/ });
@@ -73,7 +73,7 @@ t.test('an approval outlives the Hub and the agent server, and the next Hub resu
   killIfThere(record.pid ?? 0);
   await eventually(() => !isAlive(record.pid ?? 0) || undefined, 'the server has ended');
   const next = await startTestHub(t, { home });
-  const item = await eventually(() => listed(next), 'it waits again', 40_000);
+  const item = await eventually(() => listed(next), 'it waits again');
   t.same(item.request, request);
   await decide(t, next, asked);
   await next.shutdown();
@@ -83,7 +83,7 @@ t.test('an approval outlives a restart of its agent server', async (t) => {
   const asked = await waiting(t);
   const { hub, workspace, request } = asked;
   t.match(await runInProcess(hub.home, 'restart', workspace), { code: 0 });
-  const item = await eventually(() => listed(hub), 'it waits again', 40_000);
+  const item = await eventually(() => listed(hub), 'it waits again');
   t.same(item.request, request);
   await decide(t, hub, asked);
   await hub.shutdown();
@@ -97,7 +97,7 @@ t.test('a stop suspends the turn of an approval, and the next start asks again',
   t.same((await hub.call('GET', '/v1/inbox/history')).body, [], 'a suspension is not a decision');
   t.match(await runInProcess(hub.home, 'list'), { text: /1 turn goes on with the next start/ });
   await hub.ensure(workspace);
-  const item = await eventually(() => listed(hub), 'it waits again', 40_000);
+  const item = await eventually(() => listed(hub), 'it waits again');
   t.same(item.request, request);
   await hub.shutdown();
 });

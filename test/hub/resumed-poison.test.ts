@@ -31,22 +31,18 @@ t.test('a turn that kills its server each time is given up before the server is'
   await eventually(async () => (await call('approval/list', {})).data[0], 'a question');
   await call('turn/start', { threadId: guilty.id, input: input('script poison p1') }).catch(() => undefined);
 
-  const next = await eventually(
-    async () => {
-      const record = await hub.record(workspace);
-      if (record.state !== 'running') return undefined;
-      try {
-        const again = await connect(record);
-        const { thread } = await again('thread/read', { threadId: guilty.id, includeTurns: true });
-        return thread.turns[0].completedAt === undefined ? undefined : { again, turn: thread.turns[0] };
-      } catch {
-        // The server has died again.
-        return undefined;
-      }
-    },
-    'the turn is given up',
-    120_000,
-  );
+  const next = await eventually(async () => {
+    const record = await hub.record(workspace);
+    if (record.state !== 'running') return undefined;
+    try {
+      const again = await connect(record);
+      const { thread } = await again('thread/read', { threadId: guilty.id, includeTurns: true });
+      return thread.turns[0].completedAt === undefined ? undefined : { again, turn: thread.turns[0] };
+    } catch {
+      // The server has died again.
+      return undefined;
+    }
+  }, 'the turn is given up');
   t.match(next.turn, { status: 'failed', resumes: 3, error: { code: 'resumedTooOften' } });
   t.equal((await hub.record(workspace)).state, 'running', 'the Hub has not given the server up');
 
@@ -54,14 +50,10 @@ t.test('a turn that kills its server each time is given up before the server is'
   const [request] = (await again('approval/list', {})).data;
   await again('approval/respond', { requestId: request.requestId, decision: 'accept' });
   const endOf = (threadId: string, number: number) =>
-    eventually(
-      async () => {
-        const { thread } = await again('thread/read', { threadId, includeTurns: true });
-        return thread.turns[number]?.completedAt === undefined ? undefined : thread.turns[number];
-      },
-      'the end of a turn',
-      60_000,
-    );
+    eventually(async () => {
+      const { thread } = await again('thread/read', { threadId, includeTurns: true });
+      return thread.turns[number]?.completedAt === undefined ? undefined : thread.turns[number];
+    }, 'the end of a turn');
   t.match(await endOf(innocent.id, 0), { status: 'completed' }, 'another turn lives');
   await again('turn/start', { threadId: guilty.id, input: input('script conclude c1') });
   t.match(await endOf(guilty.id, 1), { status: 'completed' }, 'its thread works');

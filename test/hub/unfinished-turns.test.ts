@@ -90,7 +90,7 @@ t.test('a Hub starts a workspace with unfinished turns, however damaged other da
     return record.state === 'running' ? record : undefined;
   };
   for (const name of started) {
-    const record = await eventually(() => running(name), `${name} runs`, 60_000);
+    const record = await eventually(() => running(name), `${name} runs`);
     t.notOk(pids.includes(record.pid ?? 0), 'in a new process');
   }
   t.equal((await next.record(pathOf('stoppedByUser'))).turnsResumed, 2, 'turns that are too old do not count');
@@ -106,7 +106,7 @@ t.test('a Hub starts a workspace with unfinished turns, however damaged other da
   await next.shutdown();
   const third = await startTestHub(t, { home, agentServer });
   const again = async () => (await third.record(pathOf('unfinished'))).state === 'running' || undefined;
-  await eventually(again, 'a stop of the Hub is not a stop by the user', 60_000);
+  await eventually(again, 'a stop of the Hub is not a stop by the user');
   t.equal((await third.record(pathOf('stoppedByUser'))).state, 'stopped', 'a stop by the user outlives two Hubs');
   await third.shutdown();
 });
