@@ -187,7 +187,7 @@ export async function makeMachines(t: Teardown, { apart = false, env = {} }: Mac
     mendLine: async () => (line ? line.set('up') : mend()),
     runThere(script) {
       const [program = '', ...args] = [...inside, process.execPath, '-e', script];
-      execFileSync(program, args, { env: { ...there.env }, stdio: ['ignore', 'ignore', 'inherit'], timeout: 30_000 });
+      execFileSync(program, args, { env: { ...there.env }, stdio: ['ignore', 'ignore', 'inherit'], timeout: 300_000 });
     },
     sshProcesses: () =>
       processesUnder(join(here.home, 'hub'))

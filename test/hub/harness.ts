@@ -11,6 +11,7 @@ import type { AnyHubEvent, AppServerRecord, HubLock } from '../../src/protocol/i
 import { readIdentity } from '../../src/supervise/index.ts';
 import { unusedPort } from '../ports.ts';
 import { program } from '../programs.ts';
+import { pauseAfter } from '../supervise/helpers.ts';
 
 interface Teardown {
   teardown(callback: () => unknown): void;
@@ -76,9 +77,6 @@ function trustAll(t: Teardown, home: string): void {
   for (const workspacePath of workspaces) trustAsUser(home, { workspacePath });
   t.teardown(() => homes.delete(home));
 }
-
-/** Pause between two probes: one that takes long, as reading all processes does, must not take most of a core. */
-export const pauseAfter = (probeMs: number): number => Math.min(Math.max(10, 10 * probeMs), 250);
 
 /** Tries until `probe` gives something, at most `deadlineMs`. */
 export async function eventually<T>(

@@ -31,12 +31,17 @@ export function temporaryDirectory(t: Test): string {
   return directory;
 }
 
+/** Pause between two probes: one that takes long, as reading all processes does, must not take most of a core. */
+export const pauseAfter = (probeMs: number): number => Math.min(Math.max(10, 10 * probeMs), 250);
+
 /** Resolves when `condition` holds, checked at short intervals for at most `ms`. */
 export async function until(what: string, condition: () => boolean | Promise<boolean>, ms = 180_000): Promise<void> {
   const deadline = performance.now() + ms;
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`Not within ${ms} ms: ${what}`);
-    await sleep(10);
+  for (;;) {
+    const began = performance.now();
+    if (await condition()) return;
+    if (began > deadline) throw new Error(`Not within ${ms} ms: ${what}`);
+    await sleep(pauseAfter(performance.now() - began));
   }
 }
 

@@ -37,7 +37,7 @@ for (const end of ['sleep 3600', 'setsid sleep 3600', 'setsid -f sleep 3600']) {
 }
 await sandboxes?.close();
 // Processes end a moment after their namespace: a zombie of a child of this process is collected as soon as it is seen.
-const deadline = Date.now() + 5_000;
+const deadline = Date.now() + 60_000;
 while (zombies().length > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20));
 console.log(JSON.stringify({ pid: process.pid, texts, zombies: zombies().map((pid) => readFileSync('/proc/' + pid + '/stat', 'utf8')) }));
 process.exit(0);
