@@ -133,6 +133,47 @@ scene(
   },
 );
 
+scene(
+  'regression: a change that arrives after its question is allowed only after its own end was in view',
+  {
+    provider: script(callTool('WriteFile', { path: 'a.txt', content: `${'line\n'.repeat(500)}last` }), say('Written.')),
+    at: '/overview',
+  },
+  async (t, { page, go }) => {
+    const held: (() => void)[] = [];
+    await page.routeWebSocket(/\/dashboard\/ws$/, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((frame) => {
+        if (String(frame).includes('"type":"toolCall"')) held.push(() => socket.send(frame));
+        else socket.send(frame);
+      });
+    });
+    await page.reload();
+    await go('/chat');
+    await write(page, 'Write it');
+    const approval = page.getByRole('region', { name: 'Approval' });
+    await approval.getByText('Not shown: ').waitFor();
+    const more = approval.getByRole('button', { name: /^Show more/ });
+    await more.click();
+    const isPreviewRead = () =>
+      approval.locator('.end-mark').evaluateAll((ends) => {
+        for (const end of ends) end.scrollIntoView();
+        return ends.length > 1;
+      });
+    await shows(t, 'equal', isPreviewRead, true);
+    await shows(t, 'equal', () => button(page, 'Decline').isEnabled(), true);
+    t.equal(await button(page, 'Allow once').isEnabled(), false, 'a part of the change is not shown');
+    for (const send of held) send();
+    await approval.getByText('Not shown: ').waitFor({ state: 'hidden' });
+    await shows(t, 'equal', () => button(page, 'Decline').isEnabled(), true);
+    t.equal(await button(page, 'Allow once').isEnabled(), false, 'its last lines were not in view');
+    await more.click();
+    await readToEnd(t, approval);
+    await button(page, 'Allow once').click();
+    await page.locator('.answer', { hasText: 'Written.' }).waitFor();
+  },
+);
+
 t.test('a danger of a request is named, and a plain command has none', async (t) => {
   const shell = (target: string, scopeKey = 'exec:') =>
     hazardsOf({ approvalType: 'shell', operation: 'run', target, scopeKey }, '/ws');

@@ -45,8 +45,13 @@ export function RequestCard(props: RequestCardProps) {
   const { requests, name, path, actionUrl, now, outcome, changeOf, children } = props;
   const [first] = requests;
   const { question, asked, expiresAt } = first;
-  const ids = requests.map(({ requestId }) => requestId);
-  const { isSeen, see } = useSeen(ids);
+  const shown = requests.map((request) => {
+    const change = changeOf?.(request) ?? null;
+    // Holds the content: a change that arrives after its question has not been seen.
+    return { request, change, key: JSON.stringify([request.requestId, change ?? request.diff]) };
+  });
+  const keys = shown.map(({ key }) => key);
+  const { isSeen, see } = useSeen(keys);
   const until = Date.parse(expiresAt);
   const files = requests.length;
   return (
@@ -60,21 +65,21 @@ export function RequestCard(props: RequestCardProps) {
         )}
       </header>
       <div class="question">
-        {requests.map((request, index) => (
+        {shown.map(({ request, change, key }, index) => (
           <Operation
-            key={request.requestId}
+            key={key}
             request={request}
-            change={changeOf?.(request) ?? null}
+            change={change}
             number={files > 1 ? `edit ${index + 1} of ${files}` : null}
             workspace={path}
-            onSeen={() => see(request.requestId)}
+            onSeen={() => see(key)}
           />
         ))}
         {question === undefined && <Scopes request={first} files={files} />}
       </div>
       {outcome === null ? (
         <Answers
-          key={ids.join()}
+          key={keys.join()}
           {...props}
           isSeen={isSeen}
           hasHazard={requests.some((each) => hazardsOf(each, path).length > 0)}
