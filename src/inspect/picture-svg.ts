@@ -3,9 +3,11 @@ import type { Picture } from './picture.ts';
 import { type Line, type Scene, sceneOf } from './scene.ts';
 import { classesOf, escapeXml, pathOf, rectOf, round, svgDocument, textOf, titleOf } from './svg.ts';
 
-/** Sizes and widths as on the page. */
+/** Sizes and widths as on the page. The name of a frame has the colour of its frame behind it. */
 const style = `
   .name { font: 11.5px ui-sans-serif, system-ui, sans-serif; }
+  .halo { fill: #f5f7f9; fill-opacity: 1; }
+  @media (prefers-color-scheme: dark) { .halo { fill: #161b21; } }
   .edge.spine { stroke-width: 2; }`;
 
 /** A chart as a stand-alone SVG document with the places of a drawing, as on the page: states and lines, without the words of transitions. */

@@ -12,7 +12,7 @@ const style = `
   .name { font: 600 13px ui-sans-serif, system-ui, sans-serif; fill: #16191d; }
   .event { fill: #1f2937; }
   .box { fill: #fff; stroke: #9aa4b2; }
-  .compound > .box { fill: #f5f7f9; }
+  .compound > .box, .parallel > .box { fill: #f5f7f9; }
   .root > .box { fill: none; stroke: #d5dbe3; }
   .final > .box { stroke-width: 3; }
   .active > .box { stroke: #1d4b86; stroke-width: 2; fill: #e3edf9; }
@@ -25,8 +25,8 @@ const style = `
     .name { fill: #eef2f6; }
     .event { fill: #d3dae2; }
     .box { fill: #1b222b; stroke: #566270; }
-    .compound > .box { fill: #161b21; }
-    .root > .box { stroke: #2b333d; }
+    .compound > .box, .parallel > .box { fill: #161b21; }
+    .root > .box { fill: none; stroke: #2b333d; }
     .active > .box { stroke: #8ab4f0; fill: #1c3252; }
     .edge { stroke: #76828f; }
     .halo { fill: #0f1216; }

@@ -47,7 +47,9 @@ t.test('the SVG is stand-alone, without script, with active states marked and te
   t.match(svg, /^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg"/);
   t.equal(svg.match(/ active"/g)?.length, 1);
   t.notMatch(svg, /<script|href=|url\((?!#)/);
-  t.match(svg, 'prefers-color-scheme: dark');
+  const [, dark = ''] = svg.split('prefers-color-scheme: dark');
+  t.match(dark, /\.parallel > \.box \{ fill: #/, 'in the dark a parallel state is a frame, not a box');
+  t.match(dark, /\.root > \.box \{ fill: none/, 'in the dark the machine has no fill, as in the light');
   const odd = { ...(await chartOf('door', doorMachine)), name: '<&">' };
   t.match(svgOf(odd), '&lt;&amp;&quot;&gt;');
 });
