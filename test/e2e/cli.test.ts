@@ -75,7 +75,7 @@ t.test('up, chat, exec, restart, stop and hub stop run a workspace from its crea
   t.match(up, { code: 0, stderr: '' });
   t.match(
     up.stdout,
-    /Made .* a workspace[\s\S]*Hub started[\s\S]*appserver.starting[\s\S]*appserver.running[\s\S]*state +ready/,
+    /Made .* a workspace[\s\S]*Hub started[\s\S]*appserver.starting[\s\S]*appserver.running[\s\S]*state +ready[\s\S]*model +demo \(offline\)/,
   );
   t.match(up.stdout, /statecharts +http:\/\/127.0.0.1:\d+\/[\s\S]*Left running/);
   t.notMatch(up.stdout, /token=/);

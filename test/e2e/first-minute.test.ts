@@ -85,6 +85,29 @@ t.test(
   },
 );
 
+t.test('npm start names each long step before it begins', async (t) => {
+  const place = makePlace(t, 'oratorio-start-');
+  const directory = join(place.root, 'oratorio');
+  for (const name of ['bin', 'programs', 'node_modules']) mkdirSync(join(directory, name), { recursive: true });
+  for (const name of ['scripts', 'package.json', 'package-lock.json'])
+    cpSync(join(root, name), join(directory, name), { recursive: true });
+  writeFileSync(join(directory, 'programs', 'npm'), '#!/bin/sh\necho installs', { mode: 0o755 });
+  writeFileSync(join(directory, 'scripts', 'build.ts'), "console.log('builds');");
+  writeFileSync(join(directory, 'bin', 'oratorio.js'), "console.log('starts');");
+  // One pipe for both streams, which keeps the order of the lines.
+  const child = spawn('/bin/sh', ['-c', 'exec "$0" scripts/start.mjs 2>&1', process.execPath], {
+    cwd: directory,
+    env: { ...place.env, PATH: `${join(directory, 'programs')}:${place.env['PATH']}` },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed += text;
+  });
+  await once(child, 'close');
+  t.equal(printed, 'Installing dependencies …\ninstalls\nBuilding …\nbuilds\nstarts\n');
+});
+
 t.test('outside of a workspace chat asks before it uses another one, and is refused without a terminal', async (t) => {
   const place = makePlace(t);
   const workspace = place.workspace('site');
