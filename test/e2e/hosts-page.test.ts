@@ -8,7 +8,7 @@ import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { answered, startMockUpstream } from '../fixtures/upstream/mock-upstream.ts';
 import { eventually, readHubLock } from '../hub/harness.ts';
-import { axe, overflowsAt } from '../ui/scene.ts';
+import { axe, overflowsAt, pressable, smallTargets } from '../ui/scene.ts';
 import { shows } from '../ui/shows.ts';
 import { answerOf, oratorio, oratorioJson, runningHub } from './harness.ts';
 import { makeMachines } from './ssh-machine.ts';
@@ -61,6 +61,7 @@ t.test('a request of another machine calls on the local page and is decided ther
   await card(second).waitFor();
   t.same(await axe(second), []);
   t.notOk(await overflowsAt(second, 390), 'a phone shows the card');
+  t.same(await smallTargets(second, 32, pressable), [], 'targets of the card on a phone');
   const allow = card(page).getByRole('button', { name: 'Allow once' });
   await allow.focus();
   await page.waitForFunction(() => !(document.activeElement as HTMLButtonElement | null)?.disabled);
@@ -112,6 +113,7 @@ t.test('a host that is cut off stays a row with its time, and its requests wait'
   t.equal(await page.getByRole('alert').count(), 0, 'an unreachable host is not an error');
   t.same(await axe(page), []);
   t.notOk(await overflowsAt(page, 390));
+  t.same(await smallTargets(page, 32, pressable), [], 'targets of the rows of a host on a phone');
   await machines.mend();
   await runningHub(here).call('POST', '/v1/hosts/build/enable', {});
   await row.getByText('Connected').waitFor();

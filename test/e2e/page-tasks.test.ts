@@ -7,7 +7,7 @@ import { AppServerClient } from '../../src/client/index.ts';
 import { pageToken } from '../../src/supervise/index.ts';
 import { launchBrowser } from '../browser.ts';
 import { eventually, killIfThere, makeWorkspace, quick, startTestHub, temporaryDirectory } from '../hub/harness.ts';
-import { axe, overflowsAt, readToEnd, smallTargets } from '../ui/scene.ts';
+import { axe, overflowsAt, pressable, readToEnd, smallTargets } from '../ui/scene.ts';
 import { shows } from '../ui/shows.ts';
 import { addressIn, startDemo } from './demo.ts';
 import { makePlace } from './harness.ts';
@@ -88,17 +88,23 @@ function clone(t: Test, name: string): string {
   return path;
 }
 
+/** Asserts that axe finds nothing, and that each target on a phone has room for a finger. */
+async function isUsable(t: Test, page: Page, { name }: Screen): Promise<void> {
+  t.same(await axe(page), []);
+  if (name === 'phone') t.same(await smallTargets(page, 32, pressable), []);
+}
+
 for (const screen of screens) {
   t.test(`${screen.name}: a repository is added, read and trusted with three presses`, async (t) => {
     const page = await openPage(t, screen);
     const hand = new Hand();
     const path = clone(t, `repo-${screen.name}`);
     await hand.press(rail(page).getByRole('button', { name: 'Add a workspace' }));
-    t.same(await axe(page), []);
+    await isUsable(t, page, screen);
     await dialog(page).getByRole('textbox', { name: 'Directory' }).fill(path);
     await hand.press(dialog(page).getByRole('button', { name: 'Start' }));
     await dialog(page).getByText('EndPoint  "http://127.0.0.1:9/v1"').waitFor();
-    t.same(await axe(page), []);
+    await isUsable(t, page, screen);
     await region(page, 'Broken').waitFor();
     const unread = await hub.call('POST', '/v1/trust', { workspacePath: path, revision: 'of another question' });
     t.match([unread.status, unread.body], [409, { error: { code: 'trustRefused' } }]);
@@ -112,7 +118,7 @@ for (const screen of screens) {
     }, 'it runs trusted');
     await region(page, 'Quiet').getByRole('listitem', { name: path }).waitFor();
     t.ok(hand.presses <= 4);
-    t.same(await axe(page), []);
+    await isUsable(t, page, screen);
     t.notOk(await overflowsAt(page, 320), 'it fits a narrow phone');
     await hub.call('POST', '/v1/appservers/stop', { workspacePath: path });
   });
@@ -126,7 +132,7 @@ for (const screen of screens) {
     await shows(t, 'equal', () => page.getByRole('heading', { level: 1 }).textContent(), 'Now');
     await rail(page).getByRole('link', { name: 'infra, gave up' }).waitFor();
     await shows(t, 'equal', () => page.locator('nav [aria-current=page]').count(), 1, 'one place is current');
-    t.same(await axe(page), []);
+    await isUsable(t, page, screen);
     t.same(await smallTargets(page), []);
     const hand = new Hand();
     await hand.press(row.getByRole('link', { name: 'infra' }));
@@ -166,7 +172,7 @@ for (const screen of screens) {
       'Decline and stop',
       'Later',
     ]);
-    t.same(await axe(page), []);
+    await isUsable(t, page, screen);
     t.same(await smallTargets(page), []);
     if (screen.name === 'phone')
       for (const button of await card.locator('.answers button').all())
@@ -225,7 +231,7 @@ for (const screen of screens) {
       await reader.press(end.getByRole('link', { name: 'Changes' }));
       await page.locator('.file-change', { hasText: name }).getByText('one line').first().waitFor();
       t.equal(reader.presses, 1, 'what it changed');
-      t.same(await axe(page), []);
+      await isUsable(t, page, screen);
       await page.goBack();
 
       const undoer = new Hand();
@@ -305,7 +311,7 @@ for (const screen of screens) {
         .waitFor();
       const ended = rows.filter({ hasText: 'Last turn ok' }).first();
       await shows(t, 'equal', () => ended.locator('.cost').textContent(), 'free', 'the demo costs nothing');
-      t.same(await axe(page), []);
+      await isUsable(t, page, screen);
       t.notOk(await overflowsAt(page, 320), 'it fits a narrow phone');
       await ended.getByRole('link').click();
       await page.locator('.end').last().getByText('free').waitFor();
@@ -320,7 +326,7 @@ for (const screen of screens) {
       const hand = new Hand();
       await hand.press(page.getByRole('button', { name: 'New', exact: true }));
       await dialog(page).getByText('requests for approval are declined').waitFor();
-      t.same(await axe(page), []);
+      await isUsable(t, page, screen);
       await dialog(page).getByRole('textbox', { name: 'Prompt' }).fill(`say good night on a ${screen.name}`);
       await dialog(page).getByLabel('Time').fill('02:30');
       await hand.press(dialog(page).getByRole('button', { name: 'Save' }));
@@ -346,7 +352,7 @@ for (const screen of screens) {
     await page.getByRole('button', { name: 'Publish 3 findings' }).waitFor();
     await hand.press(finding.getByRole('button', { name: 'Publish only this…' }));
     await dialog(page).getByRole('textbox').fill('One loop runs too far.');
-    t.same(await axe(page), []);
+    await isUsable(t, page, screen);
     await hand.press(dialog(page).getByRole('button', { name: 'Publish 1 finding' }));
     await page.getByText('Published', { exact: true }).first().waitFor();
     const address = await page

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { always, callTool, gate, say, script, think } from '../agent/scripted-provider.ts';
 import { Client, words } from '../appserver/harness.ts';
 import { box, button, chatStage, openThread, write } from './chat-scene.ts';
-import { axe, overflowsAt, smallTargets } from './scene.ts';
+import { axe, overflowsAt, pressable, smallTargets } from './scene.ts';
 import { shows } from './shows.ts';
 
 const { scene } = await chatStage();
@@ -219,6 +219,10 @@ scene(
     const question = page.getByRole('region', { name: 'Question' });
     await question.getByRole('radio', { name: 'valibot' }).check();
     t.same(await axe(page), []);
+    const desktop = page.viewportSize();
+    t.notOk(await overflowsAt(page, 390), 'a question fits a phone');
+    t.same(await smallTargets(page, 32, pressable), [], 'targets of a question on a phone');
+    if (desktop) await page.setViewportSize(desktop);
     await button(page, 'Answer').click();
     await page.getByText(/Tests: An answer is missing/).waitFor();
     await question.getByRole('checkbox', { name: 'unit' }).check();
