@@ -1,5 +1,6 @@
 /** Requests while an idle agent server ends, and the sleep of a workspace beyond the end of its Hub. Real agent servers with the demo model. */
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { PromptResponse } from '@agentclientprotocol/sdk';
 import t from 'tap';
 import { WebSocket } from 'ws';
 import { nextRandom } from '../../machines/index.ts';
@@ -93,7 +94,7 @@ t.test('requests that arrive while a workspace falls asleep are answered', async
       const editor = await editorIn(t, early.home);
       const { sessionId } = await editor.agent.request('session/new', { cwd: workspace, mcpServers: [] });
       const prompt = [{ type: 'text' as const, text: 'say hello' }];
-      const { stopReason } = await editor.agent.request('session/prompt', { sessionId, prompt });
+      const { stopReason } = await editor.agent.request<PromptResponse>('session/prompt', { sessionId, prompt });
       await editor.leave();
       return stopReason === 'end_turn' ? 200 : 0;
     },
