@@ -11,7 +11,7 @@ import { eventually, makeWorkspace, quick, startTestHub } from '../hub/harness.t
 import { GuardedServer } from '../mcp/oauth-helpers.ts';
 import { fakeKey, startFake } from '../providers/fake.ts';
 import { chatFake, chatServices } from '../providers/fakes/chat.ts';
-import { axe, overflowsAt, smallTargets } from '../ui/scene.ts';
+import { axe, overflowsAt, pressable, smallTargets } from '../ui/scene.ts';
 
 const browser = await launchBrowser();
 t.teardown(() => browser.close());
@@ -53,6 +53,7 @@ for (const [screen, width, height] of [
       await dialog.getByRole('textbox', { name: 'Model' }).fill(model);
       await dialog.getByLabel('Key').fill('sk-wrong');
       t.same(await axe(page), []);
+      if (width < 600) t.same(await smallTargets(page, 32, pressable), [], 'targets of the form on a phone');
       await dialog.getByRole('button', { name: 'Test and save' }).click();
       await dialog
         .getByRole('alert')
