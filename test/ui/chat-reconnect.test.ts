@@ -47,7 +47,8 @@ interface Transition {
 /** Transitions of an ended actor in the inspection stream. */
 async function historyOf(url: string, token: string, id: string): Promise<readonly Transition[]> {
   const headers = { authorization: `Bearer ${token}` };
-  const { body } = await fetch(`${url}/dashboard/api/inspect`, { headers });
+  // A stream of records has no end.
+  const { body } = await fetch(`${url}/dashboard/api/inspect`, { headers, signal: AbortSignal.timeout(300_000) });
   let text = '';
   for await (const piece of body ?? []) {
     text += new TextDecoder().decode(piece);
