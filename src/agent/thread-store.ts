@@ -95,7 +95,7 @@ export interface ThreadStore {
   /** Deletes a thread with its turns, items, queue, grants and compactions. Traces are deleted by `TraceStore.deleteSession`. */
   deleteThread(threadId: string): void;
 
-  /** Text of the first request of a thread, cut at `firstInputChars`; undefined before one. */
+  /** Text of the first request of a thread, cut at `firstInputChars` and at a NUL, where SQLite ends a text; undefined before one. */
   firstInput(threadId: string): string | undefined;
 
   /** Inserts, or replaces the turn with the same id. */

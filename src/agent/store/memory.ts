@@ -99,7 +99,7 @@ export class MemoryStore implements ThreadStore {
     const items = this.turns(threadId, { limit: Number.POSITIVE_INFINITY }).flatMap((turn) => turn.items);
     const first = items.find((item) => item.type === 'userMessage');
     const isWritten = first?.input.some(({ type }) => type === 'text' || type === 'commandRef');
-    return first && isWritten ? writtenIn(first.input).slice(0, firstInputChars) : undefined;
+    return first && isWritten ? writtenIn(first.input).slice(0, firstInputChars).split('\0', 1)[0] : undefined;
   }
 
   deleteThread(threadId: string): void {
