@@ -49,18 +49,19 @@ export function fileReport({ name, isGood, milliseconds, cpuSeconds, output, exi
 export function failuresOf(tap) {
   const lines = tap.matchAll(/^( *)not ok \d+ - (?!.*# (?:todo|skip)\b)(.*?)(?: # time=.*)?$/gim);
   const failures = [];
-  /** Titles around the line above: TAP reports a subtest after its parts. */
+  /** Failure read last, after those around it: TAP reports a subtest after its parts. */
   let around = [];
   for (const [, { length: depth }, title] of [...lines].reverse()) {
-    const isOfParts = (around.at(-1)?.depth ?? -1) < depth;
+    const isPart = (around.at(-1)?.depth ?? -1) < depth;
     around = [...around.filter((outer) => outer.depth < depth), { depth, title }];
     failures.unshift(around);
-    if (isOfParts) failures.splice(1, 1);
+    // The subtest that it is a part of fails because of it.
+    if (isPart) failures.splice(1, 1);
   }
   return failures.map((path) => path.map(({ title }) => title).join(' › '));
 }
 
-/** One line for each failure of a file; a file without a failed assertion is named alone. Says where one was that ran out of time. */
+/** One line for each failure of a file; a file without a failed assertion is named alone, one that ran into its time limit with its last result. */
 export function failureLines(name, tap, isTimedOut = false) {
   const titles = failuresOf(tap);
   if (isTimedOut) {

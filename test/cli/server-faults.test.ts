@@ -9,6 +9,7 @@ import { withStackLock } from '../../src/deploy/apply/index.ts';
 import { changeEnv, parseEnv } from '../../src/deploy/files/index.ts';
 import { changeStack, disableChange, enableChange, type Session } from '../../src/deploy/index.ts';
 import { layoutOf } from '../../src/deploy/stack/index.ts';
+import { killIfThere } from '../hub/harness.ts';
 import { checkSecrets, filesOf, type Machine, machine, privateKey } from './server-setup.ts';
 
 t.setTimeout(900_000);
@@ -267,7 +268,7 @@ t.test('refused commands do not change a stack', async (t) => {
     const running = await untilItHangs(m);
     running.child.kill('SIGKILL');
     await running.ended;
-    for (const { pid } of running.hanging()) endIfThere(pid);
+    for (const { pid } of running.hanging()) killIfThere(pid);
     m.fake.change({ answers: [] });
     const printed: string[] = [];
     const showSecrets: Session['showSecrets'] = (secrets) => {
@@ -285,11 +286,3 @@ t.test('refused commands do not change a stack', async (t) => {
     checkSecrets(t, m, printed);
   });
 });
-
-function endIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}

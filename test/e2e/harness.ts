@@ -279,7 +279,7 @@ export interface FoundProcess {
 export const untilNoneRuns = ({ root }: Place): Promise<true> =>
   eventually(
     () => processesUnder(root).length === 0 || undefined,
-    () => `no process is left of ${processesUnder(root).map(({ argv }) => argv.join(' '))}`,
+    () => `these processes end: ${processesUnder(root).map(({ argv }) => argv.join(' '))}`,
   );
 
 /**

@@ -316,7 +316,7 @@ t.test(
     // Later versions are compared with the first one that a tab reads, once its stream is live.
     const firstVersion = chat.waitForResponse(`${apiBaseUrl}/v1/page`);
     await chat.goto(`${apiBaseUrl}${record.page}#/chat`);
-    await box(chat).fill('a draft that is kept');
+    await box(chat).fill('kept draft');
     await live(chat);
     await (await firstVersion).finished();
     await hub.kill('SIGKILL');
@@ -341,7 +341,7 @@ t.test(
     await chat.getByRole('button', { name: 'Reload' }).click();
     await chat.getByText(renewed).waitFor({ state: 'detached' });
     await box(chat).waitFor();
-    await shows(t, 'equal', () => box(chat).inputValue(), 'a draft that is kept', 'the reload keeps the draft');
+    await shows(t, 'equal', () => box(chat).inputValue(), 'kept draft', 'the reload keeps the draft');
     await ask('after the Hub', 'touch y', { of: next });
     await row('after the Hub');
     t.same(
